@@ -1,0 +1,57 @@
+/* The seam between the thin preload libraries (shim/) and the core (libreprise_core.so).
+ *
+ * Plain C, one struct of function pointers each way. The shim hands the core the real allocator functions; the
+ * core hands back its entry points. Both structs begin with a version and their own size, and either side
+ * refuses what it does not know, which ends in pass-through.
+ *
+ * No function here may throw, exit or abort. Any of them may be called from any thread, at any time after
+ * reprise_core_open_host has returned non-null, until the process is gone (the core is never unloaded).
+ */
+#ifndef REPRISE_REPLAY_ABI_H
+#define REPRISE_REPLAY_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REPRISE_ABI_VERSION 1u
+
+/* The real host allocator, found by the shim behind itself. */
+struct reprise_host_real {
+  uint32_t version; /* REPRISE_ABI_VERSION */
+  uint32_t size;    /* sizeof(struct reprise_host_real) */
+  int (*posix_memalign)(void** out, size_t alignment, size_t bytes);
+  void (*free)(void* block);
+};
+
+/* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim tells
+ * ours from theirs by that range alone, so a free of somebody else's block never enters the core. */
+struct reprise_host_core {
+  uint32_t version;
+  uint32_t size;
+  uintptr_t arena_begin;
+  uintptr_t arena_end;
+  /* A block of `bytes` at a multiple of `alignment` (a power of two), or NULL: then the shim calls the real
+   * allocator. errno is left as it was. */
+  void* (*allocate)(size_t bytes, size_t alignment);
+  /* Gives back a block that allocate returned. A pointer inside the arena that is not the begin of a live block
+   * is counted and ignored. */
+  void (*release)(void* block);
+  /* The usable bytes of a live block of ours, 0 for any other pointer. */
+  size_t (*usable_size)(void* block);
+};
+
+/* Exported by libreprise_core.so under this name. Called at most once a process by the shim, from the first
+ * allocation that matters. Returns NULL when the core will not serve (disabled, no address space, an unknown
+ * version); the reason has then been said once on stderr. The returned struct lives for ever. */
+typedef const struct reprise_host_core* (*reprise_core_open_host_fn)(const struct reprise_host_real* real);
+#define REPRISE_CORE_OPEN_HOST "reprise_core_open_host"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

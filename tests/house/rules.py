@@ -50,7 +50,7 @@ def addresses(root):
     paths = [
         path
         for path in tree.files(root)
-        if path.startswith(("scripts/", ".ci/")) or os.path.basename(path) in ("meson.build", "meson.options")
+        if path.startswith(("scripts/", ".ci/")) or os.path.basename(path) == "meson.build"
     ]
     return matching_lines(root, ADDRESS, paths, "an address")
 

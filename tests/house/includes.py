@@ -28,7 +28,8 @@ def violations(root):
             source = tree.text(root, path)
             for match in INCLUDE.finditer(source):
                 quote, target = match.groups()
-                ours = quote == '"' or target.split("/")[0] in (*ALLOWED, "tests")
+                # "absl/..." is a library's; a quoted name without a folder is somebody's of ours, and hides whose.
+                ours = target.split("/")[0] in (*ALLOWED, "tests") or (quote == '"' and "/" not in target)
                 if ours and not target.startswith(allowed):
                     line = source.count("\n", 0, match.start(2)) + 1
                     yield f"{path}:{line}: {folder}/ may not include {target} (only {', '.join(allowed)})"

@@ -60,6 +60,9 @@ class IncludeDirection(TreeTest):
     def test_an_include_without_its_folder(self):
         self.check("planner/solve.cc", '#include "types.h"', "planner/solve.cc:3")
 
+    def test_libraries_are_no_matter_of_direction(self):
+        self.check("planner/solve.cc", '#include "absl/status/status.h"')
+
     def test_tests_are_included_by_nobody(self):
         self.check("planner/solve.cc", '#include "tests/planner/cases.h"', "planner/solve.cc:3")
 

@@ -1,0 +1,139 @@
+// Finds the period of a job's allocations online: after how many tokens the sequence repeats.
+//
+// One token is one allocation of at least the token threshold, by (size, stream); frees move only the live level
+// that comes with the next token. The way from token to period:
+//
+//   rolling hash of the last 8 tokens -> last position with that hash -> candidate (a lag) -> followed token by
+//   token, with a little tolerance -> confirmed: half a period of tokens that match in size, stream *and* live
+//   level, over a swing of live bytes that is not small against the swings seen -> tracker, which follows the
+//   confirmed cycle from then on, counts its rounds, and lets candidates challenge it where it fails.
+//
+// Why each test is there (every constant stands with its reason in period_finder.cc):
+//   live level (net-zero)  a stack of layers repeats too, but climbs
+//   swing                  an optimizer's loop over parameters repeats at one level, but hardly swings
+//   accumulation           a micro-batch repeats and swings, but rests on what the first one left behind: held back
+//   challenge              a period found behind an interruption (an evaluation) has the wrong lag: a challenger
+//                          must match more than one round of the old cycle, which the tracker did not match
+//   evidence               sequences without a period repeat by chance: each false alarm doubles what is asked for
+//
+// Cost: O(1) a token. In step with a confirmed period about 50 instructions, no heap allocation, no loop.
+// Memory: 16 bytes a remembered token; remembers Options::initial_tokens at first and doubles up to
+// Options::max_tokens only while no confirmed period is matching (bound: 32 MiB by default).
+// Threads: none of its own, not synchronised; the caller's lock guards it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace reprise::profiler {
+
+struct Period {
+  int64_t length = 0;  // tokens in one iteration, >= PeriodFinder::kMinPeriod
+  Tick found_at;       // tokens seen when it was confirmed: the next token has this tick
+  Tick since;          // first token of the earliest iteration that is known to repeat
+};
+
+class PeriodFinder {
+ public:
+  struct Options {
+    int64_t initial_tokens = int64_t{1} << 12;  // a power of two >= 64
+    int64_t max_tokens = int64_t{1} << 21;      // a power of two >= initial_tokens; longer periods are not seen
+  };
+  // Shorter repetitions are no iterations worth a plan, and the hash of 8 tokens cannot tell them apart.
+  static constexpr int64_t kMinPeriod = 8;
+
+  PeriodFinder();
+  explicit PeriodFinder(Options options);
+
+  // Takes one token. `live_before` is the sum of the live bytes of the device, blocks of all sizes, just before
+  // this allocation. Returns true when a period has just been confirmed: the first one, or one that replaces the
+  // one reported last (a multiple of a period that still matches is never reported).
+  bool OnAlloc(Bytes bytes, Stream stream, Bytes live_before);
+
+  // The period reported last; it stays when the job leaves it (see in_step).
+  const std::optional<Period>& confirmed() const { return confirmed_; }
+  // Whether the latest token belonged to the confirmed cycle, noise aside.
+  bool in_step() const { return confirmed_.has_value() && tracker_.state == State::kInStep; }
+  // Complete iterations seen of the periods confirmed: one at each confirmation, then one a matched round.
+  int64_t iterations() const { return iterations_; }
+  // Tokens seen: the tick of the next one.
+  Tick now() const { return Tick(now_); }
+  // How many tokens back it can look at present: what a History beside it should hold.
+  int64_t capacity() const { return static_cast<int64_t>(ring_.size()); }
+
+ private:
+  enum class State : uint8_t { kInStep, kSearching, kLost };
+  // A token remembered: a hash of (size, stream) and the live level before it in pages, which is as fine as the
+  // level test needs and holds 16 TiB.
+  struct Token {
+    uint32_t hash = 0;
+    uint32_t level = 0;
+  };
+  struct GramSlot {
+    uint32_t fingerprint = 0;
+    uint32_t position = 0;  // low 32 bits of the tick of its last token
+  };
+  // Walks along the past beside the present: `ref` is the past token that the next one should equal. A
+  // candidate's reference runs on through the stream; the tracker's goes round in [begin, end).
+  struct Follower {
+    int64_t ref = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t credit = 0;   // tolerance left, in 1/kMatchesPerMiss of a miss
+    int64_t cap = 0;      // most credit it can save up
+    int32_t unmatched = 0;  // tokens since it fell out of step
+    State state = State::kLost;
+  };
+  struct Candidate {
+    Follower follower;
+    int64_t lag = 0;        // when it was proposed
+    int64_t start = 0;      // the first present token that matched
+    int64_t matched = 0;    // tokens that matched in level too
+    uint32_t lowest = 0;    // levels of those, present side
+    uint32_t highest = 0;
+    uint32_t floor = 0;     // lowest level of any matched token, past and present side
+    uint32_t trough = 0;    // lowest level of any matched token, present side
+    int64_t tracker_misses = 0;  // the tracker's count when it was proposed
+  };
+
+  // Followers that run at once. A stack of layers inside a micro-batch inside a step needs three.
+  static constexpr int kCandidates = 4;
+
+  const Token& At(int64_t tick) const { return ring_[static_cast<size_t>(tick & mask_)]; }
+  int64_t Wrap(const Follower& f, int64_t ref) const;
+  int64_t LastSeen(uint32_t fingerprint);
+  void SeeLevel(uint32_t level);
+  bool Follow(Follower& f, const Token& token);
+  bool Resynchronise(Follower& f);
+  bool SlowPath(const Token& token, int64_t last_seen);
+  void Propose(int64_t last_seen);
+  void Count(Candidate& c, const Token& token, const Token& past);
+  bool Confirmable(const Candidate& c) const;
+  void Confirm(const Candidate& c);
+  void Realign(const Token& token, int64_t last_seen);
+  void FinishRound();
+  void LoseTracker();
+  void AtRingEnd();
+
+  std::vector<Token> ring_;
+  std::vector<GramSlot> grams_;
+  int64_t mask_ = 0;
+  int64_t max_tokens_ = 0;
+  int64_t now_ = 0;
+  uint64_t gram_ = 0;
+
+  Follower tracker_;
+  int64_t tracker_misses_ = 0;
+
+  std::array<Candidate, kCandidates> candidates_;
+  int live_candidates_ = 0;
+
+  std::optional<Period> confirmed_;
+  int64_t iterations_ = 0;
+};
+
+}  // namespace reprise::profiler

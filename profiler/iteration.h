@@ -1,9 +1,9 @@
 // From a period to an iteration: which blocks one round of the cycle allocates, and how long each lives.
 //
 // The history remembers the latest tokens; the period says after how many of them the sequence repeats. The
-// iteration begins at the cut, the token with the least live bytes before it. Lifetimes are measured in tokens
-// and are cyclic: a gradient allocated near the end of one round and freed at the beginning of the next has
-// begin + length > period, and still one offset.
+// iteration begins at the cut, the token with the least live bytes before it. Lifetimes are measured in
+// tokens and are cyclic: a gradient allocated near the end of one round and freed at the beginning of the
+// next has begin + length > period, and still one offset.
 //
 // Threads: not synchronised; the caller's lock guards a History. Extraction only reads.
 #pragma once
@@ -39,10 +39,12 @@ class History {
 
   // Appends one token and returns its tick (0 for the first). O(1).
   Tick OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live_before);
-  // The block of the token `alloc_tick` has been freed now. Ticks that are forgotten or never were are ignored. O(1).
+  // The block of the token `alloc_tick` has been freed now. Ticks that are forgotten or never were are
+  // ignored. O(1).
   void OnFree(Tick alloc_tick);
   // Makes room for the latest `tokens` tokens, rounded up to a power of two, within max_tokens. Call it with
-  // PeriodFinder::capacity() after each token: nothing happens but one comparison unless the finder has grown.
+  // PeriodFinder::capacity() after each token: nothing happens but one comparison unless the finder has
+  // grown.
   void Reserve(int64_t tokens) {
     if (tokens > capacity()) Grow(tokens);
   }
@@ -66,9 +68,9 @@ struct Slot {
   Bytes bytes;
   Bytes alignment;
   Stream stream{};
-  int64_t begin = 0;   // position in the cycle of its allocation = its index
-  int64_t length = 0;  // lifetime in tokens, 1 <= length <= period: freed just before the token begin + length, which
-                       // may lie in the next round; the period when persistent
+  int64_t begin = 0;        // position in the cycle of its allocation = its index
+  int64_t length = 0;       // lifetime in tokens, 1 <= length <= period: freed just before the token begin +
+                            // length, which may lie in the next round; the period when persistent
   bool persistent = false;  // in no instance seen freed within a period: not part of a plan
 };
 
@@ -78,10 +80,10 @@ struct Iteration {
   Tick origin;              // the latest seen instance of slot 0
 };
 
-// The cycle that the latest `period.length` tokens of `history` are one round of. For each position the longest
-// lifetime known from the instances seen is taken, so that a plan never ends a lifetime too early where two
-// instances differ; a block that is alive now takes the lifetime of its earlier instances. An empty iteration (no
-// slots) when the history holds fewer tokens than one period. O(period) time and memory.
+// The cycle that the latest `period.length` tokens of `history` are one round of. For each position the
+// longest lifetime known from the instances seen is taken, so that a plan never ends a lifetime too early
+// where two instances differ; a block that is alive now takes the lifetime of its earlier instances. An empty
+// iteration (no slots) when the history holds fewer tokens than one period. O(period) time and memory.
 Iteration ExtractIteration(const History& history, const Period& period);
 
 }  // namespace reprise::profiler

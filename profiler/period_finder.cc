@@ -77,22 +77,21 @@ constexpr int64_t kGiveUpPeriods = 4;
 constexpr int64_t kTrueRounds = 8;
 constexpr int64_t kMaxDoubt = 8;
 
+// Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
+constexpr int64_t kPeriodsRemembered = 32;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
 // itself.
 constexpr int64_t kRingMargin = 2 * kLookBack;
+
+// Levels are kept in pages of 4 KiB, in 32 bits: 16 TiB.
+constexpr int kPageBits = 12;
 
 constexpr int64_t kFar = INT64_MAX / 4;
 
 uint64_t Mix(Bytes bytes, Stream stream) {
   uint64_t x = static_cast<uint64_t>(bytes.count()) + std::rotl(static_cast<uint64_t>(stream), 40);
   x *= 0x9E3779B97F4A7C15u;
-  x ^= x >> 32;
-  x *= 0xD6E8FEB86659FD93u;
   return x ^ (x >> 32);
-}
-
-uint32_t Pages(Bytes bytes) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(bytes.count() >> 12, 0, UINT32_MAX));
 }
 
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
@@ -113,9 +112,10 @@ PeriodFinder::PeriodFinder(Options options)
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
+// In step, nothing below the first `return` is called, so that the compiler saves no registers.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
-  const Token token{static_cast<uint32_t>(mixed), Pages(live_before)};
+  const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
   ring_[static_cast<size_t>(now_ & mask_)] = token;
 
   gram_ = (gram_ << kGramBits) + mixed;
@@ -126,22 +126,24 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
 
   if (token.level > peak_) peak_ = token.level;
   if (peak_ - token.level > fall_) fall_ = peak_ - token.level;
-  if (++now_ == checkpoint_) Checkpoint();
 
-  if (tracker_.state == State::kInStep && live_candidates_ == 0 && At(tracker_.ref).hash == token.hash) {
-    tracker_.credit += tracker_.credit < tracker_.cap;
-    if (++tracker_.ref == tracker_.end) {
-      tracker_.ref = tracker_.begin;
-      FinishRound();
-    }
+  if (++now_ != checkpoint_ && tracker_.state == State::kInStep && live_candidates_ == 0 &&
+      At(tracker_.ref).hash == token.hash) {
+    if (++tracker_.ref == tracker_.end) return RoundDone();
     return false;
   }
-  int64_t lag = 0;  // of the last gram like this one; 0 for none
-  if (last.fingerprint == fingerprint) lag = static_cast<uint32_t>(now_ - 1) - last.position;
-  return OffTheFastPath(lag);
+  return OffTheFastPath(last.fingerprint == fingerprint ? static_cast<uint32_t>(now_ - 1) - last.position
+                                                        : 0);
+}
+
+bool PeriodFinder::RoundDone() {
+  tracker_.ref = tracker_.begin;
+  FinishRound();
+  return false;
 }
 
 bool PeriodFinder::OffTheFastPath(int64_t lag) {
+  if (now_ == checkpoint_) Checkpoint();
   if (confirmed_) FollowTracker();
   const Candidate* best = FollowCandidates();
   if (best != nullptr) {
@@ -167,7 +169,6 @@ bool PeriodFinder::Follow(Follower& f) const {
   if (f.state == State::kInStep) {
     if (At(f.ref).hash == At(now_ - 1).hash) {
       f.ref = f.Wrap(f.ref + 1);
-      f.credit += f.credit < f.cap;
       return true;
     }
     f.state = State::kSearching;
@@ -194,7 +195,8 @@ bool PeriodFinder::Resynchronise(Follower& f) const {
     while (run < kResyncRun && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
     if (run < kResyncRun) continue;
     const int64_t misses = std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
-    f.credit -= f.price * misses;
+    f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
+    f.credited = now_;
     if (f.credit < 0) return false;
     f.misses += misses;
     f.ref = f.Wrap(ref + 1);
@@ -325,7 +327,7 @@ void PeriodFinder::Propose(int64_t lag) {
                 .credit = kFirstCredit,
                 .cap = CreditCap(lag),
                 .price = kMatchesPerMiss,
-                .unmatched = 0,
+                .credited = now_,
                 .state = State::kInStep};
   c.start = now_ - run;
   c.judged_from = now_;
@@ -389,7 +391,7 @@ void PeriodFinder::Confirm(const Candidate& c) {
               .credit = CreditCap(lag),
               .cap = CreditCap(lag),
               .price = kTrackerMatchesPerMiss,
-              .unmatched = 0,
+              .credited = now_,
               .state = State::kInStep};
   ++iterations_;
   rounds_ = 0;
@@ -418,7 +420,8 @@ void PeriodFinder::Checkpoint() {
     peak_ = 0;
     epoch_end_ += std::min(epoch_end_, kLastEpoch);
   }
-  const bool settled = in_step() && now_ - lost_at_ >= capacity();
+  const bool settled = !given_up_ && (now_ - lost_at_ >= capacity() / 2 ||
+                                      capacity() >= kPeriodsRemembered * (tracker_.end - tracker_.begin));
   if ((now_ & mask_) == 0 && !settled && capacity() < max_tokens_) Grow();
   checkpoint_ = std::min(epoch_end_, (now_ & ~mask_) + capacity());
 }

@@ -85,9 +85,10 @@ class PeriodFinder {
     int64_t ref = 0;  // the past token that the next one should equal
     int64_t begin = 0;
     int64_t end = 0;
-    int64_t credit = 0;     // tolerance left: a match brings one,
-    int64_t cap = 0;        // of which it saves up so many at most,
-    int64_t price = 0;      // and a miss costs so many
+    int64_t credit = 0;  // tolerance left at `credited`; each token since brings one more,
+    int64_t cap = 0;     // of which it saves up so many at most,
+    int64_t price = 0;   // and a miss costs so many
+    int64_t credited = 0;
     int64_t unmatched = 0;  // tokens since it fell out of step: the next one should equal ref + unmatched
     int64_t misses = 0;     // tokens it did not match, those of the present search left out
     State state = State::kLost;
@@ -117,6 +118,7 @@ class PeriodFinder {
   int64_t Lag(const Candidate& c) const { return now_ - c.follower.ref - c.follower.unmatched; }
   bool SameLevel(uint32_t a, uint32_t b) const;
 
+  bool RoundDone();
   // `lag`: the distance to the last gram like the latest one, 0 for none.
   bool OffTheFastPath(int64_t lag);
   bool Follow(Follower& f) const;

@@ -2,7 +2,9 @@
 #include "shim/core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,6 +73,27 @@ static const char* core_path(void) {
   return path;
 }
 
+/* A file cut short (a copy that did not finish) would not fail to open: the loader would map it, read past
+ * its end and end the process. */
+static int is_whole(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 1;
+  const off_t size = lseek(file, 0, SEEK_END);
+  ElfW(Ehdr) header;
+  /* What is no library at all is for the loader to say. */
+  const int is_library =
+      pread(file, &header, sizeof header, 0) == sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+  int whole = 1;
+  for (int i = 0; is_library && whole && i < header.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    const off_t at = (off_t)(header.e_phoff + (size_t)i * sizeof part);
+    whole = pread(file, &part, sizeof part, at) == sizeof part && part.p_filesz <= (size_t)size &&
+            part.p_offset <= (size_t)size - part.p_filesz;
+  }
+  close(file);
+  return whole;
+}
+
 static const struct reprise_host_core* load_core(void) {
   static struct reprise_host_shim shim;
   if (!dlsym || !dlopen || !dlerror || !dladdr) return NULL; /* an old glibc, and no core can be for it */
@@ -80,6 +103,10 @@ static const struct reprise_host_core* load_core(void) {
     return NULL;
   }
   const char* const path = core_path();
+  if (path && !is_whole(path)) {
+    say("the core library is cut short", path);
+    return NULL;
+  }
   void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!library) {
     say("cannot open the core library", path ? dlerror() : "its folder is unknown");
@@ -107,7 +134,7 @@ static const struct reprise_host_core* load_core(void) {
 /* Opens the core, once a process. Whoever arrives meanwhile passes through: other threads (to wait for this
  * one could deadlock with the loader's lock), and this thread's own calls (the loader allocates, and runs
  * constructors). */
-static void try_to_open(void) {
+__attribute__((noinline, cold)) static void try_to_open(void) {
   static int begun;
   if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) return;
   const int saved = errno;
@@ -125,18 +152,20 @@ static void try_to_open(void) {
   errno = saved;
 }
 
+/* The open core for a request of `bytes`, or NULL. */
+__attribute__((noinline, cold)) static const struct reprise_host_core* first_core(size_t bytes) {
+  if (reprise_threshold == 0) {
+    __atomic_store_n(&reprise_threshold, reprise_threshold_from_environment(), __ATOMIC_RELAXED);
+  }
+  if (!reprise_wants(bytes)) return NULL;
+  INSIDE(try_to_open());
+  return __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+}
+
 void* reprise_allocate(size_t bytes, size_t alignment) {
   if (depth) return NULL;
   const struct reprise_host_core* core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (!core) {
-    if (reprise_threshold == 0) {
-      __atomic_store_n(&reprise_threshold, reprise_threshold_from_environment(), __ATOMIC_RELAXED);
-    }
-    if (!reprise_wants(bytes)) return NULL;
-    INSIDE(try_to_open());
-    core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-    if (!core) return NULL;
-  }
+  if (!core && !(core = first_core(bytes))) return NULL;
   void* block;
   INSIDE(block = core->allocate(bytes, alignment));
   return block;

@@ -13,9 +13,7 @@ extern void* __libc_realloc(void* block, size_t bytes);
 
 static int libc_posix_memalign(void** out, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
-  const int saved = errno;
   void* const block = __libc_memalign(alignment, bytes);
-  errno = saved;
   if (!block) return ENOMEM;
   *out = block;
   return 0;

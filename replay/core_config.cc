@@ -1,13 +1,14 @@
 #include "replay/core_config.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 
 namespace reprise::replay {
 namespace {
@@ -42,7 +43,7 @@ std::optional<std::string> Expand(std::string_view pattern, const ProcessNames& 
         path += AsFileName(names.host);
         break;
       case 'p':
-        absl::StrAppend(&path, names.pid);
+        path += std::to_string(names.pid);
         break;
       case 'r':
         path += AsFileName(names.rank);
@@ -83,9 +84,9 @@ class Reader {
         *value = meaning;
         return;
       }
-      absl::StrAppend(&known, known.empty() ? "" : ", ", word);
+      known.append(known.empty() ? "" : ", ").append(word);
     }
-    Complain(name, *text, absl::StrCat("is not one of ", known), default_word);
+    Complain(name, *text, "is not one of " + known, default_word);
   }
 
   void Size(const char* name, Bytes* value, std::string_view default_word) {
@@ -101,7 +102,7 @@ class Reader {
 
   void Complain(std::string_view name, std::string_view text, std::string_view what,
                 std::string_view instead) {
-    config_->complaints.push_back(absl::StrCat(name, "='", text, "' ", what, "; using ", instead));
+    config_->complaints.push_back(fmt::format("{}='{}' {}; using {}", name, text, what, instead));
   }
 
  private:
@@ -112,11 +113,10 @@ class Reader {
 }  // namespace
 
 std::optional<Bytes> ParseSize(std::string_view text) {
-  size_t digits = 0;
-  while (digits < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
-  int64_t count = 0;
-  if (!absl::SimpleAtoi(text.substr(0, digits), &count)) return std::nullopt;
-  std::string_view suffix = text.substr(digits);
+  uint64_t count = 0;
+  const auto [digits_end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc()) return std::nullopt;
+  std::string_view suffix = text.substr(static_cast<size_t>(digits_end - text.data()));
   int shift = 0;
   if (!suffix.empty() && suffix != "B") {
     static constexpr std::string_view kLetters = "KMGT";
@@ -125,8 +125,8 @@ std::optional<Bytes> ParseSize(std::string_view text) {
     if (letter == kLetters.npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) return std::nullopt;
     shift = 10 * (static_cast<int>(letter) + 1);
   }
-  if (count > std::numeric_limits<int64_t>::max() >> shift) return std::nullopt;
-  return Bytes(count << shift);
+  if (count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) >> shift) return std::nullopt;
+  return Bytes(static_cast<int64_t>(count << shift));
 }
 
 ProcessNames NamesOfThisProcess(const Lookup& lookup) {

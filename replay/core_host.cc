@@ -20,7 +20,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "replay/abi.h"
 #include "replay/background_runner.h"
 #include "replay/core_config.h"
@@ -128,7 +127,7 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
     if (out.ok()) {
       out_ = *std::move(out);
     } else {
-      Log(LogLevel::kWarn, absl::StrCat(out.status().message(), "; going on without files"));
+      Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
     }
   }
   return absl::OkStatus();
@@ -290,7 +289,7 @@ void HostCore::Finish() {
 void HostCore::Report(const Summary& summary) const {
   if (out_) {
     const absl::Status written = WriteSummary(out_->summary_path(), summary);
-    if (!written.ok()) Log(LogLevel::kWarn, written.message());
+    if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
   }
   const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
                      summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary;
@@ -333,13 +332,13 @@ HostCore* Open(const reprise_host_shim& shim) {
   }
   absl::StatusOr<std::unique_ptr<HostMemory>> memory = Reserve();
   if (!memory.ok()) {
-    Log(LogLevel::kInfo, absl::StrCat(memory.status().message(), "; memory is left as it is"));
+    Log(LogLevel::kInfo, std::string(memory.status().message()) + "; memory is left as it is");
     return nullptr;
   }
   auto core = std::make_unique<HostCore>(shim, std::move(config), std::move(names), **memory);
   const absl::Status begun = core->Begin(*std::move(memory));
   if (!begun.ok()) {
-    Log(LogLevel::kWarn, absl::StrCat(begun.message(), "; memory is left as it is"));
+    Log(LogLevel::kWarn, std::string(begun.message()) + "; memory is left as it is");
     return nullptr;
   }
   return core.release();

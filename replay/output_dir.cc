@@ -1,6 +1,7 @@
 #include "replay/output_dir.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace reprise::replay {
 namespace {
@@ -19,7 +18,7 @@ constexpr int kMostNames = 1000;
 
 absl::Status SystemError(std::string_view what, std::string_view path) {
   const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat(what, " ", path));
+  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -65,8 +64,8 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid) {
   for (int attempt = 0; attempt < kMostNames; ++attempt) {
     // The same process comes again after an exec.
     const std::string suffix = attempt == 0   ? ""
-                               : attempt == 1 ? absl::StrCat(".", pid)
-                                              : absl::StrCat(".", pid, ".", attempt);
+                               : attempt == 1 ? fmt::format(".{}", pid)
+                                              : fmt::format(".{}.{}", pid, attempt);
     OutputDir names(folder, suffix, -1);
     if (Exists(names.summary_path())) continue;
     const int file = open(names.trace_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -76,15 +75,15 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid) {
     }
     if (errno != EEXIST) return SystemError("cannot create", names.trace_path());
   }
-  return absl::AlreadyExistsError(absl::StrCat("every name for a trace is taken in ", folder));
+  return absl::AlreadyExistsError(fmt::format("every name for a trace is taken in {}", folder));
 }
 
 std::string OutputDir::PathOf(std::string_view name, std::string_view extension) const {
-  return absl::StrCat(path_, "/", name, suffix_, extension);
+  return fmt::format("{}/{}{}{}", path_, name, suffix_, extension);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  const std::string draft = absl::StrCat(path, ".", getpid(), ".part");
+  const std::string draft = fmt::format("{}.{}.part", path, getpid());
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return SystemError("cannot create", draft);
   absl::Status status = WriteAll(file, content, draft);

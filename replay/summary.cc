@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "replay/output_dir.h"
 
 namespace reprise::replay {
@@ -47,7 +46,7 @@ std::string PlanRows(const Counters& counters) {
                                                  counters.bytes_after_plan.count())),
              fmt::format("of the bytes since the first plan, from iteration {}",
                          counters.first_planned_iteration)) +
-         Row("iterations", absl::StrCat(counters.iterations),
+         Row("iterations", std::to_string(counters.iterations),
              fmt::format("of {} allocations; plans adopted: {}", counters.period, counters.plans));
 }
 
@@ -73,7 +72,7 @@ std::string SummaryText(const Summary& summary) {
     return text + "  ended inside an allocation; what was counted could not be read\n";
   }
   const HostCounters& host = summary.host_counters;
-  text += Row("requests", absl::StrCat(counters.requests + host.passed),
+  text += Row("requests", std::to_string(counters.requests + host.passed),
               fmt::format("of at least {}", FormatSize(summary.threshold)));
   text += Row("live peak", FormatSize(counters.live_peak), "the most the job held at once");
   text += Row("reserved peak", FormatSize(counters.reserved_peak),

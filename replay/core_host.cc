@@ -243,6 +243,7 @@ void HostCore::AfterForkInChild() noexcept {
 void HostCore::AtExit() noexcept {
   if (is_child_ || finished_) return;
   finished_ = true;
+  const WriteSignalsHeld signals_held;
   int* const depth = shim_.thread_depth();
   ++*depth;
   try {

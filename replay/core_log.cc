@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <string>
 
 namespace reprise::replay {
@@ -22,6 +23,28 @@ bool StillStderr() {
 
 }  // namespace
 
+WriteSignalsHeld::WriteSignalsHeld() {
+  sigemptyset(&held_);
+  sigaddset(&held_, SIGPIPE);
+  sigaddset(&held_, SIGXFSZ);
+  sigpending(&pending_before_);
+  pthread_sigmask(SIG_BLOCK, &held_, &before_);
+}
+
+WriteSignalsHeld::~WriteSignalsHeld() {
+  const int saved = errno;
+  // Takes back what our writes raised, and leaves what was on its way to the job before.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    const timespec now{};
+    if (sigismember(&pending_before_, signal) == 0) sigtimedwait(&one, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = saved;
+}
+
 void BeginLog(LogLevel level) {
   log_level = level;
   struct stat now;
@@ -34,6 +57,7 @@ void BeginLog(LogLevel level) {
 void LogText(LogLevel level, std::string_view text) {
   if (level == LogLevel::kQuiet || level > log_level) return;
   const int saved = errno;
+  const WriteSignalsHeld signals_held;
   while (StillStderr() && !text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;

@@ -4,9 +4,25 @@
 // to what was stderr when the log began: a job may close it and get the same number for a file of its own.
 #pragma once
 
+#include <csignal>
 #include <string_view>
 
 namespace reprise::replay {
+
+// While one lives, writing on this thread cannot kill the job: a reader that went away (SIGPIPE) and a limit
+// on file sizes (SIGXFSZ) are errors of our write alone.
+class WriteSignalsHeld {
+ public:
+  WriteSignalsHeld();
+  ~WriteSignalsHeld();
+  WriteSignalsHeld(const WriteSignalsHeld&) = delete;
+  WriteSignalsHeld& operator=(const WriteSignalsHeld&) = delete;
+
+ private:
+  sigset_t held_;
+  sigset_t before_;
+  sigset_t pending_before_;
+};
 
 enum class LogLevel { kQuiet, kWarn, kInfo, kDebug };
 

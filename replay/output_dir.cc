@@ -8,12 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 namespace reprise::replay {
 namespace {
 
-constexpr int kHighFile = 500;  // above what a job is likely to count on, below the usual limit of 1024
 constexpr int kMostNames = 1000;
 
 absl::Status SystemError(std::string_view what, std::string_view path) {
@@ -38,13 +36,6 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &there) == 0;
 }
 
-int MovedHigh(int file) {
-  const int high = fcntl(file, F_DUPFD_CLOEXEC, kHighFile);
-  if (high < 0) return file;
-  close(file);
-  return high;
-}
-
 absl::Status WriteAll(int file, std::string_view content, const std::string& path) {
   while (!content.empty()) {
     const ssize_t written = write(file, content.data(), content.size());
@@ -66,11 +57,11 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid) {
     const std::string suffix = attempt == 0   ? ""
                                : attempt == 1 ? fmt::format(".{}", pid)
                                               : fmt::format(".{}.{}", pid, attempt);
-    OutputDir names(folder, suffix, -1);
+    OutputDir names(folder, suffix);
     if (Exists(names.summary_path())) continue;
     const int file = open(names.trace_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0) {
-      names.trace_file_ = MovedHigh(file);
+      close(file);
       return names;
     }
     if (errno != EEXIST) return SystemError("cannot create", names.trace_path());

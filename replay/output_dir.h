@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,17 +26,11 @@ class OutputDir {
   std::string trace_path() const { return PathOf("trace", ".reprise"); }
   std::string summary_path() const { return PathOf("summary", ".json"); }
 
-  // The empty trace file, open for writing, closed on exec; the caller owns it. It has a high number, so that
-  // the job's own files get the numbers they would have had.
-  int trace_file() const { return trace_file_; }
-
  private:
-  OutputDir(std::string path, std::string suffix, int trace_file)
-      : path_(std::move(path)), suffix_(std::move(suffix)), trace_file_(trace_file) {}
+  OutputDir(std::string path, std::string suffix) : path_(std::move(path)), suffix_(std::move(suffix)) {}
 
   std::string path_;
   std::string suffix_;
-  int trace_file_;
 };
 
 // Writes a file that is there whole or not at all: under another name first.

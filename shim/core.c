@@ -7,8 +7,10 @@
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "replay/abi.h"
@@ -44,6 +46,20 @@ extern void own_marker(void) __attribute__((alias("reprise_host_marker"), visibi
 
 static void never_serve(void) { __atomic_store_n(&reprise_threshold, SIZE_MAX, __ATOMIC_RELAXED); }
 
+/* To stderr. If nobody reads it any more, that must not end the job. */
+static void write_quietly(const char* text, size_t length) {
+  static const struct timespec now;
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  sigprocmask(SIG_BLOCK, &pipe, &before); /* of this thread, on Linux; pthread_sigmask is too new */
+  if (write(STDERR_FILENO, text, length) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
+    sigtimedwait(&pipe, NULL, &now);
+  }
+  sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 static void say(const char* what, const char* detail) {
   if (reprise_quiet()) return;
   static char line[PATH_MAX + 512];
@@ -56,7 +72,7 @@ static void say(const char* what, const char* detail) {
     memcpy(line + length, parts[i], bytes);
     length += bytes;
   }
-  if (write(STDERR_FILENO, line, length) < 0) return; /* nobody to tell */
+  write_quietly(line, length);
 }
 
 /* libreprise_core.so in the folder that we were loaded from. */

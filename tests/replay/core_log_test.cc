@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -68,6 +69,41 @@ TEST(CoreLog, LeavesErrnoAlone) {
   EXPECT_EQ(errno, 77);
   dup2(kept, STDERR_FILENO);
   close(kept);
+}
+
+TEST(CoreLog, AReaderThatWentAwayDoesNotEndTheJob) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int kept = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  BeginLog(LogLevel::kWarn);
+  close(ends[0]);
+  Log(LogLevel::kWarn, "one");  // SIGPIPE, by default the end of the process
+  dup2(kept, STDERR_FILENO);
+  close(ends[1]);
+  close(kept);
+}
+
+TEST(WriteSignalsHeld, LeavesTheJobsOwnSignals) {
+  static volatile sig_atomic_t caught = 0;
+  caught = 0;
+  std::signal(SIGPIPE, [](int) { caught = caught + 1; });
+  sigset_t pipe_alone;
+  sigemptyset(&pipe_alone);
+  sigaddset(&pipe_alone, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_alone, nullptr);
+  raise(SIGPIPE);
+  { const WriteSignalsHeld held; }
+  { const WriteSignalsHeld held; }
+  EXPECT_EQ(caught, 0);
+  pthread_sigmask(SIG_UNBLOCK, &pipe_alone, nullptr);
+  EXPECT_EQ(caught, 1);
+  {
+    const WriteSignalsHeld held;
+    raise(SIGPIPE);
+  }
+  EXPECT_EQ(caught, 1);
+  std::signal(SIGPIPE, SIG_DFL);
 }
 
 }  // namespace

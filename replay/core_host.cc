@@ -4,6 +4,9 @@
 // destructors of other libraries run after ours and still free our blocks.
 // Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
 // first exception the core serves nothing new (law 4).
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -14,16 +17,20 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "replay/abi.h"
 #include "replay/background_runner.h"
 #include "replay/core_config.h"
 #include "replay/core_log.h"
+#include "replay/core_trace.h"
 #include "replay/engine.h"
 #include "replay/host_memory.h"
 #include "replay/output_dir.h"
@@ -91,6 +98,8 @@ class HostCore {
   std::optional<Engine::Guard> TakeLock();
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
+  void BeginFiles();
+  void FinishTrace(Summary* summary);
   void Finish();
   void Report(const Summary& summary) const;
 
@@ -102,6 +111,8 @@ class HostCore {
   BackgroundRunner runner_;
   std::unique_ptr<Engine> engine_;
   std::optional<OutputDir> out_;
+  std::unique_ptr<CoreTrace> trace_;
+  bool listening_ = false;  // the trace hears of the engine's events; under the lock
 
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
   std::atomic<int> forks_{0};       // going on now
@@ -115,6 +126,28 @@ class HostCore {
 
 HostCore* host = nullptr;
 
+std::vector<std::string> CommandWords() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+// One line, for people.
+std::string CommandLine() {
+  std::string line = fmt::format("{}", fmt::join(CommandWords(), " "));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  if (line.size() > 120) line = line.substr(0, 117) + "...";
+  return line;
+}
+
+std::string UtcNow() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
+}
+
 absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   Engine::Options options;
   options.plan = config_.mode == Mode::kServe;
@@ -122,15 +155,37 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
-  if (!config_.out.empty()) {
-    absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
-    if (out.ok()) {
-      out_ = *std::move(out);
-    } else {
-      Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
-    }
-  }
+  if (!config_.out.empty()) BeginFiles();
   return absl::OkStatus();
+}
+
+// Whatever is wrong with files costs one line, and the files.
+void HostCore::BeginFiles() {
+  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
+  if (!out.ok()) {
+    Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
+    return;
+  }
+  out_ = *std::move(out);
+  CoreTrace::Options options;
+  options.path = out_->trace_path();
+  options.metadata.reprise_version = REPRISE_VERSION;
+  options.metadata.command = CommandWords();
+  options.metadata.host = names_.host;
+  options.metadata.started = UtcNow();
+  options.metadata.pid = names_.pid;
+  options.metadata.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
+  options.metadata.granule = HostMemory::kGranule;
+  options.until_planned = config_.mode == Mode::kServe;
+  if (options.until_planned) options.limit = config_.trace_limit;
+  absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
+  if (!trace.ok()) {
+    Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
+    return;
+  }
+  trace_ = *std::move(trace);
+  engine_->SetEventSink(engine_->Lock(), trace_.get());
+  listening_ = true;
 }
 
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
@@ -163,6 +218,10 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
         TakeInLateFrees(*guard);
         const std::optional<Offset> block = engine_->Allocate(
             *guard, Bytes(static_cast<int64_t>(bytes)), Bytes(static_cast<int64_t>(alignment)), Stream{});
+        if (listening_ && trace_->done()) {
+          engine_->SetEventSink(*guard, nullptr);
+          listening_ = false;
+        }
         return block ? reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block->count())) : nullptr;
       }
     }
@@ -235,6 +294,7 @@ void HostCore::AfterForkInParent() noexcept {
 void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
   is_child_ = true;
+  if (trace_ != nullptr) trace_->AbandonAfterFork();
   --*shim_.thread_depth();
   engine_->UnlockAfterFork();
   forks_ = 0;
@@ -254,16 +314,6 @@ void HostCore::AtExit() noexcept {
   --*depth;
 }
 
-std::string CommandLine() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string words{std::istreambuf_iterator<char>(file), {}};
-  while (!words.empty() && words.back() == '\0') words.pop_back();
-  std::replace(words.begin(), words.end(), '\0', ' ');
-  std::replace(words.begin(), words.end(), '\n', ' ');
-  if (words.size() > 120) words = words.substr(0, 117) + "...";
-  return words;
-}
-
 void HostCore::Finish() {
   Summary summary;
   summary.mode = config_.mode;
@@ -281,10 +331,22 @@ void HostCore::Finish() {
   if (guard) {
     TakeInLateFrees(*guard);
     summary.counters = engine_->counters(*guard);
+    engine_->SetEventSink(*guard, nullptr);
+    listening_ = false;
     guard.reset();
   }
   summary.host_counters = {passed_.load(), late_frees_.load(), errors_.load()};
+  if (trace_ != nullptr) FinishTrace(&summary);
   Report(summary);
+}
+
+void HostCore::FinishTrace(Summary* summary) {
+  const absl::Status finished = trace_->Finish();
+  summary->trace = out_->trace_path();
+  summary->trace_counters = trace_->counters();
+  if (!finished.ok() && summary->trace_counters.stopped.empty()) {
+    summary->trace_counters.stopped = std::string(finished.message());
+  }
 }
 
 void HostCore::Report(const Summary& summary) const {

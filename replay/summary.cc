@@ -89,6 +89,7 @@ std::string SummaryText(const Summary& summary) {
     text += Row("trace", FormatSize(trace.bytes),
                 fmt::format("{} events in {}{}", trace.events, summary.trace,
                             trace.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.dropped)));
+    if (!trace.stopped.empty()) text += fmt::format("  the trace ended early: {}\n", trace.stopped);
     text += fmt::format("reprise: next: reprise stats {}\n", summary.trace);
   } else {
     text += "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n";
@@ -137,6 +138,7 @@ std::string SummaryJson(const Summary& summary) {
       {"trace_events", summary.trace_counters.events},
       {"trace_bytes", summary.trace_counters.bytes.count()},
       {"trace_dropped", summary.trace_counters.dropped},
+      {"trace_stopped", summary.trace_counters.stopped},
   };
   // A command line may hold any bytes; JSON may not.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

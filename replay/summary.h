@@ -23,6 +23,7 @@ struct TraceCounters {
   int64_t events = 0;
   Bytes bytes;          // written
   int64_t dropped = 0;  // events lost: the disk was full, the writer fell behind
+  std::string stopped;  // why recording ended early; empty: it did not
 };
 
 struct Summary {

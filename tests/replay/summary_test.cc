@@ -72,7 +72,9 @@ TEST(SummaryText, SaysWhatTheTraceLost) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("DROPPED")));
   summary.trace_counters.dropped = 12;
+  summary.trace_counters.stopped = "disk full";
   EXPECT_THAT(SummaryText(summary), HasSubstr("12 DROPPED"));
+  EXPECT_THAT(SummaryText(summary), HasSubstr("ended early: disk full"));
 }
 
 TEST(SummaryText, AnUnreadableEngineIsSaid) {

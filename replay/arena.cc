@@ -1,6 +1,7 @@
 #include "replay/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace reprise::replay {
@@ -23,6 +24,7 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 Arena::Arena(MemorySource* source, Bytes capacity)
     : source_(source),
       units_per_granule_(source->granule() / kUnit),
+      granule_shift_(std::countr_zero(static_cast<uint64_t>(units_per_granule_))),
       limit_(capacity.count() > 0 ? capacity / source->granule() : std::numeric_limits<int64_t>::max()),
       small_begin_(static_cast<uint32_t>(SmallZoneBegin(*source))),
       main_(0, small_begin_),
@@ -69,9 +71,9 @@ Arena::Block Arena::Taken(Ranges* zone, Ranges::Index index) {
 }
 
 bool Arena::EnsureCommitted(const Ranges::Range& range) {
-  const int64_t first = range.begin / units_per_granule_;
-  const int64_t last = (int64_t{range.end()} + units_per_granule_ - 1) / units_per_granule_;
-  if (missing_.AtOrAfter(static_cast<uint64_t>(first)) >= static_cast<uint64_t>(last)) return true;
+  const int64_t first = range.begin >> granule_shift_;
+  const int64_t last = ((int64_t{range.end()} - 1) >> granule_shift_) + 1;
+  if (!missing_.AnyIn(static_cast<uint64_t>(first), static_cast<uint64_t>(last))) return true;
   const int64_t wanted = CountMissing(first, last);
   granules_moved_ += ReleaseFree(wanted, /*plan_too=*/main_.barrier() == 0);
   if (CommitMissing(first, last)) return true;
@@ -106,17 +108,17 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
 }
 
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
-  int64_t released = ReleaseFreeIn(main_, Group::kAbove, wanted);
-  if (released < wanted) released += ReleaseFreeIn(small_, Group::kAbove, wanted - released);
-  if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Group::kBelow, wanted - released);
+  int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted);
+  if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released);
+  if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released);
   return released;
 }
 
 // Releases up to `wanted` committed granules that lie whole in free ranges of a group, largest ranges first:
 // those are the last that best fit would use.
-int64_t Arena::ReleaseFreeIn(const Ranges& zone, Group group, int64_t wanted) {
+int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted) {
   int64_t released = 0;
-  zone.ForEachFreeBySize(group, [&](const Ranges::Range& range) {
+  zone.ForEachFreeBySize(side, [&](const Ranges::Range& range) {
     if (range.units < units_per_granule_) return false;
     const int64_t first = (range.begin + units_per_granule_ - 1) / units_per_granule_;
     const int64_t last = range.end() / units_per_granule_;

@@ -69,8 +69,8 @@ class Arena {
   // Calls visit(offset, bytes, info) for every live block of at least kSmallBlock, in address order.
   template <typename Visit>
   void ForEachLive(Visit visit) const {
-    main_.ForEach([&](const Ranges::Range& range) {
-      if (range.live) visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    main_.ForEachLive([&](const Ranges::Range& range) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
     });
   }
 
@@ -82,11 +82,12 @@ class Arena {
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
-  int64_t ReleaseFreeIn(const Ranges& zone, Group group, int64_t wanted);
+  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted);
   void Release(int64_t first, int64_t count);
 
   MemorySource* source_;
-  const int64_t units_per_granule_;
+  const int64_t units_per_granule_;  // a power of two
+  const int granule_shift_;
   const int64_t limit_;         // granules
   const uint32_t small_begin_;  // in units: main_ below, small_ from here
   Ranges main_;

@@ -6,6 +6,8 @@
 // fixed fan-out.)
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -23,22 +25,27 @@ class BitTree {
     uint64_t bits = universe;
     do {
       bits = (bits + 63) / 64;
-      levels_.emplace_back(bits);
+      memory_.emplace_back(bits);
+      levels_[depth_++] = memory_.back().data();
     } while (bits > 1);
   }
 
   bool ok() const {
-    for (const auto& level : levels_) {
-      if (!level.ok()) return false;
-    }
-    return true;
+    return std::all_of(memory_.begin(), memory_.end(), [](const auto& level) { return level.ok(); });
   }
 
   bool Contains(uint64_t i) const { return (levels_[0][i / 64] >> (i % 64)) & 1; }
 
+  // True when [first, last), first < last, has a member: one mask where both ends lie in one word.
+  bool AnyIn(uint64_t first, uint64_t last) const {
+    if (first / 64 != (last - 1) / 64) return AtOrAfter(first) < last;
+    const uint64_t mask = (~uint64_t{0} << (first % 64)) & (~uint64_t{0} >> (63 - (last - 1) % 64));
+    return (levels_[0][first / 64] & mask) != 0;
+  }
+
   void Insert(uint64_t i) {
-    for (auto& level : levels_) {
-      uint64_t& word = level[i / 64];
+    for (size_t k = 0; k < depth_; ++k) {
+      uint64_t& word = levels_[k][i / 64];
       const bool was_empty = word == 0;
       word |= uint64_t{1} << (i % 64);
       if (!was_empty) return;
@@ -47,8 +54,8 @@ class BitTree {
   }
 
   void Erase(uint64_t i) {
-    for (auto& level : levels_) {
-      uint64_t& word = level[i / 64];
+    for (size_t k = 0; k < depth_; ++k) {
+      uint64_t& word = levels_[k][i / 64];
       word &= ~(uint64_t{1} << (i % 64));
       if (word != 0) return;
       i /= 64;
@@ -57,7 +64,7 @@ class BitTree {
 
   // The largest member <= i, or kNone.
   uint64_t AtOrBefore(uint64_t i) const {
-    for (size_t k = 0; k < levels_.size(); ++k) {
+    for (size_t k = 0; k < depth_; ++k) {
       const uint64_t below = levels_[k][i / 64] & (~uint64_t{0} >> (63 - i % 64));
       if (below != 0) return Descend(k, i / 64 * 64 + 63 - std::countl_zero(below), /*last=*/true);
       if (i / 64 == 0) return kNone;
@@ -69,11 +76,11 @@ class BitTree {
   // The smallest member >= i, or kNone.
   uint64_t AtOrAfter(uint64_t i) const {
     if (i >= universe_) return kNone;
-    for (size_t k = 0; k < levels_.size(); ++k) {
+    for (size_t k = 0; k < depth_; ++k) {
       const uint64_t above = levels_[k][i / 64] & (~uint64_t{0} << (i % 64));
       if (above != 0) return Descend(k, i / 64 * 64 + std::countr_zero(above), /*last=*/false);
       i = i / 64 + 1;
-      if (k + 1 == levels_.size() || i >= LevelBits(k + 1)) return kNone;
+      if (k + 1 == depth_ || i >= LevelBits(k + 1)) return kNone;
     }
     return kNone;
   }
@@ -95,7 +102,10 @@ class BitTree {
   }
 
   uint64_t universe_;
-  std::vector<SparseArray<uint64_t>> levels_;
+  static constexpr size_t kMaxDepth = 11;  // 64^11 > 2^64
+  size_t depth_ = 0;
+  std::array<uint64_t*, kMaxDepth> levels_{};
+  std::vector<SparseArray<uint64_t>> memory_;  // what levels_ points into
 };
 
 }  // namespace reprise::replay

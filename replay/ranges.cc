@@ -1,23 +1,16 @@
 #include "replay/ranges.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace reprise::replay {
 
 Ranges::Ranges(uint32_t begin, uint32_t end)
-    : begin_(begin), barrier_(begin), at_(end - begin), starts_(end - begin) {
-  for (Lists& lists : lists_) {
-    lists.head.fill(kNone);
-    lists.any.fill(0);
-  }
+    : begin_(begin), end_(end), barrier_(begin), at_(end - begin), starts_(end - begin) {
   if (!ok()) return;
   ranges_.reserve(1 << 14);
   unused_.reserve(1 << 14);
-  const Index i = NewRecord();
-  ranges_[i].begin = begin;
-  ranges_[i].units = end - begin;
-  Insert(i, kNone, kNone);
-  Link(i);
+  Rebuild();
 }
 
 int Ranges::ClassOf(uint32_t units) {
@@ -39,7 +32,7 @@ int Ranges::NextClass(const Lists& lists, int from) const {
 
 void Ranges::Link(Index i) {
   Range& range = ranges_[i];
-  Lists& lists = lists_[static_cast<size_t>(GroupOf(range))];
+  Lists& lists = lists_[static_cast<size_t>(SideOf(range))];
   const int c = ClassOf(range.units);
   range.list_before = kNone;
   range.list_after = lists.head[c];
@@ -55,78 +48,82 @@ void Ranges::Unlink(Index i) {
     ranges_[range.list_before].list_after = range.list_after;
     return;
   }
-  Lists& lists = lists_[static_cast<size_t>(GroupOf(range))];
+  Lists& lists = lists_[static_cast<size_t>(SideOf(range))];
   const int c = ClassOf(range.units);
   lists.head[c] = range.list_after;
   if (range.list_after == kNone) lists.any[static_cast<size_t>(c) / 64] &= ~(uint64_t{1} << (c % 64));
 }
 
-Ranges::Index Ranges::NewRecord() {
-  if (unused_.empty()) {
-    ranges_.emplace_back();
-    unused_.reserve(ranges_.capacity());  // so that Remove never allocates
-    return static_cast<Index>(ranges_.size() - 1);
-  }
-  const Index i = unused_.back();
-  unused_.pop_back();
-  ranges_[i] = Range{};
+Ranges::Index Ranges::GrowRecords() {
+  ranges_.emplace_back();
+  unused_.reserve(ranges_.capacity());  // so that giving a record back never allocates
+  return static_cast<Index>(ranges_.size() - 1);
+}
+
+// Puts free range [begin, end) on record after neighbour `before`; the caller links its successor to it.
+Ranges::Index Ranges::AddFree(uint32_t begin, uint32_t end, Index before) {
+  const Index i = NewRecord();
+  Range& range = ranges_[i];
+  range.begin = begin;
+  range.units = end - begin;
+  range.before = before;
+  range.after = kNone;
+  range.live = false;
+  if (before != kNone) ranges_[before].after = i;
+  PutOnRecord(i);
+  Link(i);
   return i;
 }
 
-// Puts record i, whose begin is set, between two neighbours.
-void Ranges::Insert(Index i, Index before, Index after) {
-  Range& range = ranges_[i];
-  range.before = before;
-  range.after = after;
-  (before == kNone ? first_ : ranges_[before].after) = i;
-  if (after != kNone) ranges_[after].before = i;
-  at_[range.begin - begin_] = i;
-  starts_.Insert(range.begin - begin_);
-}
-
-void Ranges::Remove(Index i) {
-  const Range& range = ranges_[i];
-  (range.before == kNone ? first_ : ranges_[range.before].after) = range.after;
-  if (range.after != kNone) ranges_[range.after].before = range.before;
-  starts_.Erase(range.begin - begin_);
-  unused_.push_back(i);
-}
-
-// Turns [begin, begin + units) of an unlinked free range into a live block and links what is left on either
-// side.
+// Turns [begin, begin + units) of a free range into a live block. What is left above keeps the free range's
+// record, because in most sequences blocks are taken from the low end of something larger.
 Ranges::Index Ranges::Carve(Index free, uint32_t begin, uint32_t units) {
   const uint32_t end = begin + units;
-  Index block = free;
-  if (ranges_[free].begin < begin) {
-    block = NewRecord();
-    ranges_[block].begin = begin;
-    ranges_[block].units = ranges_[free].end() - begin;
-    ranges_[free].units = begin - ranges_[free].begin;
-    Insert(block, free, ranges_[free].after);
+  const Range whole = ranges_[free];
+  if (whole.begin == begin && whole.end() == end) {
+    Unlink(free);
+    ranges_[free].live = true;
+    return free;
+  }
+  const Index block = NewRecord();
+  Index before = whole.before;
+  Index after = whole.after;
+  Unlink(free);
+  if (whole.begin < begin) {
+    ranges_[free].units = begin - whole.begin;
     Link(free);
+    before = free;
+    if (end < whole.end()) {
+      after = AddFree(end, whole.end(), block);
+      ranges_[after].after = whole.after;
+      if (whole.after != kNone) ranges_[whole.after].before = after;
+    }
+  } else {
+    starts_.Erase(begin - begin_);
+    ranges_[free].begin = end;
+    ranges_[free].units = whole.end() - end;
+    PutOnRecord(free);
+    Link(free);
+    after = free;
   }
-  if (end < ranges_[block].end()) {
-    const Index rest = NewRecord();
-    ranges_[rest].begin = end;
-    ranges_[rest].units = ranges_[block].end() - end;
-    ranges_[block].units = units;
-    Insert(rest, block, ranges_[block].after);
-    Link(rest);
-  }
-  ranges_[block].live = true;
+  Range& range = ranges_[block];
+  range.begin = begin;
+  range.units = units;
+  range.before = before;
+  range.after = after;
+  range.live = true;
+  if (before != kNone) ranges_[before].after = block;
+  if (after != kNone) ranges_[after].before = block;
+  PutOnRecord(block);
   return block;
 }
 
-Ranges::Index Ranges::Around(uint32_t unit) const {
-  return at_[static_cast<size_t>(starts_.AtOrBefore(unit - begin_))];
-}
-
-Ranges::Index Ranges::TakeAt(uint32_t begin, uint32_t units) {
-  const Index i = Around(begin);
-  const Range& range = ranges_[i];
-  if (range.live || range.end() < begin + units) return kNone;
-  Unlink(i);
-  return Carve(i, begin, units);
+Ranges::Index Ranges::TakeTracked(uint32_t begin, uint32_t units) {
+  const Index i = at_[starts_.AtOrBefore(begin - begin_)];
+  if (ranges_[i].live || ranges_[i].end() < begin + units) return kNone;
+  const Index block = Carve(i, begin, units);
+  if (begin < barrier_ && --until_untracked_ <= 0) Untrack();
+  return block;
 }
 
 // The smallest range that fits among the first kLook of the first class that has one.
@@ -149,107 +146,121 @@ Ranges::Index Ranges::Best(const Lists& lists, uint32_t units, uint32_t align) c
 }
 
 Ranges::Index Ranges::TakeBest(uint32_t units, uint32_t align, bool below, bool above) {
+  if (below) Track();
   Index best = below ? Best(lists_[0], units, align) : kNone;
   if (above) {
     const Index other = Best(lists_[1], units, align);
     if (best == kNone || (other != kNone && ranges_[other].units < ranges_[best].units)) best = other;
   }
   if (best == kNone) return kNone;
-  Unlink(best);
-  const uint32_t begin = (ranges_[best].begin + align - 1) / align * align;
-  return Carve(best, begin, units);
+  return Carve(best, (ranges_[best].begin + align - 1) / align * align, units);
 }
 
-// Cuts free range i, not linked, in two at `at` and links both.
-void Ranges::SplitFree(Index i, uint32_t at) {
-  const Index rest = NewRecord();
-  ranges_[rest].begin = at;
-  ranges_[rest].units = ranges_[i].end() - at;
-  ranges_[i].units = at - ranges_[i].begin;
-  Insert(rest, i, ranges_[i].after);
-  Link(i);
-  Link(rest);
-}
-
-Ranges::Index Ranges::Release(Index block) {
-  ranges_[block].live = false;
-  const Index after = ranges_[block].after;
+void Ranges::ReleaseTracked(Index block) {
+  Range& range = ranges_[block];
+  range.live = false;
+  const Index after = range.after;
   if (after != kNone && !ranges_[after].live && ranges_[after].begin != barrier_) {
     Unlink(after);
-    ranges_[block].units += ranges_[after].units;
-    Remove(after);
+    range.units += ranges_[after].units;
+    range.after = ranges_[after].after;
+    if (range.after != kNone) ranges_[range.after].before = block;
+    TakeOffRecord(after);
   }
-  const Index before = ranges_[block].before;
-  if (before != kNone && !ranges_[before].live && ranges_[block].begin != barrier_) {
+  const Index before = range.before;
+  if (before != kNone && !ranges_[before].live && range.begin != barrier_) {
     Unlink(before);
-    ranges_[before].units += ranges_[block].units;
-    Remove(block);
+    ranges_[before].units += range.units;
+    ranges_[before].after = range.after;
+    if (range.after != kNone) ranges_[range.after].before = before;
+    TakeOffRecord(block);
     block = before;
   }
-  if (ranges_[block].begin < barrier_ && barrier_ < ranges_[block].end()) {
-    SplitFree(block, barrier_);
-  } else {
-    Link(block);
-  }
-  return block;
-}
-
-Ranges::Index Ranges::FindLive(uint32_t begin) const {
-  const uint32_t unit = begin - begin_;
-  if (!starts_.Contains(unit)) return kNone;
-  const Index i = at_[unit];
-  return ranges_[i].live ? i : kNone;
+  Link(block);
 }
 
 void Ranges::SetBarrier(uint32_t barrier) {
-  for (Index i = first_; i != kNone; i = ranges_[i].after) {
-    if (!ranges_[i].live) Unlink(i);
+  barrier_ = std::clamp(barrier, begin_, end_);
+  ForEachLive([this](const Range& range) {
+    if (range.begin < barrier_ && barrier_ < range.end()) barrier_ = range.end();
+  });
+  tracked_ = false;
+  Rebuild();
+}
+
+void Ranges::Track() {
+  if (!tracked_ && barrier_ > begin_) {
+    tracked_ = true;
+    Rebuild();
   }
-  barrier_ = barrier;
-  for (Index i = first_; i != kNone; i = ranges_[i].after) {
-    if (ranges_[i].live) continue;
-    // Heal the cut that the old barrier made.
-    for (Index after = ranges_[i].after; after != kNone && !ranges_[after].live; after = ranges_[i].after) {
-      ranges_[i].units += ranges_[after].units;
-      Remove(after);
-    }
-    if (ranges_[i].begin < barrier && barrier < ranges_[i].end()) {
-      SplitFree(i, barrier);
-      i = ranges_[i].after;
-    } else {
-      Link(i);
-    }
+  until_untracked_ = static_cast<int64_t>(ranges_.size());
+}
+
+void Ranges::Untrack() {
+  tracked_ = false;
+  Rebuild();
+}
+
+// Drops every free range from the record and puts those back that belong there: above the barrier, and below
+// it while tracked.
+void Ranges::Rebuild() {
+  for (Lists& lists : lists_) {
+    lists.head.fill(kNone);
+    lists.any.fill(0);
   }
+  uint32_t gap = tracked_ ? begin_ : barrier_;  // where the next free range would begin
+  Index last = kNone;
+  const auto fill = [&](uint32_t end) {
+    if (gap < barrier_ && barrier_ < end) {
+      last = AddFree(gap, barrier_, last);
+      gap = barrier_;
+    }
+    if (gap < end) last = AddFree(gap, end, last);
+  };
+  ForEachOnRecord([&](Index i) {
+    if (!ranges_[i].live) {
+      TakeOffRecord(i);
+      return;
+    }
+    if (ranges_[i].begin < barrier_ && !tracked_) return;
+    fill(ranges_[i].begin);
+    ranges_[i].before = last;
+    ranges_[i].after = kNone;
+    if (last != kNone) ranges_[last].after = i;
+    last = i;
+    gap = ranges_[i].end();
+  });
+  fill(end_);
 }
 
 bool Ranges::Consistent() const {
+  bool good = true;
   uint32_t at = begin_;
+  Index last = kNone;
   int64_t free_count = 0;
-  for (Index i = first_; i != kNone; i = ranges_[i].after) {
+  ForEachOnRecord([&](Index i) {
     const Range& range = ranges_[i];
-    if (range.begin != at || range.units == 0) return false;
-    if (!starts_.Contains(at - begin_) || at_[at - begin_] != i) return false;
-    if (range.after != kNone) {
-      const Range& after = ranges_[range.after];
-      if (after.before != i) return false;
-      if (!range.live && !after.live && after.begin != barrier_) return false;
-    }
-    if (!range.live) {
-      if (range.begin < barrier_ && barrier_ < range.end()) return false;
-      ++free_count;
-    }
+    const bool dense = range.begin >= barrier_ || tracked_;
+    if (range.begin < at || range.units == 0) good = false;
+    if (range.begin < barrier_ && barrier_ < range.end()) good = false;
+    if (dense && range.begin != std::max(at, tracked_ ? begin_ : barrier_)) good = false;
+    if (dense && last != kNone && (ranges_[last].after != i || range.before != last)) good = false;
+    if (dense && last != kNone && !range.live && !ranges_[last].live && range.begin != barrier_) good = false;
+    if (!dense && !range.live) good = false;
+    if (!range.live) ++free_count;
     at = range.end();
-  }
+    if (dense) last = i;
+  });
   int64_t linked = 0;
   for (const Lists& lists : lists_) {
     for (int c = 0; c < kClasses; ++c) {
       for (Index i = lists.head[c]; i != kNone; i = ranges_[i].list_after) {
-        if (ranges_[i].live || ClassOf(ranges_[i].units) != c) return false;
+        if (ranges_[i].live || ClassOf(ranges_[i].units) != c) good = false;
         ++linked;
       }
     }
   }
-  return linked == free_count;
+  return good && linked == free_count;
 }
 
 }  // namespace reprise::replay

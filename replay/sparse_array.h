@@ -30,6 +30,7 @@ class SparseArray {
   }
 
   bool ok() const { return data_ != nullptr; }
+  T* data() { return data_; }
   T& operator[](size_t i) { return data_[i]; }
   const T& operator[](size_t i) const { return data_[i]; }
 

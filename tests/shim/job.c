@@ -216,6 +216,24 @@ static void ordinary(void) {
   free(take(64, 16));
 }
 
+/* Iterations of a training step in miniature: activations are taken going forward, and freed going backward,
+ * beside a gradient each. */
+static void iterate(long count) {
+  enum { kLayers = 24 };
+  for (long iteration = 0; iteration < count; ++iteration) {
+    unsigned char* activation[kLayers];
+    for (int layer = 0; layer < kLayers; ++layer) {
+      activation[layer] = take(64, (size_t)(1 + layer % 5) * kLarge + 512 * (size_t)layer);
+    }
+    for (int layer = kLayers - 1; layer >= 0; --layer) {
+      void* const gradient = take(64, (size_t)(2 + layer % 3) * kLarge + 512 * (size_t)layer);
+      CHECK(all_are(activation[layer], kLarge, 0x5A));
+      free(activation[layer]);
+      free(gradient);
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "";
   static const struct {
@@ -231,6 +249,10 @@ int main(int argc, char** argv) {
       jobs[i].run();
       return 0;
     }
+  }
+  if (strcmp(name, "iterate") == 0 && argc > 2) {
+    iterate(strtol(argv[2], NULL, 10));
+    return 0;
   }
 #ifndef STATIC_JOB
   if (strcmp(name, "plugin") == 0 && argc > 2) {

@@ -28,11 +28,16 @@ class Installed:
         self._folder.cleanup()
 
 
-def run(command, preload=(), cwd=None, **variables):
-    """Runs `command` with nothing of ours in its environment but `preload` and `variables`."""
+def clean_environment(preload=(), **variables):
+    """The environment with nothing of ours in it but `preload` and `variables`."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("REPRISE_", "FAKE_"))}
     environment.pop("LD_PRELOAD", None)
     if preload:
         environment["LD_PRELOAD"] = " ".join(preload)
     environment.update(variables)
-    return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT)
+    return environment
+
+
+def run(command, preload=(), cwd=None, **variables):
+    return subprocess.run(command, env=clean_environment(preload, **variables), cwd=cwd, capture_output=True,
+                          text=True, timeout=TIMEOUT)

@@ -7,9 +7,11 @@
 //                then wraps to its beginning, still with one offset
 //   pinned       a buffer whose offset is given and not to be chosen: an obstacle
 //   placement    one offset a buffer
-//   slab         the height of a placement: the largest offset + size over all buffers
-//   lower bound  the max-live load: the largest sum of sizes (each rounded up to its own alignment when it
-//                must be) in use at one tick; no placement can be lower
+//   slab         the height of a placement: the largest offset + size over the buffers that are not pinned.
+//                Obstacles lie where they lie; one far up is no reason to spread the plan up to it
+//   load         the sum of the sizes in use at one tick
+//   lower bound  a height that no placement can go below: the largest load, plus what obstacles and alignment
+//                provably waste (planner/bound.h)
 //   gap          slab / lower bound - 1
 #pragma once
 
@@ -33,8 +35,9 @@ struct Buffer {
 
 struct Problem {
   std::vector<Buffer> buffers;
-  std::optional<int64_t> period;  // set: the problem is cyclic
-  std::optional<Bytes> capacity;  // set: any placement whose slab is at most this is as good as any other
+  std::optional<int64_t> period;  // > 0; set: the problem is cyclic
+  std::optional<Bytes>
+      capacity;  // > 0; set: any placement whose slab is at most this is as good as any other
 };
 
 struct Placement {

@@ -1,7 +1,7 @@
 /* The seam between the thin preload libraries (shim/) and the core (libreprise_core.so).
  *
- * Plain C, one struct of function pointers each way. The shim hands the core the real allocator functions; the
- * core hands back its entry points. Both structs begin with a version and their own size, and either side
+ * Plain C, one struct of function pointers each way. The shim hands the core the real allocator functions;
+ * the core hands back its entry points. Both structs begin with a version and their own size, and either side
  * refuses what it does not know, which ends in pass-through.
  *
  * No function here may throw, exit or abort. Any of them may be called from any thread, at any time after
@@ -27,8 +27,8 @@ struct reprise_host_real {
   void (*free)(void* block);
 };
 
-/* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim tells
- * ours from theirs by that range alone, so a free of somebody else's block never enters the core. */
+/* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim
+ * tells ours from theirs by that range alone, so a free of somebody else's block never enters the core. */
 struct reprise_host_core {
   uint32_t version;
   uint32_t size;
@@ -37,8 +37,8 @@ struct reprise_host_core {
   /* A block of `bytes` at a multiple of `alignment` (a power of two), or NULL: then the shim calls the real
    * allocator. errno is left as it was. */
   void* (*allocate)(size_t bytes, size_t alignment);
-  /* Gives back a block that allocate returned. A pointer inside the arena that is not the begin of a live block
-   * is counted and ignored. */
+  /* Gives back a block that allocate returned. A pointer inside the arena that is not the begin of a live
+   * block is counted and ignored. */
   void (*release)(void* block);
   /* The usable bytes of a live block of ours, 0 for any other pointer. */
   size_t (*usable_size)(void* block);

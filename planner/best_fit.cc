@@ -1,0 +1,323 @@
+#include "planner/best_fit.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <vector>
+
+#include "planner/orders.h"
+
+namespace reprise::planner {
+namespace {
+
+constexpr int32_t kNone = -1;
+constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
+
+int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// The addresses between pinned buffers, of which each is taken to be in use all the time.
+class Obstacles {
+ public:
+  // Heights will be multiples of `grain`.
+  Obstacles(const Instance& instance, int64_t grain) : grain_(grain) {
+    std::vector<Range> ranges;
+    for (int32_t i = 0; i < instance.buffers(); ++i) {
+      if (instance.is_free(i)) continue;
+      const int64_t begin = instance.pinned[i] / grain * grain;
+      ranges.push_back({begin, RoundUpTo(instance.pinned[i] + instance.size[i], grain)});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    for (const Range& range : ranges) {
+      if (ranges_.empty() || range.begin > ranges_.back().end) ranges_.push_back(range);
+      ranges_.back().end = std::max(ranges_.back().end, range.end);
+    }
+  }
+
+  // The lowest multiple of the grain from `height` on that is not within an obstacle.
+  int64_t Above(int64_t height) const {
+    height = RoundUpTo(height, grain_);
+    const auto range = FirstEndingAbove(height);
+    return range != ranges_.end() && range->begin <= height ? range->end : height;
+  }
+
+  // Where the next obstacle begins, from `height` on, or Search::kNothing.
+  int64_t Next(int64_t height) const {
+    const auto range = FirstEndingAbove(height);
+    return range != ranges_.end() ? range->begin : Search::kNothing;
+  }
+
+ private:
+  struct Range {
+    int64_t begin;
+    int64_t end;
+  };
+  std::vector<Range>::const_iterator FirstEndingAbove(int64_t height) const {
+    return std::partition_point(ranges_.begin(), ranges_.end(),
+                                [&](const Range& r) { return r.end <= height; });
+  }
+
+  const int64_t grain_;
+  std::vector<Range> ranges_;  // ascending, with room between any two
+};
+
+// The unplaced buffers as points (begin, end), to be asked for the best-ranked one within a window of slots.
+// A k-d tree in heap order: each node has the bounding box of the unplaced buffers below it and their best
+// rank, which together decide whether the node can hold anything better than what was found.
+class Unplaced {
+ public:
+  // The buffers of `order`, best first, that need up to `heights` bytes each (by buffer).
+  Unplaced(const Instance& instance, const std::vector<int32_t>& order, const std::vector<int64_t>& heights)
+      : by_rank_(order) {
+    const int32_t n = static_cast<int32_t>(order.size());
+    leaves_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(n, 1))));
+    nodes_.resize(2 * static_cast<size_t>(leaves_));
+    leaf_of_.resize(instance.buffers());
+    Divide(instance, order);
+    for (int32_t rank = 0; rank < n; ++rank) {
+      const int32_t i = order[rank];
+      nodes_[leaf_of_[i]] = {instance.begin[i], instance.begin[i], instance.end[i], instance.end[i], rank,
+                             heights[i],        heights[i]};
+    }
+    for (int32_t node = leaves_ - 1; node > 0; --node) Update(node);
+  }
+
+  bool empty() const { return nodes_[1].rank == kNoRank; }
+
+  // The best rank of a buffer with begin >= `low`, end <= `high` and height <= `room`, or kNoRank.
+  int32_t Find(int32_t low, int32_t high, int64_t room) {
+    int32_t best = kNoRank;
+    stack_.assign(1, 1);
+    while (!stack_.empty()) {
+      const int32_t node = stack_.back();
+      stack_.pop_back();
+      const Node& box = nodes_[node];
+      if (box.rank >= best || box.max_begin < low || box.min_end > high || box.min_height > room) continue;
+      if (box.min_begin >= low && box.max_end <= high && box.max_height <= room) {
+        best = box.rank;
+        continue;
+      }
+      if (node >= leaves_) continue;
+      const bool left_first = nodes_[2 * node].rank < nodes_[2 * node + 1].rank;
+      stack_.push_back(2 * node + (left_first ? 1 : 0));
+      stack_.push_back(2 * node + (left_first ? 0 : 1));
+    }
+    return best;
+  }
+
+  // Takes out the buffer of that rank.
+  int32_t Take(int32_t rank) {
+    const int32_t buffer = by_rank_[rank];
+    int32_t node = leaf_of_[buffer];
+    nodes_[node] = Node{};
+    for (node /= 2; node > 0; node /= 2) Update(node);
+    return buffer;
+  }
+
+ private:
+  struct Node {
+    int32_t min_begin = kNoRank, max_begin = -1;
+    int32_t min_end = kNoRank, max_end = -1;
+    int32_t rank = kNoRank;
+    int64_t min_height = Search::kNothing, max_height = -1;
+  };
+
+  void Update(int32_t node) {
+    const Node& a = nodes_[2 * node];
+    const Node& b = nodes_[2 * node + 1];
+    nodes_[node] = {std::min(a.min_begin, b.min_begin),
+                    std::max(a.max_begin, b.max_begin),
+                    std::min(a.min_end, b.min_end),
+                    std::max(a.max_end, b.max_end),
+                    std::min(a.rank, b.rank),
+                    std::min(a.min_height, b.min_height),
+                    std::max(a.max_height, b.max_height)};
+  }
+
+  // Halves the buffers by begin, the halves by end, and so on; level by level, as the nodes lie in the heap.
+  void Divide(const Instance& instance, std::vector<int32_t> buffers) {
+    const int64_t n = static_cast<int64_t>(buffers.size());
+    bool by_begin = true;
+    for (int32_t width = leaves_; width > 1; width /= 2, by_begin = !by_begin) {
+      const std::vector<int32_t>& key = by_begin ? instance.begin : instance.end;
+      for (int64_t first = 0; first < n; first += width) {
+        const int64_t middle = first + width / 2;
+        if (middle >= n) break;
+        std::nth_element(buffers.begin() + first, buffers.begin() + middle,
+                         buffers.begin() + std::min<int64_t>(first + width, n),
+                         [&](int32_t a, int32_t b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) leaf_of_[buffers[i]] = leaves_ + static_cast<int32_t>(i);
+  }
+
+  int32_t leaves_;
+  std::vector<Node> nodes_;
+  std::vector<int32_t> leaf_of_;
+  std::vector<int32_t> by_rank_;
+  std::vector<int32_t> stack_;
+};
+
+// Lines of the skyline, in order of time; in a cyclic instance the last is followed by the first, and one
+// line may go past the end of the cycle.
+class Skyline {
+ public:
+  struct Line {
+    int32_t begin = 0;
+    int32_t length = 0;  // 0: merged into another
+    int64_t height = 0;
+    int32_t previous = kNone;
+    int32_t next = kNone;
+  };
+
+  Skyline(int32_t slots, bool ring, int64_t height) : slots_(slots) {
+    const int32_t line = Add({0, slots, height, kNone, kNone});
+    if (ring) lines_[line].previous = lines_[line].next = line;
+  }
+
+  const Line& operator[](int32_t line) const { return lines_[line]; }
+
+  int32_t Lowest() {
+    while (lines_[heap_.top().line].length == 0 || lines_[heap_.top().line].height != heap_.top().height)
+      heap_.pop();
+    return heap_.top().line;
+  }
+
+  // Raises the part [begin, begin + length) of `line`, of which `begin` may be past the end of the cycle, to
+  // `height`.
+  void Raise(int32_t line, int32_t begin, int32_t length, int64_t height) {
+    const int32_t before = begin - lines_[line].begin;
+    const int32_t after = lines_[line].length - before - length;
+    const int64_t old = lines_[line].height;
+    if (before > 0) InsertBefore(line, {lines_[line].begin, before, old, kNone, kNone});
+    if (after > 0) InsertAfter(line, {(begin + length) % slots_, after, old, kNone, kNone});
+    lines_[line].begin = begin % slots_;
+    lines_[line].length = length;
+    SetHeight(line, height);
+    MergeWithEqualNeighbours(line);
+  }
+
+  // Makes `line`, the whole ring, begin elsewhere.
+  void Turn(int32_t line, int32_t begin) { lines_[line].begin = begin; }
+
+  // Raises the line to the lowest of its neighbours and of `height`.
+  void Lift(int32_t line, int64_t height) {
+    for (int32_t neighbour : {lines_[line].previous, lines_[line].next}) {
+      if (neighbour != kNone && neighbour != line) height = std::min(height, lines_[neighbour].height);
+    }
+    SetHeight(line, height);
+    MergeWithEqualNeighbours(line);
+  }
+
+ private:
+  struct Entry {
+    int64_t height;
+    int32_t begin;
+    int32_t line;
+    bool operator<(const Entry& other) const {  // std::priority_queue has the largest on top
+      return height != other.height ? height > other.height : begin > other.begin;
+    }
+  };
+
+  int32_t Add(Line line) {
+    lines_.push_back(line);
+    const int32_t index = static_cast<int32_t>(lines_.size()) - 1;
+    heap_.push({line.height, line.begin, index});
+    return index;
+  }
+
+  void SetHeight(int32_t line, int64_t height) {
+    lines_[line].height = height;
+    heap_.push({height, lines_[line].begin, line});
+  }
+
+  void Link(int32_t a, int32_t b) {
+    if (a != kNone) lines_[a].next = b;
+    if (b != kNone) lines_[b].previous = a;
+  }
+
+  void InsertBefore(int32_t line, Line added) {
+    const int32_t index = Add(added);
+    Link(lines_[line].previous, index);
+    Link(index, line);
+  }
+
+  void InsertAfter(int32_t line, Line added) {
+    const int32_t index = Add(added);
+    Link(index, lines_[line].next);
+    Link(line, index);
+  }
+
+  void MergeWithEqualNeighbours(int32_t line) {
+    const int32_t previous = lines_[line].previous;
+    if (previous != kNone && previous != line && lines_[previous].height == lines_[line].height) {
+      lines_[line].begin = lines_[previous].begin;
+      Swallow(line, previous);
+    }
+    const int32_t next = lines_[line].next;
+    if (next != kNone && next != line && lines_[next].height == lines_[line].height) Swallow(line, next);
+  }
+
+  void Swallow(int32_t line, int32_t neighbour) {
+    lines_[line].length += lines_[neighbour].length;
+    lines_[neighbour].length = 0;
+    if (lines_[line].previous == neighbour) Link(lines_[neighbour].previous, line);
+    if (lines_[line].next == neighbour) Link(line, lines_[neighbour].next);
+  }
+
+  const int32_t slots_;
+  std::vector<Line> lines_;
+  std::priority_queue<Entry> heap_;  // has stale entries; those of the present have the line's present height
+};
+
+// The grain of all heights: what every alignment is a multiple of.
+int64_t CommonAlignment(const Instance& instance) {
+  int64_t grain = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) grain = std::gcd(grain, instance.alignment[i]);
+  }
+  return std::max<int64_t>(grain, 1);
+}
+
+}  // namespace
+
+absl::Status BestFit(Search& search, std::string_view name) {
+  const Instance& instance = search.instance();
+  const int32_t slots = instance.slots;
+  const int64_t grain = CommonAlignment(instance);
+  const Obstacles obstacles(instance, grain);
+  std::vector<int64_t> offsets = instance.pinned;
+  std::vector<int64_t> heights(instance.buffers());  // with what alignment may cost on top of a line
+  for (int32_t i = 0; i < instance.buffers(); ++i)
+    heights[i] = instance.size[i] + instance.alignment[i] - grain;
+  Unplaced unplaced(instance, SortedBy(Order::kLifetime, instance), heights);
+  Skyline skyline(slots, instance.cyclic, obstacles.Above(0));
+  while (!unplaced.empty()) {
+    if (search.Stop()) return absl::OkStatus();
+    const int32_t line = skyline.Lowest();
+    const int64_t height = skyline[line].height;
+    const int64_t ceiling = obstacles.Next(height);
+    const bool whole_ring = instance.cyclic && skyline[line].length == slots;
+    const int32_t low = whole_ring ? 0 : skyline[line].begin;
+    const int32_t high = whole_ring ? 2 * slots : low + skyline[line].length;
+    const int32_t rank = unplaced.Find(low, high, ceiling - height);
+    // A line that goes past the end of the cycle takes buffers that begin there as well.
+    const int32_t next_lap =
+        high > slots && !whole_ring ? unplaced.Find(0, high - slots, ceiling - height) : kNoRank;
+    if (rank == kNoRank && next_lap == kNoRank) {
+      skyline.Lift(line, ceiling == Search::kNothing ? ceiling : obstacles.Above(ceiling));
+      continue;
+    }
+    const int32_t buffer = unplaced.Take(std::min(rank, next_lap));
+    const int32_t begin = instance.begin[buffer] + (next_lap < rank ? slots : 0);
+    if (whole_ring) skyline.Turn(line, begin);
+    offsets[buffer] = RoundUpTo(height, instance.alignment[buffer]);
+    skyline.Raise(line, begin, instance.length(buffer),
+                  obstacles.Above(offsets[buffer] + instance.size[buffer]));
+  }
+  search.Offer(offsets, name);
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,168 @@
+#include "planner/bound.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace reprise::planner {
+namespace {
+
+constexpr int32_t kNone = -1;
+
+int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// Every offset of a placement is a multiple of this.
+int64_t CommonGrain(const Instance& instance) {
+  int64_t grain = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    grain = std::gcd(grain, instance.is_free(i) ? instance.alignment[i] : instance.pinned[i]);
+  }
+  return std::max<int64_t>(grain, 1);
+}
+
+// The pinned buffers in use in the current slot: how high must one go for a given amount of free room?
+// A segment tree over the obstacles by offset; each node knows the room that its live ones take, and the
+// highest.
+class Obstacles {
+ public:
+  Obstacles(const Instance& instance, int64_t grain) {
+    for (int32_t i = 0; i < instance.buffers(); ++i) {
+      if (!instance.is_free(i)) sorted_.push_back(i);
+    }
+    std::sort(sorted_.begin(), sorted_.end(),
+              [&](int32_t a, int32_t b) { return instance.pinned[a] < instance.pinned[b]; });
+    leaves_ = std::bit_ceil(std::max<size_t>(sorted_.size(), 1));
+    position_.resize(instance.buffers());
+    nodes_.resize(2 * leaves_);
+    for (size_t k = 0; k < sorted_.size(); ++k) {
+      position_[sorted_[k]] = k;
+      offset_.push_back(instance.pinned[sorted_[k]]);
+      size_.push_back(RoundUpTo(instance.size[sorted_[k]], grain));
+    }
+  }
+
+  void Set(int32_t buffer, bool live) {
+    const size_t k = position_[buffer];
+    size_t node = leaves_ + k;
+    nodes_[node] = live ? Node{size_[k], static_cast<int32_t>(k)} : Node{};
+    for (node /= 2; node > 0; node /= 2) {
+      const Node& left = nodes_[2 * node];
+      const Node& right = nodes_[2 * node + 1];
+      nodes_[node] = {left.taken + right.taken, right.highest != kNone ? right.highest : left.highest};
+    }
+  }
+
+  // The least height with `room` free bytes below it. An obstacle is in the way if the room below it is less;
+  // that holds for the lowest ones up to some point, found by descending.
+  int64_t HeightFor(int64_t room) const {
+    int64_t below = 0;  // taken by obstacles in the way
+    size_t node = 1;
+    if (InTheWay(nodes_[node], below, room)) return room + nodes_[node].taken;
+    while (node < leaves_) {
+      node = 2 * node;
+      if (!InTheWay(nodes_[node], below, room)) continue;
+      below += nodes_[node].taken;
+      ++node;
+    }
+    return room + below;
+  }
+
+ private:
+  struct Node {
+    int64_t taken = 0;
+    int32_t highest = kNone;  // the highest live obstacle, as an index into offset_ and size_
+  };
+
+  // Is even the highest obstacle of the node in the way, `below` being taken below the node?
+  bool InTheWay(const Node& node, int64_t below, int64_t room) const {
+    if (node.highest == kNone) return true;
+    return offset_[node.highest] - (below + node.taken - size_[node.highest]) < room;
+  }
+
+  std::vector<int32_t> sorted_;
+  std::vector<size_t> position_;
+  std::vector<int64_t> offset_, size_;
+  size_t leaves_ = 1;
+  std::vector<Node> nodes_;
+};
+
+// Sweeps the slots of an instance; says the least height in each.
+class Sweep {
+ public:
+  explicit Sweep(const Instance& instance)
+      : instance_(instance), grain_(CommonGrain(instance)), obstacles_(instance, grain_) {}
+
+  int64_t Run() {
+    // (slot, buffer): the first slot in which the buffer is in use, the first in which it is not any more.
+    std::vector<std::pair<int32_t, int32_t>> starts, ends;
+    for (int32_t i = 0; i < instance_.buffers(); ++i) {
+      starts.emplace_back(instance_.begin[i], i);
+      ends.emplace_back(std::min(instance_.end[i], instance_.slots), i);
+      if (instance_.end[i] > instance_.slots) {
+        starts.emplace_back(0, i);
+        ends.emplace_back(instance_.end[i] - instance_.slots, i);
+      }
+    }
+    std::sort(starts.begin(), starts.end());
+    std::sort(ends.begin(), ends.end());
+    int64_t bound = 0;
+    size_t start = 0, end = 0;
+    for (int32_t slot = 0; slot < instance_.slots; ++slot) {
+      for (; end < ends.size() && ends[end].first <= slot; ++end) Stop(ends[end].second);
+      for (; start < starts.size() && starts[start].first <= slot; ++start) Start(starts[start].second);
+      if (room_ == 0) continue;
+      bound = std::max(bound, obstacles_.HeightFor(room_) - LargestSlack(slot));
+    }
+    return bound;
+  }
+
+ private:
+  void Start(int32_t buffer) {
+    if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, true);
+    const int64_t rounded = RoundUpTo(instance_.size[buffer], grain_);
+    room_ += rounded;
+    if (grain_ > 1) slack_.emplace(rounded - instance_.size[buffer], buffer);
+  }
+
+  void Stop(int32_t buffer) {
+    if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, false);
+    room_ -= RoundUpTo(instance_.size[buffer], grain_);
+  }
+
+  // The topmost buffer wastes nothing behind it; which one that is, is unknown.
+  int64_t LargestSlack(int32_t slot) {
+    const auto in_use = [&](int32_t buffer) {
+      return (instance_.begin[buffer] <= slot && slot < instance_.end[buffer]) ||
+             slot < instance_.end[buffer] - instance_.slots;
+    };
+    while (!slack_.empty() && !in_use(slack_.top().second)) slack_.pop();
+    return slack_.empty() ? 0 : slack_.top().first;
+  }
+
+  const Instance& instance_;
+  int64_t grain_;
+  Obstacles obstacles_;
+  int64_t room_ = 0;                                        // what the free buffers in use need
+  std::priority_queue<std::pair<int64_t, int32_t>> slack_;  // of free buffers in use, and of some past ones
+};
+
+}  // namespace
+
+Bytes MaxLive(const Problem& problem) {
+  const std::vector<int64_t> load = LoadOfSlots(Compress(problem));
+  return Bytes(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
+}
+
+Bytes LowerBound(const Problem& problem) { return LowerBound(Compress(problem)); }
+
+Bytes LowerBound(const Instance& instance) { return Bytes(Sweep(instance).Run()); }
+
+double Gap(Bytes slab, Bytes bound) {
+  if (bound == Bytes(0)) return 0;
+  return static_cast<double>(slab.count()) / static_cast<double>(bound.count()) - 1;
+}
+
+}  // namespace reprise::planner

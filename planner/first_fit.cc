@@ -1,0 +1,103 @@
+#include "planner/first_fit.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace reprise::planner {
+namespace {
+
+constexpr size_t kPollMask = 63;  // buffers between two polls, less one
+
+}  // namespace
+
+FirstFit::FirstFit(const Instance& instance)
+    : instance_(instance),
+      leaves_(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(instance.slots, 1))))),
+      sets_(4 * leaves_),
+      seen_(2 * static_cast<size_t>(leaves_), 0) {
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) pinned_.push_back(i);
+  }
+}
+
+FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
+                                  std::vector<int64_t>& offsets) {
+  offsets.resize(instance_.buffers());
+  sets_.Clear();
+  for (int32_t buffer : pinned_) {
+    offsets[buffer] = instance_.pinned[buffer];
+    FindNodes(buffer);
+    Insert(buffer, offsets[buffer]);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    if ((i & kPollMask) == kPollMask && search.Stop()) return Outcome::kStopped;
+    const int32_t buffer = order[i];
+    FindNodes(buffer);
+    offsets[buffer] = LowestFree(buffer);
+    if (offsets[buffer] + instance_.size[buffer] > limit) {
+      too_high_ = buffer;
+      return Outcome::kTooHigh;
+    }
+    Insert(buffer, offsets[buffer]);
+  }
+  return Outcome::kComplete;
+}
+
+void FirstFit::FindNodes(int32_t buffer) {
+  canonical_.clear();
+  above_.clear();
+  const int32_t slots = instance_.slots;
+  const int32_t end = instance_.end[buffer];
+  if (instance_.length(buffer) == slots) {
+    AddRange(0, slots);
+  } else {
+    AddRange(instance_.begin[buffer], std::min(end, slots));
+    if (end > slots) AddRange(0, end - slots);
+  }
+  ++round_;
+  for (int32_t node : canonical_) {
+    for (node /= 2; node > 0 && seen_[node] != round_; node /= 2) {
+      seen_[node] = round_;
+      above_.push_back(node);
+    }
+  }
+}
+
+void FirstFit::AddRange(int32_t begin, int32_t end) {
+  if (end == instance_.slots) end = leaves_;  // the leaves beyond the last slot are nobody's: fewer nodes
+  int32_t low = begin + leaves_;
+  int32_t high = end + leaves_;
+  for (; low < high; low /= 2, high /= 2) {
+    if (low % 2 == 1) canonical_.push_back(low++);
+    if (high % 2 == 1) canonical_.push_back(--high);
+  }
+}
+
+int64_t FirstFit::LowestFree(int32_t buffer) const {
+  const int64_t size = instance_.size[buffer];
+  const int64_t alignment = instance_.alignment[buffer];
+  int64_t address = 0;
+  // Go round until no set has asked for a leap since the last one that did.
+  const size_t sets = canonical_.size() + above_.size();
+  size_t quiet = 0;
+  for (size_t i = 0; quiet < sets; i = i + 1 == sets ? 0 : i + 1, ++quiet) {
+    const int32_t set = i < canonical_.size() ? Any(canonical_[i]) : Cover(above_[i - canonical_.size()]);
+    if (sets_.Empty(set)) continue;
+    const int64_t leapt = sets_.Leap(set, address, size, alignment);
+    if (leapt == address) continue;
+    address = leapt;
+    quiet = 0;
+  }
+  return address;
+}
+
+void FirstFit::Insert(int32_t buffer, int64_t offset) {
+  const int64_t end = offset + instance_.size[buffer];
+  for (int32_t node : canonical_) {
+    sets_.Insert(Cover(node), offset, end);
+    sets_.Insert(Any(node), offset, end);
+  }
+  for (int32_t node : above_) sets_.Insert(Any(node), offset, end);
+}
+
+}  // namespace reprise::planner

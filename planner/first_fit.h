@@ -1,0 +1,54 @@
+// First-fit without conflict pairs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/interval_lists.h"
+#include "planner/search.h"
+
+namespace reprise::planner {
+
+// Places buffers one by one, each at the lowest offset that is free during its whole lifetime.
+//
+// A segment tree over the slots. The lifetime of a buffer is cut into O(log slots) nodes, its canonical ones.
+// Each node keeps two sets of addresses: `cover`, taken by the buffers that have the node as a canonical one,
+// and `any`, taken at some slot below the node. What blocks a lifetime is then the `any` of its canonical
+// nodes and the `cover` of the nodes above them; an address leaps past these sets, in turn, until it needs no
+// more leaps. Pinned buffers are in the tree from the beginning, and a lifetime that wraps is simply two
+// ranges of slots. The construction is built once and serves many orders.
+class FirstFit {
+ public:
+  explicit FirstFit(const Instance& instance);
+
+  enum class Outcome { kComplete, kTooHigh, kStopped };
+
+  // Places the free buffers in the given order and fills `offsets` (those of pinned buffers too). Gives up,
+  // with part of the offsets filled, once a buffer would end above `limit` (kTooHigh; too_high() says which)
+  // or when search.Stop().
+  Outcome Place(std::span<const int32_t> order, int64_t limit, Search& search, std::vector<int64_t>& offsets);
+  int32_t too_high() const { return too_high_; }
+
+ private:
+  void FindNodes(int32_t buffer);
+  void AddRange(int32_t begin, int32_t end);
+  int64_t LowestFree(int32_t buffer) const;
+  void Insert(int32_t buffer, int64_t offset);
+
+  static int32_t Cover(int32_t node) { return 2 * node; }
+  static int32_t Any(int32_t node) { return 2 * node + 1; }
+
+  const Instance& instance_;
+  int32_t leaves_;  // a power of two; node 1 is the root, node leaves_ + s is slot s
+  IntervalLists sets_;
+  std::vector<int32_t> pinned_;
+  // Of the buffer at hand: its canonical nodes, and all nodes above them, each once.
+  std::vector<int32_t> canonical_;
+  std::vector<int32_t> above_;
+  std::vector<uint32_t> seen_;  // per node: the last round in which it was put into above_
+  uint32_t round_ = 0;
+  int32_t too_high_ = -1;
+};
+
+}  // namespace reprise::planner

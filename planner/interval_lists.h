@@ -1,0 +1,103 @@
+// Many sorted lists of address intervals in one array.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace reprise::planner {
+
+// Each list is a set of addresses, kept as disjoint half-open intervals in ascending order with a hole
+// between any two. The intervals of all lists lie in one array, in blocks of 2^k; a list that outgrows its
+// block moves to one twice as large, and the old one is used again. Clear() costs one pass over the heads, so
+// that the same memory serves many runs.
+class IntervalLists {
+ public:
+  explicit IntervalLists(int32_t lists) : heads_(lists) {}
+
+  void Clear() {
+    std::fill(heads_.begin(), heads_.end(), Head{});
+    for (auto& blocks : unused_) blocks.clear();
+    intervals_.clear();
+  }
+
+  bool Empty(int32_t list) const { return heads_[list].count == 0; }
+
+  // Adds the addresses [begin, end).
+  void Insert(int32_t list, int64_t begin, int64_t end) {
+    Interval* const first = At(heads_[list]);
+    Interval* const last = first + heads_[list].count;
+    // [low, high) are the intervals that the new one touches and swallows.
+    Interval* const low = std::partition_point(first, last, [&](const Interval& i) { return i.end < begin; });
+    Interval* high = low;
+    while (high != last && high->begin <= end) ++high;
+    if (low == high) {
+      InsertAt(list, static_cast<uint32_t>(low - first), {begin, end});
+      return;
+    }
+    low->begin = std::min(low->begin, begin);
+    low->end = std::max((high - 1)->end, end);
+    std::memmove(low + 1, high, (last - high) * sizeof(Interval));
+    heads_[list].count -= static_cast<uint32_t>(high - low - 1);
+  }
+
+  // The least multiple of `alignment` from `address` (one itself) on where `size` bytes are not in the list.
+  int64_t Leap(int32_t list, int64_t address, int64_t size, int64_t alignment) const {
+    const Interval* i = At(heads_[list]);
+    const Interval* const last = i + heads_[list].count;
+    i = std::partition_point(i, last, [&](const Interval& i) { return i.end <= address; });
+    for (; i != last && i->begin - address < size; ++i) {
+      if (i->end <= address) continue;
+      address = alignment == 1 ? i->end : (i->end + alignment - 1) / alignment * alignment;
+    }
+    return address;
+  }
+
+ private:
+  struct Interval {
+    int64_t begin;
+    int64_t end;
+  };
+  struct Head {
+    uint32_t at = 0;  // of the list's block in intervals_
+    uint32_t count = 0;
+    uint32_t log_capacity = kNoBlock;
+  };
+  static constexpr uint32_t kNoBlock = ~0u;
+
+  Interval* At(const Head& head) { return intervals_.data() + head.at; }
+  const Interval* At(const Head& head) const { return intervals_.data() + head.at; }
+
+  void InsertAt(int32_t list, uint32_t index, Interval interval) {
+    Head& head = heads_[list];
+    if (head.log_capacity == kNoBlock || head.count == 1u << head.log_capacity) Grow(head);
+    Interval* const place = At(head) + index;
+    std::memmove(place + 1, place, (head.count - index) * sizeof(Interval));
+    *place = interval;
+    ++head.count;
+  }
+
+  void Grow(Head& head) {
+    const uint32_t log_capacity = head.log_capacity == kNoBlock ? 0 : head.log_capacity + 1;
+    uint32_t at;
+    if (unused_[log_capacity].empty()) {
+      at = static_cast<uint32_t>(intervals_.size());
+      intervals_.resize(intervals_.size() + (size_t{1} << log_capacity));
+    } else {
+      at = unused_[log_capacity].back();
+      unused_[log_capacity].pop_back();
+    }
+    std::memcpy(intervals_.data() + at, At(head), head.count * sizeof(Interval));
+    if (head.log_capacity != kNoBlock) unused_[head.log_capacity].push_back(head.at);
+    head.at = at;
+    head.log_capacity = log_capacity;
+  }
+
+  std::vector<Head> heads_;
+  std::vector<Interval> intervals_;
+  std::array<std::vector<uint32_t>, 32> unused_;  // blocks by the logarithm of their capacity
+};
+
+}  // namespace reprise::planner

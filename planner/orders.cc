@@ -1,0 +1,94 @@
+#include "planner/orders.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace reprise::planner {
+namespace {
+
+using Key = std::array<double, 3>;  // larger goes first
+
+// The largest load in a range of slots, by a tree over the slots.
+class LargestLoad {
+ public:
+  explicit LargestLoad(const Instance& instance)
+      : leaves_(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(instance.slots, 1))))),
+        largest_(2 * static_cast<size_t>(leaves_), 0) {
+    const std::vector<int64_t> load = LoadOfSlots(instance);
+    std::copy(load.begin(), load.end(), largest_.begin() + leaves_);
+    for (int32_t node = leaves_ - 1; node > 0; --node) {
+      largest_[node] = std::max(largest_[2 * node], largest_[2 * node + 1]);
+    }
+  }
+
+  int64_t In(int32_t begin, int32_t end) const {
+    int64_t largest = 0;
+    for (begin += leaves_, end += leaves_; begin < end; begin /= 2, end /= 2) {
+      if (begin % 2 == 1) largest = std::max(largest, largest_[begin++]);
+      if (end % 2 == 1) largest = std::max(largest, largest_[--end]);
+    }
+    return largest;
+  }
+
+ private:
+  int32_t leaves_;
+  std::vector<int64_t> largest_;
+};
+
+std::vector<double> CrowdOfBuffers(const Instance& instance) {
+  const LargestLoad load(instance);
+  std::vector<double> crowd;
+  crowd.reserve(instance.buffers());
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    const int64_t before = load.In(instance.begin[i], std::min(instance.end[i], instance.slots));
+    const int64_t after = load.In(0, std::max(instance.end[i] - instance.slots, 0));
+    crowd.push_back(static_cast<double>(std::max(before, after)));
+  }
+  return crowd;
+}
+
+template <typename KeyOf>
+std::vector<int32_t> SortByKeys(const Instance& instance, KeyOf key_of) {
+  std::vector<Key> keys(instance.buffers());
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) continue;
+    keys[i] = key_of(i);
+    order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
+  return order;
+}
+
+}  // namespace
+
+std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
+  const auto size = [&](int32_t i) { return static_cast<double>(instance.size[i]); };
+  const auto lifetime = [&](int32_t i) { return static_cast<double>(instance.length(i)); };
+  const auto start = [&](int32_t i) { return -static_cast<double>(instance.begin[i]); };  // early goes first
+  const auto size_class = [&](int32_t i) { return std::floor(4 * std::log2(size(i))); };
+  std::vector<double> crowd;
+  if (order == Order::kCrowdSize || order == Order::kCrowdLifetime) crowd = CrowdOfBuffers(instance);
+  return SortByKeys(instance, [&](int32_t i) -> Key {
+    switch (order) {
+      case Order::kSize:
+        return {size(i), lifetime(i), start(i)};
+      case Order::kArea:
+        return {size(i) * lifetime(i), size(i), start(i)};
+      case Order::kLifetime:
+        return {lifetime(i), size(i), start(i)};
+      case Order::kCrowdSize:
+        return {crowd[i], size(i), lifetime(i)};
+      case Order::kCrowdLifetime:
+        return {crowd[i], lifetime(i), size(i)};
+      case Order::kSizeClass:
+        return {size_class(i), start(i), size(i)};
+    }
+    return {};
+  });
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,1 @@
+#include "planner/plan_file.h"

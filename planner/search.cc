@@ -1,0 +1,39 @@
+#include "planner/search.h"
+
+#include <algorithm>
+
+namespace reprise::planner {
+
+int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets) {
+  int64_t slab = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) slab = std::max(slab, offsets[i] + instance.size[i]);
+  }
+  return slab;
+}
+
+Search::Search(const Instance& instance, int64_t target, const Budget& budget)
+    : instance_(instance), target_(target), budget_(budget), begin_(std::chrono::steady_clock::now()) {}
+
+double Search::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+bool Search::cancelled() const {
+  return budget_.cancel != nullptr && budget_.cancel->load(std::memory_order_relaxed);
+}
+
+bool Search::Stop() {
+  if (best_slab_ <= target_ || cancelled()) return true;
+  return best_slab_ != kNothing && seconds() >= budget_.seconds;
+}
+
+void Search::Offer(std::span<const int64_t> offsets, std::string_view solver) {
+  const int64_t slab = SlabOf(instance_, offsets);
+  if (slab >= best_slab_) return;
+  best_slab_ = slab;
+  best_.assign(offsets.begin(), offsets.end());
+  best_solver_ = solver;
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,54 @@
+// The state of one Solve: the best placement so far, and when to stop looking for a better one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "planner/problem.h"
+#include "planner/types.h"
+
+namespace reprise::planner {
+
+// The height of a placement, given as one offset a buffer: the highest end of a free buffer.
+int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets);
+
+// Solvers poll Stop() at least every few dozen buffers and return once it says so; they hand in every
+// placement they complete. Used by one thread.
+class Search {
+ public:
+  static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
+
+  // `instance` and the budget's flag must outlive the search. Placements of at most `target` bytes are good
+  // enough.
+  Search(const Instance& instance, int64_t target, const Budget& budget);
+
+  // Should the search end? Time alone is no reason as long as there is no placement.
+  bool Stop();
+  bool cancelled() const;
+
+  // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime.
+  void Offer(std::span<const int64_t> offsets, std::string_view solver);
+
+  const Instance& instance() const { return instance_; }
+  int64_t target() const { return target_; }
+  uint64_t seed() const { return budget_.seed; }
+  int64_t best_slab() const { return best_slab_; }  // kNothing before the first placement
+  const std::vector<int64_t>& best() const { return best_; }
+  std::string_view best_solver() const { return best_solver_; }
+  double seconds() const;  // since the search began
+
+ private:
+  const Instance& instance_;
+  const int64_t target_;
+  const Budget budget_;
+  const std::chrono::steady_clock::time_point begin_;
+  int64_t best_slab_ = kNothing;
+  std::vector<int64_t> best_;
+  std::string_view best_solver_;
+};
+
+}  // namespace reprise::planner

@@ -1,0 +1,161 @@
+#include "profiler/iteration.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace reprise::profiler {
+namespace {
+
+// How many earlier instances of a slot are asked for its lifetime. One is needed (gradients of the latest
+// round are alive when the plan is made); two more catch lifetimes that differ from round to round.
+constexpr int kEarlierInstances = 3;
+// Tokens in a row that must be equal for two rounds to be the same there: equal sizes alone are met by
+// chance.
+constexpr int64_t kSameRun = 8;
+// Noise between two rounds: this many tokens more or fewer at one place are skipped, and an equal run of
+// kRejoinRun ends the skip.
+constexpr int64_t kMaxSkip = 16;
+constexpr int64_t kRejoinRun = 4;
+
+// Pairs the latest round, token by token, with the one `lag` tokens before it, going back from the present.
+class Pairing {
+ public:
+  Pairing(const History& history, int64_t period, int64_t lag)
+      : history_(history),
+        begin_(history.now().count() - period),
+        partners_(static_cast<size_t>(period), kNone) {
+    int64_t tick = history.now().count() - 1;
+    int64_t past = tick - lag;
+    do {
+      const int64_t run = EqualRun(tick, past, period);
+      if (run >= kSameRun) {
+        for (int64_t i = 0; i < run; ++i) partners_[static_cast<size_t>(tick - i - begin_)] = past - i;
+      }
+      tick -= run;
+      past -= run;
+    } while (Rejoin(tick, past));
+  }
+
+  static constexpr int64_t kNone = -1;
+  // The tick that is to the earlier round what `tick` is to the latest, or kNone.
+  int64_t Of(int64_t tick) const { return partners_[static_cast<size_t>(tick - begin_)]; }
+
+ private:
+  // How many tokens are equal going back from `tick` and `past`, at most `limit`.
+  int64_t EqualRun(int64_t tick, int64_t past, int64_t limit) const {
+    int64_t run = 0;
+    while (run < limit && tick - run >= begin_ && past - run >= history_.oldest().count()) {
+      const History::Entry& a = history_.at(Tick(tick - run));
+      const History::Entry& b = history_.at(Tick(past - run));
+      if (a.bytes != b.bytes || a.stream != b.stream) break;
+      ++run;
+    }
+    return run;
+  }
+
+  // Skips the fewest tokens on either side after which they are equal again; false when they differ for good.
+  bool Rejoin(int64_t& tick, int64_t& past) const {
+    for (int64_t skipped = 1; skipped <= kMaxSkip; ++skipped) {
+      for (int64_t here = 0; here <= skipped; ++here) {
+        if (EqualRun(tick - here, past - (skipped - here), kRejoinRun) < kRejoinRun) continue;
+        tick -= here;
+        past -= skipped - here;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const History& history_;
+  int64_t begin_;
+  std::vector<int64_t> partners_;
+};
+
+// The token of the latest `period` ones with the least live bytes before it; the earliest of equals.
+int64_t Cut(const History& history, int64_t period) {
+  const int64_t now = history.now().count();
+  int64_t cut = now - period;
+  for (int64_t tick = cut + 1; tick < now; ++tick) {
+    if (history.at(Tick(tick)).live_before < history.at(Tick(cut)).live_before) cut = tick;
+  }
+  return cut;
+}
+
+// The lifetime of the block of `tick` in tokens, or 0 when it was not freed within a period.
+int64_t KnownLength(const History& history, int64_t tick, int64_t period) {
+  const Tick freed_at = history.at(Tick(tick)).freed_at;
+  if (freed_at == History::kAlive) return 0;
+  const int64_t length = std::max<int64_t>(freed_at - Tick(tick), 1);
+  return length <= period ? length : 0;
+}
+
+// The longest lifetime known of a slot, or 0 when none is.
+int64_t SlotLength(const History& history, int64_t tick, int64_t period,
+                   const std::vector<Pairing>& earlier) {
+  int64_t length = KnownLength(history, tick, period);
+  for (const Pairing& pairing : earlier) {
+    const int64_t past = pairing.Of(tick);
+    if (past != Pairing::kNone) length = std::max(length, KnownLength(history, past, period));
+  }
+  if (length == 0 || history.at(Tick(tick)).freed_at != History::kAlive) return length;
+  return std::max(length, history.now().count() - tick);  // it has outlived its earlier instances already
+}
+
+}  // namespace
+
+History::History() : History(Options()) {}
+
+History::History(Options options)
+    : ring_(static_cast<size_t>(options.initial_tokens)),
+      mask_(options.initial_tokens - 1),
+      max_tokens_(options.max_tokens) {}
+
+Tick History::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live_before) {
+  ring_[static_cast<size_t>(now_ & mask_)] = {bytes, alignment, stream, live_before, kAlive};
+  return Tick(now_++);
+}
+
+void History::OnFree(Tick alloc_tick) {
+  if (alloc_tick < oldest() || alloc_tick >= now()) return;
+  ring_[static_cast<size_t>(alloc_tick.count() & mask_)].freed_at = now();
+}
+
+void History::Grow(int64_t tokens) {
+  const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens)));
+  const int64_t size = std::min(wanted, max_tokens_);
+  if (size <= capacity()) return;
+  std::vector<Entry> ring(static_cast<size_t>(size));
+  for (int64_t tick = oldest().count(); tick < now_; ++tick) {
+    ring[static_cast<size_t>(tick & (size - 1))] = at(Tick(tick));
+  }
+  ring_ = std::move(ring);
+  mask_ = size - 1;
+}
+
+Iteration ExtractIteration(const History& history, const Period& period) {
+  const int64_t length = period.length;
+  const int64_t now = history.now().count();
+  Iteration iteration{.period = length, .slots = {}, .origin = {}};
+  if (length <= 0 || now - history.oldest().count() < length) return iteration;
+
+  std::vector<Pairing> earlier;
+  for (int i = 1; i <= kEarlierInstances; ++i) earlier.emplace_back(history, length, i * length);
+  const int64_t cut = Cut(history, length);
+  iteration.origin = Tick(cut);
+  iteration.slots.reserve(static_cast<size_t>(length));
+  for (int64_t i = 0; i < length; ++i) {
+    const int64_t tick = cut + i < now ? cut + i : cut + i - length;
+    const History::Entry& entry = history.at(Tick(tick));
+    const int64_t known = SlotLength(history, tick, length, earlier);
+    iteration.slots.push_back({.bytes = entry.bytes,
+                               .alignment = entry.alignment,
+                               .stream = entry.stream,
+                               .begin = i,
+                               .length = known > 0 ? known : length,
+                               .persistent = known == 0});
+  }
+  return iteration;
+}
+
+}  // namespace reprise::profiler

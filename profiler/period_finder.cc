@@ -1,0 +1,409 @@
+#include "profiler/period_finder.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace reprise::profiler {
+namespace {
+
+// Tokens in a gram. Shorter ones recur by chance inside one layer; longer ones are spoilt by noise more
+// often. The rolling hash shifts a token by kBits a step, so that it has left the 64 bits after exactly
+// kGram.
+constexpr int64_t kGram = 8;
+constexpr int kGramBits = 64 / kGram;
+
+// A follower out of step searches this far to either side. Noise shifts by one or two; a layer more or less
+// is another sequence and must not be bridged.
+constexpr int64_t kMaxShift = 16;
+// Equal tokens in a row that put a follower back in step. Fewer are found anywhere among repeated layers.
+constexpr int64_t kResyncRun = 4;
+// Searching longer than this is being lost: the largest shift, and the run that ends the search, with room
+// for one more miss inside that run.
+constexpr int64_t kMaxSearch = kMaxShift + 2 * kResyncRun;
+
+// The noise tolerated: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least kMinBurst
+// misses, for short periods). One noisy block costs two misses, when it comes and when it is looked back at.
+constexpr int64_t kMatchesPerMiss = 32;
+constexpr int64_t kMinBurst = 4;
+// Misses granted to a candidate before it has shown anything.
+constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
+
+// How far a new candidate looks back to find where its repetition began.
+constexpr int64_t kLookBack = 64;
+// A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
+// then.
+constexpr int64_t kMaxCandidatePeriods = 16;
+
+// Two levels are the same when they differ by less than this part of the largest swing. Each of L layers
+// climbs by 1/L of the swing, and models have fewer than 64 equal ones in a row on one device; small blocks
+// and slow leaks are far below it.
+constexpr uint32_t kLevelParts = 64;
+// ... or by this much, whatever the swing: 64 KiB, for the small blocks that are no tokens.
+constexpr uint32_t kLevelPages = 16;
+// A period swings by at least the largest swing seen divided by this (an optimizer's loop does not).
+constexpr uint32_t kSwingParts = 2;
+// A swing larger than all that follow (an algorithm search that takes all free memory, once) must not block
+// confirmations for ever, yet the largest of an iteration has to be remembered for at least one iteration. So
+// it is kept for the present epoch and the one before; epochs end when the number of tokens has doubled, from
+// kFirstEpoch to kLastEpoch.
+constexpr int64_t kFirstEpoch = 64;
+constexpr int64_t kLastEpoch = int64_t{1} << 18;
+
+// Accumulation: the earliest round that matches began lower than any round after it, by more than this part
+// of the largest swing. So the rounds leave something behind that is not freed yet: gradients, which the
+// whole step frees.
+constexpr uint32_t kAccumulationParts = 16;
+// It is held back for so many periods. Then either the micro-batches are so many that a plan for them pays,
+// or it was one of the rare true iterations that look the same (no optimizer state, gradients freed after the
+// forward pass).
+constexpr int64_t kHoldBackPeriods = 8;
+
+// A challenger matches more than one round of the confirmed cycle, by this part of it: behind an interruption
+// the old cycle is found again at a wrong distance, and matches for one round exactly.
+constexpr int64_t kChallengeParts = 8;
+// A confirmed period that was lost for so many of its lengths no longer has to be beaten.
+constexpr int64_t kGiveUpPeriods = 4;
+// A confirmed period that has not gone round so often before it was given up was a false alarm. Each doubles
+// the evidence asked for, up to kMaxEvidence half periods.
+constexpr int64_t kTrueRounds = 2;
+constexpr int64_t kMaxEvidence = 8;
+
+// A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
+// itself.
+constexpr int64_t kRingMargin = 2 * kLookBack;
+
+constexpr int64_t kFar = INT64_MAX / 4;
+
+uint64_t Mix(Bytes bytes, Stream stream) {
+  uint64_t x = static_cast<uint64_t>(bytes.count()) + std::rotl(static_cast<uint64_t>(stream), 40);
+  x *= 0x9E3779B97F4A7C15u;
+  x ^= x >> 32;
+  x *= 0xD6E8FEB86659FD93u;
+  return x ^ (x >> 32);
+}
+
+uint32_t Pages(Bytes bytes) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(bytes.count() >> 12, 0, UINT32_MAX));
+}
+
+uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+
+// The most tolerance a follower of a period of `length` tokens saves up.
+int64_t CreditCap(int64_t length) { return std::max(length, kMinBurst * kMatchesPerMiss); }
+
+}  // namespace
+
+PeriodFinder::PeriodFinder() : PeriodFinder(Options()) {}
+
+PeriodFinder::PeriodFinder(Options options)
+    : ring_(static_cast<size_t>(std::max(options.initial_tokens, 2 * kRingMargin))),
+      grams_(ring_.size()),
+      gram_shift_(32 - std::countr_zero(ring_.size())),
+      mask_(capacity() - 1),
+      max_tokens_(options.max_tokens),
+      checkpoint_(kFirstEpoch),
+      epoch_end_(kFirstEpoch) {}
+
+bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
+  const uint64_t mixed = Mix(bytes, stream);
+  const Token token{static_cast<uint32_t>(mixed), Pages(live_before)};
+  ring_[static_cast<size_t>(now_ & mask_)] = token;
+
+  gram_ = (gram_ << kGramBits) + mixed;
+  const auto fingerprint = static_cast<uint32_t>(gram_ >> 32);
+  Gram& gram = GramAt(fingerprint);
+  const Gram last = gram;
+  gram = {fingerprint, static_cast<uint32_t>(now_)};
+
+  if (token.level > peak_) peak_ = token.level;
+  if (peak_ - token.level > fall_) fall_ = peak_ - token.level;
+  if (++now_ == checkpoint_) Checkpoint();
+
+  if (tracker_.state == State::kInStep && live_candidates_ == 0 && At(tracker_.ref).hash == token.hash) {
+    tracker_.credit += tracker_.credit < tracker_.cap;
+    if (++tracker_.ref == tracker_.end) {
+      tracker_.ref = tracker_.begin;
+      FinishRound();
+    }
+    return false;
+  }
+  int64_t lag = 0;  // of the last gram like this one; 0 for none
+  if (last.fingerprint == fingerprint) lag = static_cast<uint32_t>(now_ - 1) - last.position;
+  return OffTheFastPath(lag);
+}
+
+bool PeriodFinder::OffTheFastPath(int64_t lag) {
+  if (confirmed_) FollowTracker(lag);
+  const Candidate* best = FollowCandidates();
+  if (best != nullptr) {
+    Confirm(*best);
+    return true;
+  }
+  if (!in_step()) Propose(lag);  // what the tracker matches needs no other explanation
+  return false;
+}
+
+// ---- following
+
+// The reference of a follower is cyclic; one step past either side comes back on the other.
+int64_t PeriodFinder::Follower::Wrap(int64_t position) const {
+  if (position >= end) return position - (end - begin);
+  if (position < begin) return position + (end - begin);
+  return position;
+}
+
+// Takes the latest token. True when it matched the reference, which is then the one before f.ref.
+bool PeriodFinder::Follow(Follower& f) const {
+  if (f.state == State::kLost) return false;
+  if (f.state == State::kInStep) {
+    if (At(f.ref).hash == At(now_ - 1).hash) {
+      f.ref = f.Wrap(f.ref + 1);
+      f.credit += f.credit < f.cap;
+      return true;
+    }
+    f.state = State::kSearching;
+  }
+  ++f.unmatched;
+  if (Resynchronise(f)) return true;
+  if (f.unmatched > kMaxSearch) f.state = State::kLost;
+  return false;
+}
+
+// Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
+// back, tokens that did not come shift it ahead, a changed token leaves it.
+bool PeriodFinder::Resynchronise(Follower& f) const {
+  if (f.unmatched < kResyncRun) return false;
+  const int64_t straight = f.ref + f.unmatched - 1;
+  for (int64_t step = 0; step <= 2 * kMaxShift; ++step) {
+    const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
+    const int64_t ref = f.Wrap(straight + shift);
+    if (now_ - 1 - ref < kMinPeriod) continue;
+    int64_t run = 0;
+    while (run < kResyncRun && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
+    if (run < kResyncRun) continue;
+    f.credit -= kMatchesPerMiss * std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
+    if (f.credit < 0) break;
+    f.ref = f.Wrap(ref + 1);
+    f.unmatched = 0;
+    f.state = State::kInStep;
+    return true;
+  }
+  if (f.credit < 0) f.state = State::kLost;
+  return false;
+}
+
+// ---- the tracker: the confirmed cycle
+
+void PeriodFinder::FollowTracker(int64_t lag) {
+  const int64_t length = tracker_.end - tracker_.begin;
+  const State was = tracker_.state;
+  const int64_t before = tracker_.ref;
+  if (was == State::kLost) {
+    if (!Realign(lag)) ++tracker_misses_;
+  } else if (Follow(tracker_)) {
+    if (tracker_.ref < before - length / 2) FinishRound();
+  } else {
+    ++tracker_misses_;
+    if (tracker_.state == State::kLost) LoseTracker();
+  }
+  if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * length) GiveUp();
+}
+
+// Back in step where the last gram like the latest one lies in the cycle, at the same level: micro-batches of
+// one step are told apart by what has been accumulated.
+bool PeriodFinder::Realign(int64_t lag) {
+  const int64_t past = now_ - 1 - lag;
+  if (lag == 0 || past < tracker_.begin || past >= tracker_.end || !CycleHeld()) return false;
+  if (At(past).hash != At(now_ - 1).hash || !SameLevel(At(past).level, At(now_ - 1).level)) return false;
+  tracker_.ref = past + 1;
+  tracker_.state = State::kInStep;
+  tracker_.credit = tracker_.cap;
+  if (tracker_.ref == tracker_.end) {
+    tracker_.ref = tracker_.begin;
+    FinishRound();
+  }
+  return true;
+}
+
+// The reference has just gone past the end of the cycle. A round without interruption becomes the reference
+// of the next, so that slow changes are followed and the ring never overwrites it.
+void PeriodFinder::FinishRound() {
+  const int64_t offset = tracker_.ref - tracker_.begin;
+  const int64_t boundary = now_ - offset;
+  const int64_t matched = boundary - round_start_ - (tracker_misses_ - round_misses_);
+  if (2 * matched >= tracker_.end - tracker_.begin) {
+    ++iterations_;
+    ++rounds_;
+    given_up_ = false;
+    last_round_ = now_;
+  }
+  if (round_whole_ && boundary - round_start_ >= kMinPeriod) {
+    tracker_.begin = round_start_;
+    tracker_.end = boundary;
+    tracker_.ref = round_start_ + offset;
+    tracker_.cap = CreditCap(boundary - round_start_);
+  }
+  round_start_ = boundary;
+  round_misses_ = tracker_misses_;
+  round_whole_ = true;
+  if (!CycleHeld()) LoseTracker();
+}
+
+// Whether the ring still holds the cycle, and will until the end of the next round.
+bool PeriodFinder::CycleHeld() const {
+  return tracker_.begin + capacity() >= now_ + (tracker_.end - tracker_.begin) + kRingMargin;
+}
+
+void PeriodFinder::LoseTracker() {
+  tracker_.state = State::kLost;
+  round_whole_ = false;
+  lost_at_ = now_;
+}
+
+void PeriodFinder::GiveUp() {
+  given_up_ = true;
+  evidence_ = rounds_ < kTrueRounds ? std::min(2 * evidence_, kMaxEvidence) : 1;
+}
+
+// ---- candidates
+
+// Follows each and drops those that fail. Returns the longest that has just earned its confirmation, or null.
+const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
+  const Candidate* best = nullptr;
+  for (int i = 0; i < live_candidates_;) {
+    Candidate& c = candidates_[i];
+    const bool matched = Follow(c.follower);
+    if (matched) {
+      Count(c, At(now_ - 1), At(c.follower.ref - 1));
+    } else {
+      ++c.misses;
+    }
+    if (c.follower.state == State::kLost || now_ - c.start > kMaxCandidatePeriods * Lag(c)) {
+      c = candidates_[--live_candidates_];
+      continue;
+    }
+    if (matched && Repeats(c) && BeatsTracker(c) && (best == nullptr || Lag(c) > Lag(*best))) best = &c;
+    ++i;
+  }
+  return best;
+}
+
+void PeriodFinder::Propose(int64_t lag) {
+  if (lag < kMinPeriod || live_candidates_ == kCandidates) return;
+  if (lag + kRingMargin > capacity() || 2 * lag + 2 * kRingMargin > max_tokens_) return;
+  for (int i = 0; i < live_candidates_; ++i) {
+    if (Lag(candidates_[i]) == lag) return;
+  }
+  const int64_t tick = now_ - 1;
+  const int64_t most = std::min(kLookBack, tick - lag + 1);
+  Candidate c;
+  int64_t run = 0;
+  while (run < most && At(tick - run).hash == At(tick - run - lag).hash) {
+    Count(c, At(tick - run), At(tick - run - lag));
+    ++run;
+  }
+  if (run < kGram) return;  // another gram with the same hash
+  c.follower = {.ref = now_ - lag,
+                .begin = -kFar,
+                .end = kFar,
+                .credit = kFirstCredit,
+                .cap = CreditCap(lag),
+                .unmatched = 0,
+                .state = State::kInStep};
+  c.start = now_ - run;
+  c.judged_from = now_;
+  c.tracker_misses = tracker_misses_;
+  candidates_[live_candidates_++] = c;
+}
+
+void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) const {
+  c.trough = std::min(c.trough, token.level);
+  c.floor = std::min(c.floor, past.level);
+  if (!SameLevel(token.level, past.level)) return;
+  ++c.matched;
+  c.lowest = std::min(c.lowest, token.level);
+  c.highest = std::max(c.highest, token.level);
+}
+
+bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
+  return Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
+}
+
+bool PeriodFinder::Repeats(const Candidate& c) const {
+  const int64_t lag = Lag(c);
+  if (2 * c.matched < evidence_ * lag) return false;
+  if (c.highest == c.lowest || c.highest - c.lowest < Swing() / kSwingParts) return false;
+  const bool accumulates = c.trough > c.floor + Swing() / kAccumulationParts;
+  return !accumulates || c.matched >= kHoldBackPeriods * lag;
+}
+
+// The candidate repeats; is it better than what is confirmed?
+bool PeriodFinder::BeatsTracker(const Candidate& c) const {
+  if (given_up_) return true;
+  const int64_t length = tracker_.end - tracker_.begin;
+  if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
+  const int64_t misses = tracker_misses_ - c.tracker_misses;
+  return misses * kMatchesPerMiss > now_ - c.judged_from && misses > 2 * c.misses;
+}
+
+void PeriodFinder::Confirm(const Candidate& c) {
+  const int64_t lag = Lag(c);
+  confirmed_ = Period{.length = lag, .found_at = Tick(now_)};
+  while (capacity() < 2 * lag + 2 * kRingMargin) Grow();
+  tracker_ = {.ref = now_ - lag,
+              .begin = now_ - lag,
+              .end = now_,
+              .credit = CreditCap(lag),
+              .cap = CreditCap(lag),
+              .unmatched = 0,
+              .state = State::kInStep};
+  ++iterations_;
+  rounds_ = 0;
+  round_start_ = last_round_ = lost_at_ = now_;
+  round_whole_ = true;
+  round_misses_ = tracker_misses_;
+  given_up_ = false;
+
+  // Longer candidates go on, as challengers of this period.
+  int kept = 0;
+  for (int i = 0; i < live_candidates_; ++i) {
+    if (Lag(candidates_[i]) <= lag) continue;
+    candidates_[kept] = candidates_[i];
+    candidates_[kept].judged_from = now_;
+    candidates_[kept].tracker_misses = tracker_misses_;
+    candidates_[kept++].misses = 0;
+  }
+  live_candidates_ = kept;
+}
+
+// ---- rare
+
+void PeriodFinder::Checkpoint() {
+  if (now_ == epoch_end_) {
+    previous_fall_ = fall_;
+    fall_ = 0;
+    peak_ = 0;
+    epoch_end_ += std::min(epoch_end_, kLastEpoch);
+  }
+  const bool settled = in_step() && now_ - lost_at_ >= capacity();
+  if ((now_ & mask_) == 0 && !settled && capacity() < max_tokens_) Grow();
+  checkpoint_ = std::min(epoch_end_, (now_ & ~mask_) + capacity());
+}
+
+void PeriodFinder::Grow() {
+  std::vector<Token> ring(2 * ring_.size());
+  const int64_t mask = static_cast<int64_t>(ring.size()) - 1;
+  for (int64_t tick = std::max<int64_t>(0, now_ - capacity()); tick < now_; ++tick) {
+    ring[static_cast<size_t>(tick & mask)] = At(tick);
+  }
+  ring_ = std::move(ring);
+  mask_ = mask;
+  std::vector<Gram> grams(ring_.size());
+  std::swap(grams, grams_);
+  --gram_shift_;
+  for (const Gram& gram : grams) {
+    if (gram.fingerprint != 0) GramAt(gram.fingerprint) = gram;
+  }
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,172 @@
+// Finds the period of a job's allocations online: after how many tokens the sequence repeats.
+//
+// One token is one allocation of at least the token threshold, by (size, stream); frees move only the live
+// level that comes with the next token. The way from token to period:
+//
+//   rolling hash of the last 8 tokens -> last position with that hash -> candidate (a lag) -> followed token
+//   by token, with a little tolerance -> confirmed: half a period of tokens that match in size, stream *and*
+//   live level, over a swing of live bytes that is not small against the swings seen -> tracker, which
+//   follows the confirmed cycle from then on, counts its rounds, and lets candidates challenge it where it
+//   fails.
+//
+// Why each test is there (every constant stands with its reason in period_finder.cc):
+//   live level (net-zero)  a stack of layers repeats too, but climbs
+//   swing                  an optimizer's loop over parameters repeats at one level, but hardly swings
+//   accumulation           a micro-batch repeats and swings, but rests on what the first one left behind:
+//   held back challenge              a period found behind an interruption (an evaluation) has the wrong lag:
+//   a challenger
+//                          must match more than one round of the old cycle, which the tracker did not match
+//   evidence               sequences without a period repeat by chance: each false alarm doubles what is
+//   asked for
+//
+// Cost: O(1) a token. In step with a confirmed period about 50 instructions, no heap allocation, no loop.
+// Memory: 16 bytes a remembered token; remembers Options::initial_tokens at first and doubles up to
+// Options::max_tokens only while no confirmed period is matching (bound: 32 MiB by default).
+// Threads: none of its own, not synchronised; the caller's lock guards it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace reprise::profiler {
+
+struct Period {
+  int64_t length = 0;  // tokens in one iteration, >= PeriodFinder::kMinPeriod
+  Tick found_at;       // tokens seen when it was confirmed: the next token has this tick
+};
+
+class PeriodFinder {
+ public:
+  struct Options {
+    int64_t initial_tokens = int64_t{1} << 12;  // a power of two >= 64
+    int64_t max_tokens = int64_t{1} << 21;  // a power of two >= initial_tokens; longer periods are not seen
+  };
+  // Shorter repetitions are no iterations worth a plan, and the hash of 8 tokens cannot tell them apart.
+  static constexpr int64_t kMinPeriod = 8;
+
+  PeriodFinder();
+  explicit PeriodFinder(Options options);
+
+  // Takes one token. `live_before` is the sum of the live bytes of the device, blocks of all sizes, just
+  // before this allocation. Returns true when a period has just been confirmed: the first one, or one that
+  // replaces the one reported last (a multiple of a period that still matches is never reported).
+  bool OnAlloc(Bytes bytes, Stream stream, Bytes live_before);
+
+  // The period reported last; it stays when the job leaves it (see in_step).
+  const std::optional<Period>& confirmed() const { return confirmed_; }
+  // Whether the latest token belonged to the confirmed cycle, noise aside.
+  bool in_step() const { return confirmed_.has_value() && tracker_.state == State::kInStep; }
+  // Complete iterations seen of the periods confirmed: one at each confirmation, then one a matched round.
+  int64_t iterations() const { return iterations_; }
+  // Tokens seen: the tick of the next one.
+  Tick now() const { return Tick(now_); }
+  // How many tokens back it can look at present: what a History beside it should hold.
+  int64_t capacity() const { return static_cast<int64_t>(ring_.size()); }
+
+ private:
+  enum class State : uint8_t { kInStep, kSearching, kLost };
+  // A token remembered: a hash of (size, stream) and the live level before it in pages of 4 KiB, which is as
+  // fine as the level test needs and holds 16 TiB.
+  struct Token {
+    uint32_t hash = 0;
+    uint32_t level = 0;
+  };
+  struct Gram {
+    uint32_t fingerprint = 0;
+    uint32_t position = 0;  // low 32 bits of the tick of its last token
+  };
+  // Walks along the past beside the present. A candidate's reference runs on through the stream, the
+  // tracker's goes round in [begin, end).
+  struct Follower {
+    int64_t ref = 0;  // the past token that the next one should equal
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t credit = 0;     // tolerance left; a miss costs kMatchesPerMiss, a match brings one
+    int64_t cap = 0;        // the most it saves up
+    int64_t unmatched = 0;  // tokens since it fell out of step: the next one should equal ref + unmatched
+    State state = State::kLost;
+
+    int64_t Wrap(int64_t position) const;
+  };
+  struct Candidate {
+    Follower follower;
+    int64_t start = 0;    // its first token that matched
+    int64_t matched = 0;  // tokens that matched in level too, and the levels of those
+    uint32_t lowest = UINT32_MAX;
+    uint32_t highest = 0;
+    uint32_t trough = UINT32_MAX;  // lowest level of any matched token
+    uint32_t floor = UINT32_MAX;   // lowest level of any token they were matched with
+    int64_t judged_from = 0;       // tokens seen when it began to challenge, the tracker's misses then,
+    int64_t tracker_misses = 0;
+    int64_t misses = 0;  // and its own since
+  };
+  // Followers at once: a stack of layers inside a micro-batch inside a step needs three.
+  static constexpr int kCandidates = 4;
+
+  const Token& At(int64_t tick) const { return ring_[static_cast<size_t>(tick & mask_)]; }
+  Gram& GramAt(uint32_t fingerprint) { return grams_[(fingerprint * uint32_t{0x9E3779B1}) >> gram_shift_]; }
+  uint32_t Swing() const { return fall_ > previous_fall_ ? fall_ : previous_fall_; }
+  int64_t Lag(const Candidate& c) const { return now_ - c.follower.ref - c.follower.unmatched; }
+  bool SameLevel(uint32_t a, uint32_t b) const;
+
+  // `lag`: the distance to the last gram like the latest one, 0 for none.
+  bool OffTheFastPath(int64_t lag);
+  bool Follow(Follower& f) const;
+  bool Resynchronise(Follower& f) const;
+
+  void FollowTracker(int64_t lag);
+  bool Realign(int64_t lag);
+  void FinishRound();
+  bool CycleHeld() const;
+  void LoseTracker();
+  void GiveUp();
+
+  const Candidate* FollowCandidates();
+  void Propose(int64_t lag);
+  void Count(Candidate& c, const Token& token, const Token& past) const;
+  bool Repeats(const Candidate& c) const;
+  bool BeatsTracker(const Candidate& c) const;
+  void Confirm(const Candidate& c);
+
+  void Checkpoint();
+  void Grow();
+
+  // What has been seen.
+  std::vector<Token> ring_;
+  std::vector<Gram> grams_;  // last position of each 8-gram, direct mapped
+  int gram_shift_ = 0;
+  int64_t mask_ = 0;
+  int64_t max_tokens_ = 0;
+  int64_t now_ = 0;
+  uint64_t gram_ = 0;
+  int64_t checkpoint_ = 0;  // the tick at which an epoch or the ring ends next
+
+  // Swings of the live level, in pages: the largest fall in the present epoch, and in the one before.
+  uint32_t peak_ = 0;
+  uint32_t fall_ = 0;
+  uint32_t previous_fall_ = 0;
+  int64_t epoch_end_ = 0;
+
+  // The confirmed cycle.
+  Follower tracker_;
+  std::optional<Period> confirmed_;
+  int64_t iterations_ = 0;
+  int64_t rounds_ = 0;          // matched since confirmed
+  int64_t last_round_ = 0;      // when the latest one was complete
+  int64_t round_start_ = 0;     // where the present round began
+  bool round_whole_ = false;    // no interruption in it so far
+  int64_t round_misses_ = 0;    // tracker_misses_ when it began
+  int64_t tracker_misses_ = 0;  // tokens that the tracker did not match, ever
+  int64_t lost_at_ = 0;         // when it was last lost
+  bool given_up_ = true;        // nothing is confirmed, or it has been lost for long
+  int64_t evidence_ = 1;        // half periods of matches that a confirmation takes
+
+  std::array<Candidate, kCandidates> candidates_;
+  int live_candidates_ = 0;  // the first so many are in use
+};
+
+}  // namespace reprise::profiler

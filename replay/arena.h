@@ -1,0 +1,102 @@
+// One device's arena: a reserved address range whose physical memory is added and taken away in granules.
+//
+// Every block passes through it, so it knows what is live now and is itself the occupancy check (law 1). It
+// places in two ways: PlaceAt, where a plan says, if that range is free now; and Place, best fit with
+// coalescing. A plan is advice and can never cause an overlap.
+//
+// Memory: a granule is committed when a block first needs it. When more are needed, wholly free granules are
+// moved (released where they are, committed where they are wanted) before the source is asked for new ones,
+// so what is committed at once is the largest number of granules that were in use at once, not the largest
+// address.
+//
+// Two zones: blocks under kSmallBlock live in a zone of their own, so that a stray small block never
+// displaces a planned one.
+//
+// Not thread-safe: the engine's lock is held around every call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/units.h"
+#include "replay/memory_source.h"
+#include "replay/ranges.h"
+
+namespace reprise::replay {
+
+inline constexpr Bytes kSmallBlock{4096};
+
+class Arena {
+ public:
+  // Where Place may put a block.
+  enum class Where : uint8_t { kAnywhere, kOutsidePlan };
+
+  struct Block {
+    Ranges* zone = nullptr;  // null: no block
+    Ranges::Index index = Ranges::kNone;
+    explicit operator bool() const { return zone != nullptr; }
+  };
+
+  // `capacity`: the most bytes of granules to hold committed, 0 for no limit but the source's.
+  Arena(MemorySource* source, Bytes capacity);
+  bool ok() const { return main_.ok() && small_.ok() && committed_.ok(); }
+
+  // A block of `bytes` (> 0) at `offset` (a multiple of kUnit) if that range is free and memory for it can be
+  // had.
+  Block PlaceAt(Offset offset, Bytes bytes);
+  // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) by best fit. None when no memory
+  // can be had: the real allocator is next.
+  Block Place(Bytes bytes, Bytes alignment, Where where);
+  // The live block that begins at `offset`.
+  Block Find(Offset offset);
+  void Remove(Block block);
+
+  Offset OffsetOf(Block block) const { return Offset((*block.zone)[block.index].begin * kUnit.count()); }
+  Bytes SizeOf(Block block) const { return kUnit * (*block.zone)[block.index].units; }
+  static BlockInfo& Info(Block block) { return block.zone->info(block.index); }
+
+  // The plan covers [0, end) from now on; 0: no plan. Memory inside is then not moved away while any is to be
+  // had elsewhere: the plan will want it at the next iteration.
+  void SetPlanEnd(Offset end);
+
+  // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
+  Bytes GiveBack(bool plan_too);
+
+  Bytes committed() const { return source_->granule() * committed_count_; }
+  Bytes committed_peak() const { return source_->granule() * committed_peak_; }
+  int64_t granules_moved() const { return granules_moved_; }
+
+  // Calls visit(offset, bytes, info) for every live block of at least kSmallBlock, in address order.
+  template <typename Visit>
+  void ForEachLive(Visit visit) const {
+    main_.ForEachLive([&](const Ranges::Range& range) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    });
+  }
+
+  bool Consistent() const { return main_.Consistent() && small_.Consistent(); }
+
+ private:
+  Block Taken(Ranges* zone, Ranges::Index index);
+  bool EnsureCommitted(const Ranges::Range& range);
+  int64_t CountMissing(int64_t first, int64_t last) const;
+  bool CommitMissing(int64_t first, int64_t last);
+  int64_t ReleaseFree(int64_t wanted, bool plan_too);
+  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted);
+  void Release(int64_t first, int64_t count);
+
+  MemorySource* source_;
+  const int64_t units_per_granule_;  // a power of two
+  const int granule_shift_;
+  const int64_t limit_;         // granules
+  const uint32_t small_begin_;  // in units: main_ below, small_ from here
+  Ranges main_;
+  Ranges small_;
+  BitTree committed_;  // by granule
+  BitTree missing_;    // its complement, so that the hot path asks one question
+  int64_t committed_count_ = 0;
+  int64_t committed_peak_ = 0;
+  int64_t granules_moved_ = 0;
+};
+
+}  // namespace reprise::replay

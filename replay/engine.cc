@@ -1,0 +1,251 @@
+#include "replay/engine.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace reprise::replay {
+namespace {
+
+// A plan whose matched share stays below this gives way to a longer period. Design, section 4.
+constexpr double kGoodShare = 0.98;
+// How many allocations are fed to a shadow matcher at once so that it is in step when the cut comes.
+constexpr int64_t kShadowLead = 64;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options, std::unique_ptr<MemorySource> memory,
+                                                       PlanRunner* runner) {
+  std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner));
+  if (!engine->arena_.ok()) return absl::ResourceExhaustedError("no address space for the arena's tables");
+  return engine;
+}
+
+Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner)
+    : options_(options),
+      memory_(std::move(memory)),
+      runner_(runner),
+      arena_(memory_.get(), options.capacity),
+      finder_(options.period) {}
+
+std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) return Guard(std::move(lock));
+    if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+    std::this_thread::yield();
+  }
+}
+
+std::optional<Offset> Engine::Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream) {
+  ++counters_.requests;
+  Tick token(-1);
+  Arena::Block block;
+  if (bytes < kSmallBlock) {
+    block = arena_.Place(std::max(bytes, Bytes(1)), alignment, Arena::Where::kOutsidePlan);
+    if (block) ++counters_.arena;
+  } else {
+    block = PlaceToken(bytes, alignment, stream, &token);
+  }
+  if (!block) {
+    ++counters_.passed;
+    return std::nullopt;
+  }
+  counters_.live += bytes;
+  counters_.live_peak = std::max(counters_.live_peak, counters_.live);
+  const BlockId id{next_id_++};
+  Arena::Info(block) = {.requested = bytes, .token = token, .id = id, .stream = stream};
+  if (sink_ != nullptr) sink_->OnAlloc(id, bytes, alignment, stream);
+  return arena_.OffsetOf(block);
+}
+
+bool Engine::Free(const Guard&, Offset offset, Stream stream) {
+  const Arena::Block block = arena_.Find(offset);
+  if (!block) {
+    ++counters_.unknown_frees;
+    return false;
+  }
+  const BlockInfo& info = Arena::Info(block);
+  counters_.live -= info.requested;
+  if (info.token.count() >= 0) history_.OnFree(info.token);
+  if (sink_ != nullptr) sink_->OnFree(info.id, stream);
+  arena_.Remove(block);
+  return true;
+}
+
+Bytes Engine::UsableSize(const Guard&, Offset offset) {
+  const Arena::Block block = arena_.Find(offset);
+  return block ? arena_.SizeOf(block) : Bytes(0);
+}
+
+Arena::Block Engine::PlaceToken(Bytes bytes, Bytes alignment, Stream stream, Tick* token) {
+  const bool found = finder_.OnAlloc(bytes, stream, counters_.live);
+  *token = history_.OnAlloc(bytes, alignment, stream, counters_.live);
+  history_.Reserve(finder_.capacity());
+  const bool adopting = PollCandidate() && ShadowStep(bytes, stream);
+  const bool counted = counters_.plans > 0 && !(adopting && counters_.plans == 1);
+
+  uint32_t slot = Matcher::kNoSlot;
+  if (plan_ != nullptr) {
+    slot = adopting ? 0 : plan_->matcher->Step(bytes, stream);
+    CountShare(slot != Matcher::kNoSlot);
+  }
+  const int64_t planned_before = counters_.planned;
+  const Arena::Block block = PlaceInSlot(slot, bytes, alignment, stream);
+  if (counted) {
+    const bool planned = counters_.planned > planned_before;
+    ++counters_.requests_after_plan;
+    counters_.bytes_after_plan += bytes;
+    if (planned) ++counters_.planned_requests_after_plan;
+    if (planned) counters_.planned_bytes_after_plan += bytes;
+  }
+  if (found) ConsiderPlanning();
+  return block;
+}
+
+Arena::Block Engine::PlaceInSlot(uint32_t slot, Bytes bytes, Bytes alignment, Stream stream) {
+  if (slot != Matcher::kNoSlot && plan_->plan.slots[slot].planned()) {
+    const Offset offset = plan_->plan.slots[slot].offset;
+    if (alignment.count() <= 1 || offset.count() % alignment.count() == 0) {
+      if (const Arena::Block block = arena_.PlaceAt(offset, bytes)) {
+        ++counters_.planned;
+        return block;
+      }
+    }
+    ++counters_.conflicts;
+  }
+  // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about
+  // coming slots.
+  const bool careful = plan_ != nullptr && plan_->matcher->InStep(stream);
+  Arena::Block block =
+      arena_.Place(bytes, alignment, careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere);
+  if (!block && careful) block = arena_.Place(bytes, alignment, Arena::Where::kAnywhere);
+  if (block) ++counters_.arena;
+  return block;
+}
+
+// True when a candidate is being followed. Starts its shadow matcher when it has just been solved, with the
+// last allocations before this one, so that it is in step at once.
+bool Engine::PollCandidate() {
+  if (candidate_ == nullptr || candidate_in_shadow_) return candidate_ != nullptr;
+  if (!candidate_->ready.load(std::memory_order_acquire)) return false;
+  if (!candidate_->status.ok()) {
+    ++counters_.plans_failed;
+    candidate_.reset();
+    return false;
+  }
+  candidate_in_shadow_ = true;
+  const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
+  for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
+    candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
+  }
+  return true;
+}
+
+// Steps the shadow matcher; adopts, and returns true, when this allocation is the cut and the matcher in
+// step.
+bool Engine::ShadowStep(Bytes bytes, Stream stream) {
+  const bool at_cut = candidate_->matcher->AtCut();
+  if (candidate_->matcher->Step(bytes, stream) != 0 || !at_cut) return false;
+  Adopt();
+  return true;
+}
+
+void Engine::Adopt() {
+  if (plan_ != nullptr) {
+    counters_.mismatches += plan_->matcher->mismatches();
+    counters_.times_lost += plan_->matcher->times_lost();
+  }
+  plan_ = std::make_unique<Active>();
+  plan_->plan = std::move(candidate_->plan);
+  plan_->matcher = std::move(candidate_->matcher);
+  plan_->period = candidate_period_;
+  candidate_.reset();
+  arena_.SetPlanEnd(plan_->plan.end);
+  window_tokens_ = 0;
+  window_matched_ = 0;
+  matched_share_ = 1.0;
+  if (counters_.plans++ == 0) {
+    counters_.first_planned_iteration = finder_.iterations() + 1;
+    counters_.first_planned_request = counters_.requests;
+  }
+  if (sink_ != nullptr) sink_->OnPlanAdopted();
+}
+
+void Engine::CountShare(bool matched) {
+  ++window_tokens_;
+  if (matched) ++window_matched_;
+  if (window_tokens_ < plan_->period) return;
+  matched_share_ = static_cast<double>(window_matched_) / static_cast<double>(window_tokens_);
+  window_tokens_ = 0;
+  window_matched_ = 0;
+  if (!std::exchange(plan_->settled, true)) arena_.GiveBack(/*plan_too=*/false);
+  ConsiderPlanning();
+}
+
+// Asks for a plan when a period has been found that the plan in use does not serve.
+void Engine::ConsiderPlanning() {
+  const auto& period = finder_.confirmed();
+  if (!options_.plan || !period.has_value()) return;
+  if (plan_ != nullptr && (period->length == plan_->period || matched_share_ >= kGoodShare)) return;
+  if (candidate_ != nullptr && candidate_period_ == period->length) return;
+  if (candidate_ != nullptr) {
+    candidate_->cancel = true;
+    ++counters_.plans_dropped;
+  }
+  RequestPlan();
+}
+
+void Engine::CancelPlanning(const Guard&) {
+  if (candidate_ != nullptr) candidate_->cancel = true;
+}
+
+void Engine::RequestPlan() {
+  profiler::Iteration iteration = profiler::ExtractIteration(history_, *finder_.confirmed());
+  if (iteration.slots.empty()) return;  // longer than the history
+  const std::vector<Obstacle> obstacles = FindObstacles(iteration);
+  auto request = std::make_shared<PlanRequest>(MakeRequest(std::move(iteration), obstacles));
+  candidate_ = std::make_shared<Candidate>();
+  candidate_period_ = finder_.confirmed()->length;
+  candidate_in_shadow_ = false;
+  runner_->Run([request, candidate = candidate_, seconds = options_.plan_seconds] {
+    Plan(*request, seconds, *candidate);
+  });
+}
+
+// The live blocks that the cycle will not free by itself: all but those that are a slot's latest instance and
+// not yet older than the slot's lifetime. (Size and position alone are not enough: an optimizer's state,
+// allocated among the first gradients, looks like them.)
+std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration) const {
+  std::vector<Obstacle> obstacles;
+  const Tick now = history_.now();
+  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
+    const int64_t turn = (info.token - iteration.origin) % iteration.period;
+    const profiler::Slot& slot = iteration.slots[turn < 0 ? turn + iteration.period : turn];
+    const bool of_cycle = !slot.persistent && slot.bytes == info.requested && slot.stream == info.stream &&
+                          now - info.token <= slot.length;
+    if (!of_cycle) obstacles.push_back({offset, bytes});
+  });
+  return obstacles;
+}
+
+Counters Engine::counters(const Guard&) const {
+  Counters result = counters_;
+  result.iterations = finder_.iterations();
+  if (finder_.confirmed().has_value()) result.period = finder_.confirmed()->length;
+  if (plan_ != nullptr) {
+    result.slab = plan_->plan.slab;
+    result.lower_bound = plan_->plan.lower_bound;
+    result.mismatches += plan_->matcher->mismatches();
+    result.times_lost += plan_->matcher->times_lost();
+  }
+  result.granules_moved = arena_.granules_moved();
+  result.reserved = arena_.committed();
+  result.reserved_peak = arena_.committed_peak();
+  return result;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,154 @@
+// One device's engine: watches the sequence of allocations, finds the iteration, has it planned, and serves
+// it.
+//
+// States: recording (no plan: the arena places by best fit), planning (a request is being solved elsewhere),
+// serving (the matcher names the slot, the arena places it there if it can). The period finder runs on in all
+// of them. A solved plan waits as a candidate, followed by a shadow matcher, and is adopted at the cut, in
+// step.
+//
+// Every placement is the arena's, so whatever the plan says nothing live is handed out again; what cannot be
+// placed at all is left to the real allocator.
+//
+// Thread-safe through Guard: every call on locked state takes one, which proves that the lock is held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "profiler/iteration.h"
+#include "profiler/period_finder.h"
+#include "replay/arena.h"
+#include "replay/memory_source.h"
+#include "replay/planning.h"
+
+namespace reprise::replay {
+
+// What happened, in numbers. Every way to leave the plan has one (law 7).
+struct Counters {
+  int64_t requests = 0;
+  int64_t planned = 0;                  // placed at their planned offset
+  int64_t arena = 0;                    // placed by best fit
+  int64_t passed = 0;                   // left to the real allocator
+  int64_t conflicts = 0;                // the planned place was taken
+  int64_t mismatches = 0;               // not what the plan expected next
+  int64_t times_lost = 0;               // the matcher lost its place
+  int64_t plans = 0;                    // adopted
+  int64_t plans_failed = 0;             // solved without a usable result
+  int64_t plans_dropped = 0;            // solved, but another was found before the cut came
+  int64_t iterations = 0;               // detected
+  int64_t period = 0;                   // tokens of one iteration, as last found
+  int64_t first_planned_iteration = 0;  // 1 = the first that was detected; 0: no plan adopted
+  int64_t first_planned_request = 0;    // its number among the requests, from 1; 0: no plan adopted
+  int64_t unknown_frees = 0;            // of an address that is not the begin of a live block
+  int64_t granules_moved = 0;
+  // Requests of at least kSmallBlock after the first adoption; the adopting one counts on neither side.
+  int64_t requests_after_plan = 0;
+  int64_t planned_requests_after_plan = 0;
+  Bytes bytes_after_plan;
+  Bytes planned_bytes_after_plan;
+  Bytes live;  // requested and not freed
+  Bytes live_peak;
+  Bytes slab;         // of the plan in use: its height
+  Bytes lower_bound;  // of the plan in use
+  Bytes reserved;     // committed granules
+  Bytes reserved_peak;
+};
+
+// Hears of every block served, in order, under the engine's lock: the recorder hangs here.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) = 0;
+  virtual void OnFree(BlockId id, Stream stream) = 0;
+  virtual void OnPlanAdopted() = 0;
+};
+
+class Engine {
+ public:
+  struct Options {
+    bool plan = true;           // false: record only
+    Bytes capacity{0};          // the most to hold committed; 0: no limit
+    double plan_seconds = 1.0;  // budget of one planning
+    profiler::PeriodFinder::Options period;
+  };
+
+  // `runner` outlives the engine. Fails when the arena's tables cannot be had.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options, std::unique_ptr<MemorySource> memory,
+                                                        PlanRunner* runner);
+
+  class Guard {
+   private:
+    friend class Engine;
+    explicit Guard(std::unique_lock<std::mutex> lock) : lock_(std::move(lock)) {}
+    std::unique_lock<std::mutex> lock_;
+  };
+  Guard Lock() { return Guard(std::unique_lock(mutex_)); }
+  // Where the lock may be held by a thread that will never go on (at exit): tries for about `patience`.
+  std::optional<Guard> TryLockFor(std::chrono::milliseconds patience);
+  // Around fork: the child gets the lock in a known state.
+  void LockForFork() { mutex_.lock(); }
+  void UnlockAfterFork() { mutex_.unlock(); }
+
+  // A block of `bytes` at a multiple of `alignment` (a power of two). nullopt: use the real allocator.
+  std::optional<Offset> Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream);
+  // Gives back the live block that begins at `block`. False: there is none, and it has been counted.
+  bool Free(const Guard&, Offset block, Stream stream);
+  // Usable bytes of the live block that begins at `block`, 0 when there is none.
+  Bytes UsableSize(const Guard&, Offset block);
+
+  Counters counters(const Guard&) const;
+  bool serving(const Guard&) const { return plan_ != nullptr; }
+  // Tells a planning under way to stop; what it was solving is counted as failed.
+  void CancelPlanning(const Guard&);
+  void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
+
+ private:
+  Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner);
+
+  Arena::Block PlaceToken(Bytes bytes, Bytes alignment, Stream stream, Tick* token);
+  Arena::Block PlaceInSlot(uint32_t slot, Bytes bytes, Bytes alignment, Stream stream);
+  bool PollCandidate();
+  bool ShadowStep(Bytes bytes, Stream stream);
+  void Adopt();
+  void ConsiderPlanning();
+  void RequestPlan();
+  std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
+  void CountShare(bool matched);
+
+  const Options options_;
+  std::mutex mutex_;
+  const std::unique_ptr<MemorySource> memory_;
+  PlanRunner* const runner_;
+  EventSink* sink_ = nullptr;
+
+  Arena arena_;
+  profiler::PeriodFinder finder_;
+  profiler::History history_;
+
+  struct Active {
+    ServingPlan plan;
+    std::unique_ptr<Matcher> matcher;
+    int64_t period = 0;
+    bool settled = false;  // served for a period: what was committed outside before has been given back
+  };
+  std::unique_ptr<Active> plan_;          // set: serving
+  std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
+  int64_t candidate_period_ = 0;
+  bool candidate_in_shadow_ = false;
+
+  // Matched share over about one period: the measure of whether the plan still fits.
+  int64_t window_tokens_ = 0;
+  int64_t window_matched_ = 0;
+  double matched_share_ = 1.0;
+
+  uint64_t next_id_ = 0;
+  Counters counters_;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,139 @@
+#include "replay/matcher.h"
+
+#include <algorithm>
+
+namespace reprise::replay {
+
+Matcher::Matcher(const ServingPlan& plan) {
+  for (uint32_t i = 0; i < plan.slots.size(); ++i) {
+    const auto [it, fresh] = lane_of_.try_emplace(plan.slots[i].stream, static_cast<uint32_t>(lanes_.size()));
+    if (fresh) lanes_.emplace_back();
+    Lane& lane = lanes_[it->second];
+    lane.slots.push_back(i);
+    lane.bytes.push_back(plan.slots[i].bytes.count());
+  }
+  for (Lane& lane : lanes_) {
+    const auto n = static_cast<uint32_t>(lane.bytes.size());
+    std::array<int64_t, kGram> gram;
+    for (uint32_t i = 0; i < n; ++i) {
+      for (uint32_t k = 0; k < kGram; ++k) gram[k] = lane.bytes[(i + k) % n];
+      const auto [it, fresh] =
+          lane.grams.try_emplace(HashGram(gram.data()), static_cast<int32_t>((i + kGram - 1) % n));
+      if (!fresh) it->second = kAmbiguous;
+    }
+  }
+  if (!plan.slots.empty()) cut_lane_ = &lanes_[lane_of_[plan.slots[0].stream]];
+}
+
+uint64_t Matcher::HashGram(const int64_t* bytes) {
+  uint64_t hash = 0;
+  for (int k = 0; k < kGram; ++k) hash = (hash ^ static_cast<uint64_t>(bytes[k])) * 0x9E3779B97F4A7C15u;
+  return hash;
+}
+
+uint32_t Matcher::Next(const Lane& lane, uint32_t position, uint32_t by) {
+  const auto n = static_cast<uint32_t>(lane.slots.size());
+  position += by % n;
+  return position < n ? position : position - n;
+}
+
+Matcher::Lane* Matcher::Find(Stream stream) {
+  if (last_lane_ != nullptr && last_stream_ == stream) return last_lane_;
+  const auto it = lane_of_.find(stream);
+  if (it == lane_of_.end()) return nullptr;
+  last_stream_ = stream;
+  last_lane_ = &lanes_[it->second];
+  return last_lane_;
+}
+
+uint32_t Matcher::Step(Bytes bytes, Stream stream) {
+  Lane* lane = Find(stream);
+  if (lane == nullptr) {
+    ++mismatches_;
+    return kNoSlot;
+  }
+  if (lane->lost) return StepLost(*lane, bytes.count());
+  const uint32_t position = lane->cursor;
+  if (lane->bytes[position] != bytes.count()) return StepOff(*lane, bytes.count());
+  lane->cursor = Next(*lane, position);
+  lane->misses = 0;
+  lane->skipped_count = 0;
+  if (lane->matches < kGram) ++lane->matches;
+  return lane->slots[position];
+}
+
+// In step, and not what the cursor expects.
+uint32_t Matcher::StepOff(Lane& lane, int64_t bytes) {
+  ++mismatches_;
+  lane.matches = 0;
+  for (int k = 0; k < lane.skipped_count; ++k) {
+    const uint32_t position = lane.skipped[k];
+    if (lane.bytes[position] != bytes) continue;
+    lane.skipped[k] = lane.skipped[--lane.skipped_count];
+    return lane.slots[position];
+  }
+  if (++lane.misses >= kMissesToLose) {
+    Lose(lane);
+    return StepLost(lane, bytes);
+  }
+  const int reach = std::min<int>(kLookAhead, static_cast<int>(lane.slots.size()) - 1);
+  for (int ahead = 1; ahead <= reach; ++ahead) {
+    const uint32_t position = Next(lane, lane.cursor, static_cast<uint32_t>(ahead));
+    if (lane.bytes[position] != bytes) continue;
+    lane.skipped_count = 0;
+    for (int k = 0; k < ahead; ++k) {
+      lane.skipped[lane.skipped_count++] = Next(lane, lane.cursor, static_cast<uint32_t>(k));
+    }
+    lane.cursor = Next(lane, position);
+    return lane.slots[position];
+  }
+  return kNoSlot;
+}
+
+void Matcher::Lose(Lane& lane) {
+  ++times_lost_;
+  lane.lost = true;
+  lane.resumed = 0;
+  lane.recent_count = 0;
+  lane.skipped_count = 0;
+}
+
+uint32_t Matcher::StepLost(Lane& lane, int64_t bytes) {
+  std::rotate(lane.recent.begin(), lane.recent.begin() + 1, lane.recent.end());
+  lane.recent.back() = bytes;
+  if (lane.recent_count < kGram) ++lane.recent_count;
+
+  const uint32_t expected = Next(lane, lane.cursor, static_cast<uint32_t>(lane.resumed));
+  if (lane.bytes[expected] == bytes) {
+    if (++lane.resumed == kGram) return Resume(lane, expected);
+  } else {
+    lane.resumed = lane.bytes[lane.cursor] == bytes ? 1 : 0;
+  }
+  if (lane.recent_count == kGram) {
+    const auto it = lane.grams.find(HashGram(lane.recent.data()));
+    if (it != lane.grams.end() && it->second != kAmbiguous)
+      return Resume(lane, static_cast<uint32_t>(it->second));
+  }
+  ++mismatches_;
+  return kNoSlot;
+}
+
+// Back in step: the allocation at hand is the one at `position`.
+uint32_t Matcher::Resume(Lane& lane, uint32_t position) {
+  lane.lost = false;
+  lane.misses = 0;
+  lane.matches = kGram;
+  lane.cursor = Next(lane, position);
+  return lane.slots[position];
+}
+
+bool Matcher::AtCut() const {
+  return cut_lane_ != nullptr && !cut_lane_->lost && cut_lane_->cursor == 0 && cut_lane_->matches >= kGram;
+}
+
+bool Matcher::InStep(Stream stream) const {
+  const auto it = lane_of_.find(stream);
+  return it != lane_of_.end() && !lanes_[it->second].lost;
+}
+
+}  // namespace reprise::replay

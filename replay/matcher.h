@@ -1,0 +1,79 @@
+// Follows a running job through the cycle of a plan.
+//
+// A lane is the sequence of one stream. Each has a cursor: the slot expected next. In step, an allocation
+// that is what the cursor expects costs one comparison; otherwise the slots just ahead are looked at (some
+// did not happen) and those just skipped (two swapped). After a few misses in a row the lane is lost: the
+// cursor freezes and nothing is matched until the sequence continues at the cursor for four allocations, or
+// four allocations in a row occur at just one place of the cycle. Anything nearer would be false: layers
+// repeat.
+//
+// Not thread-safe: the engine's lock is held around every call. No heap allocation after construction, except
+// for a stream never seen before.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/units.h"
+#include "replay/serving_plan.h"
+
+namespace reprise::replay {
+
+class Matcher {
+ public:
+  static constexpr int kLookAhead = 8;     // slots that may be skipped at once
+  static constexpr int kMissesToLose = 4;  // in a row
+  static constexpr int kGram = 4;          // allocations that tell where we are
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+
+  explicit Matcher(const ServingPlan& plan);
+
+  // The slot that this allocation is, or kNoSlot.
+  uint32_t Step(Bytes bytes, Stream stream);
+
+  // True when the lane of slot 0 expects slot 0 next and has just matched kGram allocations in a row.
+  bool AtCut() const;
+  // True when the lane is following the cycle.
+  bool InStep(Stream stream) const;
+
+  int64_t mismatches() const { return mismatches_; }  // allocations that were not what was expected next
+  int64_t times_lost() const { return times_lost_; }
+
+ private:
+  struct Lane {
+    std::vector<uint32_t> slots;                   // of the plan, in order
+    std::vector<int64_t> bytes;                    // of each of them
+    absl::flat_hash_map<uint64_t, int32_t> grams;  // hash of kGram sizes -> position of the last, kAmbiguous
+    uint32_t cursor = 0;
+    bool lost = true;
+    int misses = 0;                       // in a row
+    int matches = 0;                      // in a row, up to kGram
+    int resumed = 0;                      // while lost: allocations that continued at the cursor
+    std::array<int64_t, kGram> recent{};  // while lost: the last sizes, oldest first
+    int recent_count = 0;
+    std::array<uint32_t, kLookAhead> skipped{};  // positions passed over and not yet seen
+    int skipped_count = 0;
+  };
+
+  static constexpr int32_t kAmbiguous = -1;
+  static uint64_t HashGram(const int64_t* bytes);
+  static uint32_t Next(const Lane& lane, uint32_t position, uint32_t by = 1);
+
+  Lane* Find(Stream stream);
+  uint32_t StepOff(Lane& lane, int64_t bytes);
+  uint32_t StepLost(Lane& lane, int64_t bytes);
+  uint32_t Resume(Lane& lane, uint32_t position);
+  void Lose(Lane& lane);
+
+  std::vector<Lane> lanes_;
+  absl::flat_hash_map<Stream, uint32_t> lane_of_;
+  Stream last_stream_{};  // the lane used last, so that one stream needs no look-up
+  Lane* last_lane_ = nullptr;
+  Lane* cut_lane_ = nullptr;
+  int64_t mismatches_ = 0;
+  int64_t times_lost_ = 0;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,64 @@
+// From a found iteration to a plan the engine can adopt.
+//
+// The one place where the profiler's iteration becomes a planner's problem. The engine builds a request under
+// its lock, a runner solves it elsewhere, and the candidate that comes back is adopted at the cut.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/units.h"
+#include "planner/types.h"
+#include "profiler/iteration.h"
+#include "replay/matcher.h"
+#include "replay/serving_plan.h"
+
+namespace reprise::replay {
+
+// A live block that the plan has to lie around.
+struct Obstacle {
+  Offset offset;
+  Bytes bytes;
+};
+
+// What is to be solved: the iteration's blocks as cyclic buffers, the obstacles as pinned ones.
+struct PlanRequest {
+  profiler::Iteration iteration;
+  planner::Problem problem;       // buffers of slots first, then obstacles
+  std::vector<uint32_t> slot_of;  // by buffer: its slot in the iteration
+};
+
+// Slots that are persistent or live longer than a period get no buffer: they stay outside the plan.
+PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
+
+// What a runner makes of a request. `ready` is set last, with release order; everything else is read after
+// it.
+struct Candidate {
+  std::atomic<bool> ready{false};
+  std::atomic<bool> cancel{false};
+  absl::Status status;
+  ServingPlan plan;
+  std::unique_ptr<Matcher> matcher;  // on `plan`, not yet in step
+};
+
+// Solves the request, checks the placement with the independent validator, and fills the candidate. Takes up
+// to `seconds`.
+void Plan(const PlanRequest& request, double seconds, Candidate& candidate);
+
+// Where planning runs.
+class PlanRunner {
+ public:
+  virtual ~PlanRunner() = default;
+  virtual void Run(std::function<void()> job) = 0;
+};
+
+// In the caller, at once: for `simulate` and for tests, where the outcome must not depend on timing.
+class InlineRunner : public PlanRunner {
+ public:
+  void Run(std::function<void()> job) override { job(); }
+};
+
+}  // namespace reprise::replay

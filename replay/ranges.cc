@@ -1,0 +1,266 @@
+#include "replay/ranges.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace reprise::replay {
+
+Ranges::Ranges(uint32_t begin, uint32_t end)
+    : begin_(begin), end_(end), barrier_(begin), at_(end - begin), starts_(end - begin) {
+  if (!ok()) return;
+  ranges_.reserve(1 << 14);
+  unused_.reserve(1 << 14);
+  Rebuild();
+}
+
+int Ranges::ClassOf(uint32_t units) {
+  if (units < kSteps) return static_cast<int>(units);
+  const int shift = std::bit_width(units) - 1 - kStepBits;
+  return (shift + 1) * kSteps + static_cast<int>(units >> shift) - kSteps;
+}
+
+int Ranges::NextClass(const Lists& lists, int from) const {
+  if (from >= kClasses) return -1;
+  size_t word = static_cast<size_t>(from) / 64;
+  uint64_t bits = lists.any[word] & (~uint64_t{0} << (from % 64));
+  while (bits == 0) {
+    if (++word == lists.any.size()) return -1;
+    bits = lists.any[word];
+  }
+  return static_cast<int>(word * 64) + std::countr_zero(bits);
+}
+
+void Ranges::Link(Index i) {
+  Range& range = ranges_[i];
+  Lists& lists = lists_[static_cast<size_t>(SideOf(range))];
+  const int c = ClassOf(range.units);
+  range.list_before = kNone;
+  range.list_after = lists.head[c];
+  if (range.list_after != kNone) ranges_[range.list_after].list_before = i;
+  lists.head[c] = i;
+  lists.any[static_cast<size_t>(c) / 64] |= uint64_t{1} << (c % 64);
+}
+
+void Ranges::Unlink(Index i) {
+  const Range& range = ranges_[i];
+  if (range.list_after != kNone) ranges_[range.list_after].list_before = range.list_before;
+  if (range.list_before != kNone) {
+    ranges_[range.list_before].list_after = range.list_after;
+    return;
+  }
+  Lists& lists = lists_[static_cast<size_t>(SideOf(range))];
+  const int c = ClassOf(range.units);
+  lists.head[c] = range.list_after;
+  if (range.list_after == kNone) lists.any[static_cast<size_t>(c) / 64] &= ~(uint64_t{1} << (c % 64));
+}
+
+Ranges::Index Ranges::GrowRecords() {
+  ranges_.emplace_back();
+  unused_.reserve(ranges_.capacity());  // so that giving a record back never allocates
+  return static_cast<Index>(ranges_.size() - 1);
+}
+
+// Puts free range [begin, end) on record after neighbour `before`; the caller links its successor to it.
+Ranges::Index Ranges::AddFree(uint32_t begin, uint32_t end, Index before) {
+  const Index i = NewRecord();
+  Range& range = ranges_[i];
+  range.begin = begin;
+  range.units = end - begin;
+  range.before = before;
+  range.after = kNone;
+  range.live = false;
+  if (before != kNone) ranges_[before].after = i;
+  PutOnRecord(i);
+  Link(i);
+  return i;
+}
+
+// Turns [begin, begin + units) of a free range into a live block. What is left above keeps the free range's
+// record, because in most sequences blocks are taken from the low end of something larger.
+Ranges::Index Ranges::Carve(Index free, uint32_t begin, uint32_t units) {
+  const uint32_t end = begin + units;
+  const Range whole = ranges_[free];
+  if (whole.begin == begin && whole.end() == end) {
+    Unlink(free);
+    ranges_[free].live = true;
+    return free;
+  }
+  const Index block = NewRecord();
+  Index before = whole.before;
+  Index after = whole.after;
+  Unlink(free);
+  if (whole.begin < begin) {
+    ranges_[free].units = begin - whole.begin;
+    Link(free);
+    before = free;
+    if (end < whole.end()) {
+      after = AddFree(end, whole.end(), block);
+      ranges_[after].after = whole.after;
+      if (whole.after != kNone) ranges_[whole.after].before = after;
+    }
+  } else {
+    starts_.Erase(begin - begin_);
+    ranges_[free].begin = end;
+    ranges_[free].units = whole.end() - end;
+    PutOnRecord(free);
+    Link(free);
+    after = free;
+  }
+  Range& range = ranges_[block];
+  range.begin = begin;
+  range.units = units;
+  range.before = before;
+  range.after = after;
+  range.live = true;
+  if (before != kNone) ranges_[before].after = block;
+  if (after != kNone) ranges_[after].before = block;
+  PutOnRecord(block);
+  return block;
+}
+
+Ranges::Index Ranges::TakeTracked(uint32_t begin, uint32_t units) {
+  const Index i = at_[starts_.AtOrBefore(begin - begin_)];
+  if (ranges_[i].live || ranges_[i].end() < begin + units) return kNone;
+  const Index block = Carve(i, begin, units);
+  if (begin < barrier_ && --until_untracked_ <= 0) Untrack();
+  return block;
+}
+
+// The smallest range that fits among the first kLook of the first class that has one.
+Ranges::Index Ranges::Best(const Lists& lists, uint32_t units, uint32_t align) const {
+  for (int c = NextClass(lists, ClassOf(units)); c >= 0; c = NextClass(lists, c + 1)) {
+    Index best = kNone;
+    int looked = 0;
+    for (Index i = lists.head[c]; i != kNone && looked < kLook; i = ranges_[i].list_after, ++looked) {
+      const Range& range = ranges_[i];
+      const uint64_t aligned = (uint64_t{range.begin} + align - 1) / align * align;
+      if (aligned + units > range.end()) continue;
+      if (best == kNone || range.units < ranges_[best].units ||
+          (range.units == ranges_[best].units && range.begin < ranges_[best].begin)) {
+        best = i;
+      }
+    }
+    if (best != kNone) return best;
+  }
+  return kNone;
+}
+
+Ranges::Index Ranges::TakeBest(uint32_t units, uint32_t align, bool below, bool above) {
+  if (below) Track();
+  Index best = below ? Best(lists_[0], units, align) : kNone;
+  if (above) {
+    const Index other = Best(lists_[1], units, align);
+    if (best == kNone || (other != kNone && ranges_[other].units < ranges_[best].units)) best = other;
+  }
+  if (best == kNone) return kNone;
+  return Carve(best, (ranges_[best].begin + align - 1) / align * align, units);
+}
+
+void Ranges::ReleaseTracked(Index block) {
+  Range& range = ranges_[block];
+  range.live = false;
+  const Index after = range.after;
+  if (after != kNone && !ranges_[after].live && ranges_[after].begin != barrier_) {
+    Unlink(after);
+    range.units += ranges_[after].units;
+    range.after = ranges_[after].after;
+    if (range.after != kNone) ranges_[range.after].before = block;
+    TakeOffRecord(after);
+  }
+  const Index before = range.before;
+  if (before != kNone && !ranges_[before].live && range.begin != barrier_) {
+    Unlink(before);
+    ranges_[before].units += range.units;
+    ranges_[before].after = range.after;
+    if (range.after != kNone) ranges_[range.after].before = before;
+    TakeOffRecord(block);
+    block = before;
+  }
+  Link(block);
+}
+
+void Ranges::SetBarrier(uint32_t barrier) {
+  barrier_ = std::clamp(barrier, begin_, end_);
+  ForEachLive([this](const Range& range) {
+    if (range.begin < barrier_ && barrier_ < range.end()) barrier_ = range.end();
+  });
+  tracked_ = false;
+  Rebuild();
+}
+
+void Ranges::Track() {
+  if (!tracked_ && barrier_ > begin_) {
+    tracked_ = true;
+    Rebuild();
+  }
+  until_untracked_ = static_cast<int64_t>(ranges_.size());
+}
+
+void Ranges::Untrack() {
+  tracked_ = false;
+  Rebuild();
+}
+
+// Drops every free range from the record and puts those back that belong there: above the barrier, and below
+// it while tracked.
+void Ranges::Rebuild() {
+  for (Lists& lists : lists_) {
+    lists.head.fill(kNone);
+    lists.any.fill(0);
+  }
+  uint32_t gap = tracked_ ? begin_ : barrier_;  // where the next free range would begin
+  Index last = kNone;
+  const auto fill = [&](uint32_t end) {
+    if (gap < barrier_ && barrier_ < end) {
+      last = AddFree(gap, barrier_, last);
+      gap = barrier_;
+    }
+    if (gap < end) last = AddFree(gap, end, last);
+  };
+  ForEachOnRecord([&](Index i) {
+    if (!ranges_[i].live) {
+      TakeOffRecord(i);
+      return;
+    }
+    if (ranges_[i].begin < barrier_ && !tracked_) return;
+    fill(ranges_[i].begin);
+    ranges_[i].before = last;
+    ranges_[i].after = kNone;
+    if (last != kNone) ranges_[last].after = i;
+    last = i;
+    gap = ranges_[i].end();
+  });
+  fill(end_);
+}
+
+bool Ranges::Consistent() const {
+  bool good = true;
+  uint32_t at = begin_;
+  Index last = kNone;
+  int64_t free_count = 0;
+  ForEachOnRecord([&](Index i) {
+    const Range& range = ranges_[i];
+    const bool dense = range.begin >= barrier_ || tracked_;
+    if (range.begin < at || range.units == 0) good = false;
+    if (range.begin < barrier_ && barrier_ < range.end()) good = false;
+    if (dense && range.begin != std::max(at, tracked_ ? begin_ : barrier_)) good = false;
+    if (dense && last != kNone && (ranges_[last].after != i || range.before != last)) good = false;
+    if (dense && last != kNone && !range.live && !ranges_[last].live && range.begin != barrier_) good = false;
+    if (!dense && !range.live) good = false;
+    if (!range.live) ++free_count;
+    at = range.end();
+    if (dense) last = i;
+  });
+  int64_t linked = 0;
+  for (const Lists& lists : lists_) {
+    for (int c = 0; c < kClasses; ++c) {
+      for (Index i = lists.head[c]; i != kNone; i = ranges_[i].list_after) {
+        if (ranges_[i].live || ClassOf(ranges_[i].units) != c) good = false;
+        ++linked;
+      }
+    }
+  }
+  return good && linked == free_count;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,203 @@
+// An interval of addresses tiled by live blocks and free ranges.
+//
+// This is the occupancy check of the arena (law 1): a block is handed out only where nothing is live, so two
+// live blocks cannot overlap whatever a plan says. The begin of every range on record is a bit in a BitTree,
+// which finds the neighbours of an arbitrary address.
+//
+// Below the barrier lies the plan. There the next place is known, so only live blocks are on record and a
+// planned placement is two look-ups and a bit. Everywhere else free ranges are on record too, linked to their
+// neighbours in address order, and hang in segregated lists by size (two-level segregated fit: Masmano et al.
+// 2004). When a best fit is wanted below the barrier, the free ranges there are put on record first
+// ("tracked") and stay so until as many planned placements have passed as there are blocks, so that the
+// change costs O(1) a placement.
+//
+// Glossary
+//   unit      512 bytes, the smallest block and the alignment of every one
+//   range     a live block, or a maximal run of free units on one side of the barrier
+//   barrier   an address that no range spans
+//   tracked   free ranges below the barrier are on record
+//
+// No heap allocation unless more ranges exist than ever before. Not thread-safe: the engine's lock is held
+// around every call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "replay/bit_tree.h"
+#include "replay/sparse_array.h"
+
+namespace reprise::replay {
+
+inline constexpr Bytes kUnit{512};
+
+// What the engine keeps with a live block.
+struct BlockInfo {
+  Bytes requested;  // as the job asked
+  Tick token{-1};   // the token of its allocation in the history, -1 when it was too small to be one
+  BlockId id{};     // its number in the recorded sequence
+  Stream stream{};  // the stream of its allocation
+};
+
+enum class Side : uint8_t { kBelow, kAbove };  // of the barrier
+
+class Ranges {
+ public:
+  using Index = uint32_t;
+  static constexpr Index kNone = ~Index{0};
+
+  struct Range {
+    uint32_t begin = 0;  // in units
+    uint32_t units = 0;
+    Index before = kNone;  // neighbours in address order, where free ranges are on record
+    Index after = kNone;
+    Index list_before = kNone;  // neighbours in the list of its size class, while free
+    Index list_after = kNone;
+    bool live = false;
+    BlockInfo info;  // while live
+
+    uint32_t end() const { return begin + units; }
+  };
+
+  // One free range over [begin, end), in units; begin < end.
+  Ranges(uint32_t begin, uint32_t end);
+  bool ok() const { return at_.ok() && starts_.ok(); }
+
+  // Takes [begin, begin + units) if all of it is free and on one side of the barrier; kNone otherwise.
+  Index TakeAt(uint32_t begin, uint32_t units) {
+    if (begin >= barrier_ || tracked_) return TakeTracked(begin, units);
+    if (begin < begin_ || begin + units > barrier_ || Occupied(begin, begin + units)) return kNone;
+    const Index block = NewRecord();
+    ranges_[block].begin = begin;
+    ranges_[block].units = units;
+    ranges_[block].live = true;
+    PutOnRecord(block);
+    return block;
+  }
+
+  // Takes `units` at a multiple of `align` units from a free range of one of the sides asked for: of the
+  // smallest that fits (of those looked at), the lowest. kNone when none fits.
+  Index TakeBest(uint32_t units, uint32_t align, bool below, bool above);
+
+  // Makes a live block free again.
+  void Release(Index block) {
+    if (ranges_[block].begin >= barrier_ || tracked_) return ReleaseTracked(block);
+    TakeOffRecord(block);
+  }
+
+  // The live block that begins at `begin`, or kNone.
+  Index FindLive(uint32_t begin) const {
+    const uint32_t unit = begin - begin_;
+    if (!starts_.Contains(unit)) return kNone;
+    const Index i = at_[unit];
+    return ranges_[i].live ? i : kNone;
+  }
+
+  // Puts the barrier at `barrier`, or at the end of the live block that spans it. Linear in the number of
+  // ranges.
+  void SetBarrier(uint32_t barrier);
+  uint32_t barrier() const { return barrier_; }
+
+  const Range& operator[](Index i) const { return ranges_[i]; }
+  BlockInfo& info(Index block) { return ranges_[block].info; }
+
+  // Calls visit(range) for every live block in address order.
+  template <typename Visit>
+  void ForEachLive(Visit visit) const {
+    ForEachOnRecord([&](Index i) {
+      if (ranges_[i].live) visit(ranges_[i]);
+    });
+  }
+
+  // Calls visit(range) for the free ranges of a side, larger size classes first, until it returns false.
+  template <typename Visit>
+  void ForEachFreeBySize(Side side, Visit visit) {
+    if (side == Side::kBelow) Track();
+    const Lists& lists = lists_[static_cast<size_t>(side)];
+    for (int c = kClasses - 1; c >= 0; --c) {
+      for (Index i = lists.head[c]; i != kNone; i = ranges_[i].list_after) {
+        if (!visit(ranges_[i])) return;
+      }
+    }
+  }
+
+  // True when records, links, lists and bits agree; for tests, linear.
+  bool Consistent() const;
+
+ private:
+  // Size classes: 32 linear steps within each power of two, exact below 32 units.
+  static constexpr int kStepBits = 5;
+  static constexpr int kSteps = 1 << kStepBits;
+  static constexpr int kClasses = (32 - kStepBits + 1) * kSteps;
+  // How many ranges of one class a search looks at: bounds the cost; classes are 3 % wide, so more brings
+  // little.
+  static constexpr int kLook = 24;
+
+  struct Lists {
+    std::array<Index, kClasses> head;
+    std::array<uint64_t, (kClasses + 63) / 64> any;  // which classes are not empty
+  };
+
+  static int ClassOf(uint32_t units);
+  Side SideOf(const Range& range) const { return range.begin < barrier_ ? Side::kBelow : Side::kAbove; }
+  int NextClass(const Lists& lists, int from) const;
+  void Link(Index i);
+  void Unlink(Index i);
+
+  // Whether a live block reaches into [begin, end), where live blocks alone are on record: the last that
+  // begins before `end` tells, because they do not overlap one another.
+  bool Occupied(uint32_t begin, uint32_t end) const {
+    const uint64_t last = starts_.AtOrBefore(end - 1 - begin_);
+    return last != BitTree::kNone && ranges_[at_[last]].end() > begin;
+  }
+
+  Index NewRecord() {
+    if (unused_.empty()) return GrowRecords();
+    const Index i = unused_.back();
+    unused_.pop_back();
+    return i;
+  }
+  Index GrowRecords();
+
+  void PutOnRecord(Index i) {
+    const uint32_t unit = ranges_[i].begin - begin_;
+    at_[unit] = i;
+    starts_.Insert(unit);
+  }
+  void TakeOffRecord(Index i) {
+    starts_.Erase(ranges_[i].begin - begin_);
+    ranges_[i].live = false;
+    unused_.push_back(i);
+  }
+
+  Index TakeTracked(uint32_t begin, uint32_t units);
+  void ReleaseTracked(Index block);
+  Index Carve(Index free, uint32_t begin, uint32_t units);
+  Index AddFree(uint32_t begin, uint32_t end, Index before);
+  Index Best(const Lists& lists, uint32_t units, uint32_t align) const;
+  void Track();
+  void Untrack();
+  void Rebuild();
+
+  template <typename Visit>
+  void ForEachOnRecord(Visit visit) const {
+    for (uint64_t unit = starts_.AtOrAfter(0); unit != BitTree::kNone; unit = starts_.AtOrAfter(unit + 1)) {
+      visit(at_[unit]);
+    }
+  }
+
+  const uint32_t begin_;
+  const uint32_t end_;
+  uint32_t barrier_;
+  bool tracked_ = false;         // free ranges below the barrier are on record
+  int64_t until_untracked_ = 0;  // planned placements to go
+  std::vector<Range> ranges_;
+  std::vector<Index> unused_;   // records to use again
+  SparseArray<Index> at_;       // by unit - begin_: the range that begins there, if starts_ has it
+  BitTree starts_;              // by unit - begin_: begins of the ranges on record
+  std::array<Lists, 2> lists_;  // by Side
+};
+
+}  // namespace reprise::replay

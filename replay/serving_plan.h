@@ -1,0 +1,26 @@
+// A plan as the matcher and the engine use it: the cycle of slots, each with its place in the arena.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+namespace reprise::replay {
+
+struct ServingPlan {
+  struct Slot {
+    Bytes bytes;  // as requested
+    Stream stream{};
+    Offset
+        offset;  // where it lies; negative when the slot is not planned (persistent, longer than the period)
+    bool planned() const { return offset.count() >= 0; }
+  };
+
+  std::vector<Slot> slots;  // in the order of allocation; slot 0 is the cut
+  Offset end;               // the plan covers [0, end) of the arena
+  Bytes slab;               // as solved, obstacles included
+  Bytes lower_bound;        // likewise
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,65 @@
+#include "replay/simulator.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "replay/counted_memory.h"
+#include "replay/overlap_checker.h"
+
+namespace reprise::replay {
+namespace {
+
+// Addresses are free, so there are ample: no stream is refused for want of them.
+constexpr Bytes kReserve{int64_t{1} << 40};
+constexpr Bytes kGranule{int64_t{2} << 20};
+
+}  // namespace
+
+double Share(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
+                                          const SimulationOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  auto memory = std::make_unique<CountedMemory>(kGranule, kReserve);
+  const CountedMemory& counted = *memory;
+  InlineRunner runner;
+  Engine::Options engine_options;
+  engine_options.capacity = options.capacity;
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(engine_options, std::move(memory), &runner);
+  if (!engine.ok()) return engine.status();
+
+  OverlapChecker checker;
+  absl::flat_hash_map<BlockId, Offset> placed;
+  const Engine::Guard guard = (*engine)->Lock();
+  for (const profiler::Event& event : events) {
+    if (event.kind == profiler::EventKind::kAlloc) {
+      const std::optional<Offset> offset =
+          (*engine)->Allocate(guard, event.bytes, event.alignment, event.stream);
+      if (!offset.has_value()) continue;
+      checker.OnPlaced(*offset, event.bytes);
+      placed[event.id] = *offset;
+    } else if (event.kind == profiler::EventKind::kFree) {
+      const auto it = placed.find(event.id);
+      if (it == placed.end()) continue;  // was left to the real allocator
+      checker.OnFreed(it->second);
+      (*engine)->Free(guard, it->second, event.stream);
+      placed.erase(it);
+    }
+  }
+
+  SimulationResult result;
+  result.counters = (*engine)->counters(guard);
+  const Counters& c = result.counters;
+  result.reserved_peak = counted.peak();
+  result.overlaps = checker.overlaps();
+  result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
+  result.planned_bytes_after_plan = Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count());
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,35 @@
+// Feeds recorded events through the real engine and arena: what would have been served, planned and reserved.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "profiler/types.h"
+#include "replay/engine.h"
+
+namespace reprise::replay {
+
+struct SimulationOptions {
+  Bytes capacity{0};  // the most bytes of granules to commit; 0: no limit
+};
+
+struct SimulationResult {
+  Counters counters;
+  Bytes reserved_peak;                  // as the memory source counted it, recording included
+  int64_t overlaps = 0;                 // as an independent checker counted them
+  double planned_after_plan = 0;        // share of the requests after the first adoption, by count
+  double planned_bytes_after_plan = 0;  // and by bytes
+  double seconds = 0;                   // wall time of the whole simulation
+};
+
+// `events`: a consistent sequence (a free names a live block). Marks are not consulted. Planning takes no
+// simulated time: a plan is ready at the request after the one that asked for it.
+absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
+                                          const SimulationOptions& options);
+
+// `part` of `whole` as a share, 0 when there is no whole.
+double Share(int64_t part, int64_t whole);
+
+}  // namespace reprise::replay

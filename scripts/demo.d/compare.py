@@ -1,0 +1,111 @@
+"""Runs each model in pairs, without and with Reprise, and shows one table a model.
+
+usage: compare.py REPRISE PAIRS FOLDER
+
+The runs of a pair follow each other, and which comes first alternates, so that a machine that slows down or warms up
+weighs on both alike. Status 1 if any loss of any run differs, or if Reprise never served by a plan.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+MODELS = ("gpt", "resnet")
+ITERATIONS = 40
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def train(model, folder, prefix=()):
+    """One run of train.py in `folder`: its result, with the wall time of the whole process under "wall"."""
+    os.makedirs(folder)
+    result = os.path.join(folder, "result.json")
+    job = [sys.executable, "-B", os.path.join(HERE, "train.py"), model, str(ITERATIONS), result]
+    began = time.perf_counter()
+    with open(os.path.join(folder, "stderr.txt"), "w+") as stderr:
+        status = subprocess.run([*prefix, *job], stderr=stderr).returncode
+        if status != 0:
+            stderr.seek(0)
+            sys.exit(f"{stderr.read()}demo: {model} ended with status {status}")
+    wall = time.perf_counter() - began
+    with open(result) as text:
+        return {**json.load(text), "wall": wall}
+
+
+def size(count):
+    return f"{count / 2**20:,.1f} MiB"
+
+
+def ratios(pairs, value):
+    """The median over the pairs of with/without, and the smallest and the largest of them."""
+    all_ratios = [value(served) / value(plain) for plain, served in pairs]
+    return f"{statistics.median(all_ratios):.3f}  ({min(all_ratios):.3f} to {max(all_ratios):.3f})"
+
+
+def table(model, pairs, summary):
+    plain_wall = statistics.median(plain["wall"] for plain, _ in pairs)
+    served_wall = statistics.median(served["wall"] for _, served in pairs)
+    losses = pairs[0][0]["losses"]
+    rows = [
+        ("losses identical", f"{len(losses)} of {len(losses)} in each of {2 * len(pairs)} runs"),
+        ("first and last loss", f"{float.fromhex(losses[0]):.4f}, {float.fromhex(losses[-1]):.4f}"),
+        ("peak of live bytes", size(summary["live_peak"])),
+        ("slab", size(summary["slab"])),
+        ("lower bound", size(summary["lower_bound"])),
+        ("slab / lower bound", f"{summary['slab'] / summary['lower_bound']:.4f}"),
+        ("served by plan", f"{summary['planned_bytes_after_plan']:.2%} of the bytes, from the plan on"),
+        ("plan in use from", f"iteration {summary['first_planned_iteration']}"),
+        ("most bytes reserved", size(summary["reserved_peak"])),
+        ("time without", f"{plain_wall:.2f} s"),
+        ("time with Reprise", f"{served_wall:.2f} s"),
+        ("with / without, process", ratios(pairs, lambda run: run["wall"])),
+        ("with / without, iteration", ratios(pairs, lambda run: statistics.median(run["seconds"]))),
+    ]
+    print(f"\n{model}, {ITERATIONS} iterations, {len(pairs)} pair(s), PyTorch {pairs[0][0]['torch']}")
+    for name, value in rows:
+        print(f"  {name:26} {value}")
+
+
+def differences(expected, losses):
+    return [i for i, (a, b) in enumerate(itertools.zip_longest(expected, losses)) if a != b]
+
+
+def compare(model, reprise, count, folder):
+    """Runs the pairs of one model and prints its table. True when all is as it must be."""
+    pairs = []
+    for number in range(count):
+        print(f"demo: {model}, pair {number + 1} of {count}", file=sys.stderr, flush=True)
+        here = os.path.join(folder, f"{model}-{number}")
+        out = os.path.join(here, "reprise-out")
+        runs = {
+            "plain": lambda: train(model, os.path.join(here, "plain")),
+            "served": lambda: train(model, os.path.join(here, "served"), (reprise, "run", "--host", "--out", out, "--")),
+        }
+        order = ("plain", "served") if number % 2 == 0 else ("served", "plain")
+        done = {kind: runs[kind]() for kind in order}
+        pairs.append((done["plain"], done["served"]))
+        for kind, run in done.items():
+            differing = differences(pairs[0][0]["losses"], run["losses"])
+            if differing:
+                print(f"{model}: LOSSES DIFFER ({kind}, pair {number + 1}) from iteration {differing[0]}")
+                return False
+    with open(os.path.join(out, "summary.json")) as text:
+        summary = json.load(text)
+    if summary["plans"] == 0:
+        print(f"{model}: the losses are identical, but Reprise found no plan; see {out}")
+        return False
+    table(model, pairs, summary)
+    return True
+
+
+def main(reprise, count, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    good = [compare(model, os.path.abspath(reprise), int(count), os.path.abspath(folder)) for model in MODELS]
+    return 0 if all(good) else 1
+
+
+sys.exit(main(*sys.argv[1:]))

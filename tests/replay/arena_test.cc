@@ -1,0 +1,116 @@
+// Why: what is committed at once is what the job pays for, and a source that refuses must leave the arena as
+// it was.
+#include "replay/arena.h"
+
+#include <gtest/gtest.h>
+
+#include "replay/counted_memory.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr Bytes kGranule = Bytes(2 * kMiB.count());
+constexpr auto kAnywhere = Arena::Where::kAnywhere;
+constexpr auto kOutsidePlan = Arena::Where::kOutsidePlan;
+
+TEST(Arena, CommitsWhatIsTouched) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  ASSERT_TRUE(arena.Place(Bytes(4096), Bytes(64), kAnywhere));
+  EXPECT_EQ(memory.committed(), kGranule);
+  ASSERT_TRUE(arena.Place(kGranule, Bytes(64), kAnywhere));
+  EXPECT_EQ(memory.committed(), kGranule * 2);
+}
+
+TEST(Arena, MovesFreeGranulesBeforeAskingForMore) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const auto low = arena.Place(kGranule * 4, Bytes(1), kAnywhere);
+  ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kAnywhere));
+  arena.Remove(low);
+  ASSERT_TRUE(arena.Place(kGranule * 6, Bytes(1), kAnywhere)) << "does not fit the hole of four";
+  EXPECT_EQ(memory.peak(), kGranule * 7) << "one live, six new, of which four were moved";
+  EXPECT_EQ(arena.granules_moved(), 4);
+}
+
+TEST(Arena, RefusalLeavesTheRangeFree) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 2);
+  Arena arena(&memory, Bytes(0));
+  EXPECT_FALSE(arena.Place(kGranule * 3, Bytes(1), kAnywhere));
+  EXPECT_TRUE(arena.Place(kGranule * 2, Bytes(1), kAnywhere));
+  EXPECT_TRUE(arena.Consistent());
+}
+
+TEST(Arena, CapacityLimitsWhatIsCommitted) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, kGranule * 3);
+  const auto block = arena.Place(kGranule * 3, Bytes(1), kAnywhere);
+  ASSERT_TRUE(block);
+  EXPECT_FALSE(arena.Place(Bytes(4096), Bytes(1), kAnywhere));
+  arena.Remove(block);
+  EXPECT_TRUE(arena.Place(Bytes(4096), Bytes(1), kAnywhere));
+  EXPECT_LE(memory.peak(), kGranule * 3);
+}
+
+TEST(Arena, PlacesAtAnOffsetOnce) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const auto block = arena.PlaceAt(Offset(1 << 20), Bytes(5000));
+  ASSERT_TRUE(block);
+  EXPECT_EQ(arena.OffsetOf(block), Offset(1 << 20));
+  EXPECT_EQ(arena.SizeOf(block), Bytes(5120));
+  EXPECT_FALSE(arena.PlaceAt(Offset((1 << 20) + 4608), Bytes(512)));
+  EXPECT_TRUE(arena.PlaceAt(Offset((1 << 20) + 5120), Bytes(512)));
+}
+
+TEST(Arena, RefusesOffsetsOutsideTheMainZone) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  EXPECT_FALSE(arena.PlaceAt(Offset(kGiB.count() - 512), Bytes(512))) << "in the zone of small blocks";
+  EXPECT_FALSE(arena.PlaceAt(Offset(int64_t{1} << 50), Bytes(512)));
+  EXPECT_FALSE(arena.Place(Bytes(int64_t{1} << 50), Bytes(1), kAnywhere));
+}
+
+TEST(Arena, SmallBlocksHaveTheirOwnZone) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const auto small = arena.Place(Bytes(100), Bytes(64), kAnywhere);
+  ASSERT_TRUE(small);
+  EXPECT_GT(arena.OffsetOf(small), Offset(kGiB.count() / 2));
+  EXPECT_TRUE(arena.Find(arena.OffsetOf(small)));
+}
+
+TEST(Arena, OutsideThePlanMeansOutside) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 3));
+  EXPECT_GE(arena.OffsetOf(arena.Place(Bytes(4096), Bytes(1), kOutsidePlan)), Offset(kGranule.count() * 3));
+}
+
+TEST(Arena, KeepsThePlansMemoryAndGivesBackTheRest) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 2));
+  const auto planned = arena.PlaceAt(Offset(0), kGranule * 2);
+  const auto stray = arena.Place(kGranule, Bytes(1), kOutsidePlan);
+  arena.Remove(planned);
+  arena.Remove(stray);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/false), kGranule);
+  EXPECT_EQ(memory.committed(), kGranule * 2);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 2);
+}
+
+TEST(Arena, FindsOnlyLiveBlocks) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const auto block = arena.Place(Bytes(8192), Bytes(1), kAnywhere);
+  const Offset at = arena.OffsetOf(block);
+  EXPECT_TRUE(arena.Find(at));
+  EXPECT_FALSE(arena.Find(at + Bytes(1)));
+  EXPECT_FALSE(arena.Find(at + Bytes(512)));
+  arena.Remove(block);
+  EXPECT_FALSE(arena.Find(at));
+}
+
+}  // namespace
+}  // namespace reprise::replay

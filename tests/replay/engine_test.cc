@@ -1,0 +1,202 @@
+// Why: the engine's contract towards the shim, case by case: what it refuses, what it ignores and counts, how
+// it behaves while a plan is being solved, and that a plan is only ever adopted at the cut.
+#include "replay/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "replay/counted_memory.h"
+#include "tests/replay/training_job.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr Stream kStream{0};
+
+// Keeps planning jobs until the test lets them run.
+class HeldRunner : public PlanRunner {
+ public:
+  void Run(std::function<void()> job) override { jobs.push_back(std::move(job)); }
+  void RunAll() {
+    for (const auto& job : jobs) job();
+    jobs.clear();
+  }
+  std::vector<std::function<void()>> jobs;
+};
+
+std::unique_ptr<Engine> MakeEngine(PlanRunner* runner, Engine::Options options = {},
+                                   Bytes memory = Bytes(int64_t{1} << 40)) {
+  auto engine =
+      Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64, memory), runner);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return std::move(*engine);
+}
+
+// Feeds a script to an engine, from where the last call stopped.
+class Feeder {
+ public:
+  Feeder(Engine* engine, const EventScript& script) : engine_(engine), script_(script) {}
+
+  void Until(size_t end) {
+    const Engine::Guard guard = engine_->Lock();
+    for (; at_ < end; ++at_) {
+      const profiler::Event& event = script_.events()[at_];
+      if (event.kind == profiler::EventKind::kAlloc) {
+        const auto offset = engine_->Allocate(guard, event.bytes, Bytes(64), event.stream);
+        if (offset.has_value()) placed_[event.id] = *offset;
+      } else if (const auto it = placed_.find(event.id); it != placed_.end()) {
+        engine_->Free(guard, it->second, event.stream);
+        placed_.erase(it);
+      }
+    }
+  }
+  void All() { Until(script_.events().size()); }
+
+ private:
+  Engine* engine_;
+  const EventScript& script_;
+  std::map<BlockId, Offset> placed_;
+  size_t at_ = 0;
+};
+
+TEST(Engine, ServesAlignedBlocksAndTakesThemBack) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  for (const int64_t alignment : {1, 64, 512, 4096, 2 << 20}) {
+    const auto offset = engine->Allocate(guard, Bytes(10'000), Bytes(alignment), kStream);
+    ASSERT_TRUE(offset.has_value());
+    EXPECT_EQ(offset->count() % alignment, 0);
+    EXPECT_GE(engine->UsableSize(guard, *offset), Bytes(10'000));
+    EXPECT_TRUE(engine->Free(guard, *offset, kStream));
+  }
+  EXPECT_EQ(engine->counters(guard).live, Bytes(0));
+}
+
+TEST(Engine, UnknownFreesAreCountedAndChangeNothing) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  const auto offset = engine->Allocate(guard, Bytes(8192), Bytes(64), kStream);
+  EXPECT_FALSE(engine->Free(guard, *offset + Bytes(512), kStream));
+  EXPECT_TRUE(engine->Free(guard, *offset, kStream));
+  EXPECT_FALSE(engine->Free(guard, *offset, kStream)) << "twice";
+  EXPECT_EQ(engine->counters(guard).unknown_frees, 2);
+  EXPECT_EQ(engine->UsableSize(guard, *offset), Bytes(0));
+}
+
+TEST(Engine, ARefusingSourceMeansTheRealAllocator) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner, {}, /*memory=*/Bytes(4 << 20));
+  const Engine::Guard guard = engine->Lock();
+  EXPECT_FALSE(engine->Allocate(guard, Bytes(6 << 20), Bytes(64), kStream).has_value());
+  EXPECT_TRUE(engine->Allocate(guard, Bytes(1 << 20), Bytes(64), kStream).has_value());
+  EXPECT_EQ(engine->counters(guard).passed, 1);
+}
+
+TEST(Engine, ZeroBytesIsABlockOfItsOwn) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  const auto a = engine->Allocate(guard, Bytes(0), Bytes(64), kStream);
+  const auto b = engine->Allocate(guard, Bytes(0), Bytes(64), kStream);
+  ASSERT_TRUE(a.has_value() && b.has_value());
+  EXPECT_NE(*a, *b);
+}
+
+TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
+  EventScript script;
+  AppendTraining(script, 12);
+  HeldRunner runner;
+  const auto engine = MakeEngine(&runner);
+  Feeder feeder(engine.get(), script);
+  const size_t half = script.events().size() / 2;
+  feeder.Until(half);
+  ASSERT_EQ(runner.jobs.size(), 1u);
+  EXPECT_FALSE(engine->serving(engine->Lock()));
+  runner.RunAll();
+  EXPECT_FALSE(engine->serving(engine->Lock())) << "not before the cut";
+  feeder.All();
+  const Counters c = engine->counters(engine->Lock());
+  EXPECT_EQ(c.plans, 1);
+  EXPECT_EQ(c.planned_requests_after_plan, c.requests_after_plan);
+  EXPECT_EQ(c.conflicts, 0);
+}
+
+TEST(Engine, RecordingOnlyNeverPlans) {
+  EventScript script;
+  AppendTraining(script, 12);
+  HeldRunner runner;
+  Engine::Options options;
+  options.plan = false;
+  const auto engine = MakeEngine(&runner, options);
+  Feeder(engine.get(), script).All();
+  EXPECT_TRUE(runner.jobs.empty());
+  EXPECT_GT(engine->counters(engine->Lock()).iterations, 0);
+}
+
+TEST(Engine, AFailedPlanIsCountedAndServingGoesOn) {
+  EventScript script;
+  AppendTraining(script, 12);
+  HeldRunner runner;
+  Engine::Options options;
+  const auto engine = MakeEngine(&runner, options);
+  Feeder feeder(engine.get(), script);
+  feeder.Until(script.events().size() / 2);
+  ASSERT_EQ(runner.jobs.size(), 1u);
+  engine->CancelPlanning(engine->Lock());
+  runner.RunAll();
+  feeder.All();
+  const Counters c = engine->counters(engine->Lock());
+  EXPECT_EQ(c.plans_failed, 1);
+  EXPECT_EQ(c.passed, 0);
+}
+
+TEST(Engine, ALongerPeriodReplacesAPlanThatNoLongerMatches) {
+  EventScript script;
+  AppendTraining(script, 10, {.layers = 8});
+  AppendTraining(script, 12, {.layers = 20});
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  Feeder(engine.get(), script).All();
+  const Counters c = engine->counters(engine->Lock());
+  EXPECT_GE(c.plans, 2);
+  EXPECT_EQ(c.period, 60);
+}
+
+class CountingSink : public EventSink {
+ public:
+  void OnAlloc(BlockId id, Bytes, Bytes, Stream) override { live.push_back(id); }
+  void OnFree(BlockId id, Stream) override { freed.push_back(id); }
+  void OnPlanAdopted() override { ++adopted; }
+  std::vector<BlockId> live, freed;
+  int adopted = 0;
+};
+
+TEST(Engine, TheSinkHearsEveryBlockServed) {
+  EventScript script;
+  AppendTraining(script, 8);
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  CountingSink sink;
+  engine->SetEventSink(engine->Lock(), &sink);
+  Feeder(engine.get(), script).All();
+  EXPECT_EQ(static_cast<int64_t>(sink.live.size()), engine->counters(engine->Lock()).requests);
+  EXPECT_EQ(sink.adopted, 1);
+}
+
+TEST(Engine, ALockHeldElsewhereIsNotWaitedForForEver) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  bool got = true;
+  std::thread([&] { got = engine->TryLockFor(std::chrono::milliseconds(1)).has_value(); }).join();
+  EXPECT_FALSE(got);
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,124 @@
+// Why: a wrong match costs a conflict, a wrong re-alignment costs most of an iteration. Each rule of
+// following a cycle has a case here.
+#include "replay/matcher.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace reprise::replay {
+namespace {
+
+constexpr Stream kStream{0};
+constexpr Stream kOther{7};
+constexpr uint32_t kNo = Matcher::kNoSlot;
+
+ServingPlan PlanOf(std::initializer_list<int64_t> sizes) {
+  ServingPlan plan;
+  for (const int64_t size : sizes)
+    plan.slots.push_back({.bytes = Bytes(size), .stream = kStream, .offset = {}});
+  return plan;
+}
+
+std::vector<uint32_t> Feed(Matcher& matcher, std::initializer_list<int64_t> sizes, Stream stream = kStream) {
+  std::vector<uint32_t> slots;
+  for (const int64_t size : sizes) slots.push_back(matcher.Step(Bytes(size), stream));
+  return slots;
+}
+
+using Slots = std::vector<uint32_t>;
+
+TEST(Matcher, StartsLostAndAlignsOnAUniqueGram) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(Feed(matcher, {3, 4, 5, 6, 1}), (Slots{kNo, kNo, kNo, 5, 0}));
+}
+
+TEST(Matcher, FollowsTheCycleRound) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {5, 1, 2, 3, 4, 5, 1}), (Slots{4, 0, 1, 2, 3, 4, 0}));
+  EXPECT_TRUE(matcher.InStep(kStream));
+}
+
+TEST(Matcher, SkipsSlotsThatDidNotHappen) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {7, 8}), (Slots{6, 7}));
+  EXPECT_EQ(matcher.mismatches(), 3 + 1) << "three before it was in step, one skip";
+}
+
+TEST(Matcher, AnExtraAllocationMovesNothing) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6}));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {99, 5, 6}), (Slots{kNo, 4, 5}));
+}
+
+TEST(Matcher, SwappedNeighboursBothFindTheirSlot) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {6, 5, 7, 8}), (Slots{5, 4, 6, 7}));
+}
+
+TEST(Matcher, LostAfterSeveralMissesAndBackWhereItStopped) {
+  Matcher matcher(PlanOf({1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 4}));
+  Feed(matcher, {2, 2, 3, 4});
+  Feed(matcher, {1});
+  Feed(matcher, {90, 91, 92, 93, 94});
+  EXPECT_FALSE(matcher.InStep(kStream));
+  EXPECT_EQ(matcher.times_lost(), 1);
+  EXPECT_EQ(Feed(matcher, {1, 1, 1, 1, 1, 2}), (Slots{kNo, kNo, kNo, 4, 5, 6}))
+      << "the frozen cursor, although the gram occurs more than once";
+}
+
+TEST(Matcher, AnAmbiguousGramDoesNotAlign) {
+  Matcher matcher(PlanOf({9, 1, 2, 3, 4, 8, 1, 2, 3, 4}));
+  EXPECT_EQ(Feed(matcher, {1, 2, 3, 4}), (Slots{kNo, kNo, kNo, kNo}));
+  EXPECT_EQ(Feed(matcher, {8, 1}), (Slots{5, 6})) << "2, 3, 4, 8 occurs once";
+}
+
+TEST(Matcher, AtTheCutOnlyInStep) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
+  EXPECT_FALSE(matcher.AtCut());
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_FALSE(matcher.AtCut());
+  Feed(matcher, {5});
+  EXPECT_TRUE(matcher.AtCut());
+  Feed(matcher, {2});
+  EXPECT_FALSE(matcher.AtCut());
+}
+
+TEST(Matcher, NotAtTheCutWithoutMatchesInARow) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6}));
+  Feed(matcher, {1, 2, 3, 4});
+  Feed(matcher, {6});
+  EXPECT_FALSE(matcher.AtCut()) << "slot 4 was skipped just now";
+}
+
+TEST(Matcher, LanesAdvanceApart) {
+  ServingPlan plan = PlanOf({1, 2, 3, 4});
+  for (const int64_t size : {10, 20, 30, 40})
+    plan.slots.push_back({.bytes = Bytes(size), .stream = kOther, .offset = {}});
+  Matcher matcher(plan);
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_TRUE(matcher.InStep(kStream));
+  EXPECT_FALSE(matcher.InStep(kOther));
+  EXPECT_EQ(Feed(matcher, {10, 20, 30, 40}, kOther), (Slots{kNo, kNo, kNo, 7}));
+  EXPECT_EQ(Feed(matcher, {1}), (Slots{0}));
+  EXPECT_EQ(Feed(matcher, {10}, kOther), (Slots{4}));
+}
+
+TEST(Matcher, AnUnknownStreamMatchesNothing) {
+  Matcher matcher(PlanOf({1, 2, 3, 4}));
+  EXPECT_EQ(matcher.Step(Bytes(1), kOther), kNo);
+  EXPECT_FALSE(matcher.InStep(kOther));
+}
+
+TEST(Matcher, APlanWithoutSlotsMatchesNothing) {
+  Matcher matcher(ServingPlan{});
+  EXPECT_EQ(matcher.Step(Bytes(1), kStream), kNo);
+  EXPECT_FALSE(matcher.AtCut());
+}
+
+}  // namespace
+}  // namespace reprise::replay

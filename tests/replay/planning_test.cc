@@ -1,0 +1,87 @@
+// Why: here an iteration becomes a problem. What is left out, how sizes round and where obstacles lie decides
+// what is served later.
+#include "replay/planning.h"
+
+#include <gtest/gtest.h>
+
+#include "replay/ranges.h"
+
+namespace reprise::replay {
+namespace {
+
+profiler::Iteration ThreeSlots() {
+  profiler::Iteration iteration;
+  iteration.period = 3;
+  iteration.slots = {
+      {.bytes = Bytes(5000), .alignment = Bytes(64), .stream = Stream{0}, .begin = 0, .length = 2},
+      {.bytes = Bytes(8192), .alignment = Bytes(4096), .stream = Stream{0}, .begin = 1, .length = 1},
+      {.bytes = Bytes(4096), .alignment = Bytes(1), .stream = Stream{0}, .begin = 2, .length = 3},
+  };
+  return iteration;
+}
+
+TEST(MakeRequest, SlotsBecomeCyclicBuffersInUnits) {
+  const PlanRequest request = MakeRequest(ThreeSlots(), {});
+  ASSERT_EQ(request.problem.buffers.size(), 3u);
+  EXPECT_EQ(request.problem.period, 3);
+  EXPECT_EQ(request.problem.buffers[0].size, Bytes(5120));
+  EXPECT_EQ(request.problem.buffers[0].alignment, kUnit);
+  EXPECT_EQ(request.problem.buffers[1].alignment, Bytes(4096));
+  EXPECT_EQ(request.problem.buffers[2].lower, Tick(2));
+  EXPECT_EQ(request.problem.buffers[2].upper, Tick(5)) << "runs past the period: wraps";
+}
+
+TEST(MakeRequest, PersistentAndLongerThanAPeriodStayOutside) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[0].persistent = true;
+  iteration.slots[2].length = 4;
+  const PlanRequest request = MakeRequest(iteration, {});
+  EXPECT_EQ(request.slot_of, (std::vector<uint32_t>{1}));
+}
+
+TEST(MakeRequest, ABlockFreedBeforeTheNextTokenStillLives) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[1].length = 0;
+  const PlanRequest request = MakeRequest(iteration, {});
+  EXPECT_EQ(request.problem.buffers[1].upper, Tick(2));
+}
+
+TEST(MakeRequest, ObstaclesArePinnedForTheWholePeriod) {
+  const PlanRequest request = MakeRequest(ThreeSlots(), {{.offset = Offset(1024), .bytes = Bytes(512)}});
+  const planner::Buffer& obstacle = request.problem.buffers.back();
+  EXPECT_EQ(obstacle.pinned, Offset(1024));
+  EXPECT_EQ(obstacle.lower, Tick(0));
+  EXPECT_EQ(obstacle.upper, Tick(3));
+}
+
+TEST(Plan, FillsTheCandidateAroundObstacles) {
+  Candidate candidate;
+  Plan(MakeRequest(ThreeSlots(), {{.offset = Offset(0), .bytes = Bytes(4096)}}), 1.0, candidate);
+  ASSERT_TRUE(candidate.ready);
+  ASSERT_TRUE(candidate.status.ok()) << candidate.status;
+  ASSERT_EQ(candidate.plan.slots.size(), 3u);
+  for (const ServingPlan::Slot& slot : candidate.plan.slots) EXPECT_GE(slot.offset, Offset(4096));
+  EXPECT_GE(candidate.plan.end, Offset(4096 + 5120 + 8192));
+  EXPECT_NE(candidate.matcher, nullptr);
+}
+
+TEST(Plan, LeavesUnplannedSlotsWithoutAnOffset) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[1].persistent = true;
+  Candidate candidate;
+  Plan(MakeRequest(iteration, {}), 1.0, candidate);
+  ASSERT_TRUE(candidate.status.ok()) << candidate.status;
+  EXPECT_TRUE(candidate.plan.slots[0].planned());
+  EXPECT_FALSE(candidate.plan.slots[1].planned());
+}
+
+TEST(Plan, CancelledBeforeItBeganSaysSo) {
+  Candidate candidate;
+  candidate.cancel = true;
+  Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate);
+  EXPECT_TRUE(candidate.ready);
+  EXPECT_FALSE(candidate.status.ok());
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,103 @@
+// Why: `simulate` is the promise made before a job is run. Its figures come from the real engine, so these
+// tests hold the whole engine to the project's targets on steady jobs: planned from early on, nothing
+// overlapping, nothing passed, little reserved.
+#include "replay/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/replay/training_job.h"
+
+namespace reprise::replay {
+namespace {
+
+SimulationResult Run(const EventScript& script, SimulationOptions options = {}) {
+  const auto result = Simulate(script.events(), options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *result;
+}
+
+TEST(Simulator, ASteadyJobIsPlannedFromItsFourthIteration) {
+  EventScript script;
+  AppendTraining(script, 8);
+  const SimulationResult result = Run(script);
+  EXPECT_EQ(result.counters.period, 36);
+  EXPECT_EQ(result.counters.plans, 1);
+  EXPECT_LE(result.counters.first_planned_iteration, 4);
+  // Weights, then the first iteration with its optimizer state, then two: the fourth begins with request 12 +
+  // 48 + 12 + 2 * 48 + 1 (36 tokens and 12 small blocks an iteration).
+  EXPECT_LE(result.counters.first_planned_request, 12 + 48 + 12 + 2 * 48 + 1);
+  EXPECT_EQ(result.planned_after_plan, 1.0);
+  EXPECT_EQ(result.planned_bytes_after_plan, 1.0);
+  EXPECT_EQ(result.counters.conflicts, 0);
+  EXPECT_EQ(result.overlaps, 0);
+  EXPECT_EQ(result.counters.passed, 0);
+}
+
+TEST(Simulator, CountsEveryRequestOnce) {
+  EventScript script;
+  AppendTraining(script, 8);
+  const Counters c = Run(script).counters;
+  int64_t allocs = 0;
+  for (const profiler::Event& event : script.events()) allocs += event.kind == profiler::EventKind::kAlloc;
+  EXPECT_EQ(c.requests, allocs);
+  EXPECT_EQ(c.planned + c.arena + c.passed, c.requests);
+}
+
+TEST(Simulator, LivePeakIsOfRequestedBytes) {
+  EventScript script;
+  const BlockId a = script.Alloc(100);
+  script.Alloc(5000);
+  script.Free(a);
+  script.Alloc(50);
+  EXPECT_EQ(Run(script).counters.live_peak, Bytes(5100));
+}
+
+TEST(Simulator, WithoutAPeriodTheArenaServesEverything) {
+  EventScript script;
+  for (int i = 0; i < 500; ++i) script.Alloc(4096 + i * 512);
+  const SimulationResult result = Run(script);
+  EXPECT_EQ(result.counters.plans, 0);
+  EXPECT_EQ(result.counters.first_planned_iteration, 0);
+  EXPECT_EQ(result.counters.arena, 500);
+}
+
+TEST(Simulator, WhatExceedsTheCapacityIsPassedAndTheRestServed) {
+  EventScript script;
+  script.Alloc(8 << 20);
+  const BlockId large = script.Alloc(64 << 20);
+  script.Alloc(1 << 20);
+  script.Free(large);
+  const SimulationResult result = Run(script, {.capacity = Bytes(16 << 20)});
+  EXPECT_EQ(result.counters.passed, 1);
+  EXPECT_EQ(result.counters.arena, 2);
+  EXPECT_LE(result.reserved_peak, Bytes(16 << 20));
+}
+
+TEST(Simulator, TwoRunsGiveTheSameFigures) {
+  EventScript script;
+  AppendTraining(script, 10);
+  const SimulationResult a = Run(script);
+  const SimulationResult b = Run(script);
+  EXPECT_EQ(a.counters.planned, b.counters.planned);
+  EXPECT_EQ(a.counters.slab, b.counters.slab);
+  EXPECT_EQ(a.reserved_peak, b.reserved_peak);
+}
+
+TEST(Simulator, AnEvaluationInBetweenLosesThePlanOnlyForItself) {
+  EventScript script;
+  AppendTraining(script, 8);
+  std::vector<BlockId> evaluation;
+  for (int i = 0; i < 20; ++i) evaluation.push_back(script.Alloc(777'000 + i * 1000));
+  for (const BlockId id : evaluation) script.Free(id);
+  const int64_t before = Run(script).counters.planned;
+  // The same job goes on: weights are not allocated again, so a second training job with its own blocks
+  // stands for it.
+  EventScript longer = script;
+  AppendTraining(longer, 8);
+  const SimulationResult result = Run(longer);
+  EXPECT_GT(result.counters.planned, before);
+  EXPECT_EQ(result.overlaps, 0);
+}
+
+}  // namespace
+}  // namespace reprise::replay

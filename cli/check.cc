@@ -91,12 +91,13 @@ int Check(const CheckOptions& options) {
                 kBadInput);
   }
 
-  Finding finding{*input, *problem, *plan, planner::CheckPlacement(*problem, {plan->offsets, plan->slab}), {},
-                  planner::LowerBound(*problem)};
+  Finding finding{*input, *problem,
+                  *plan,  planner::CheckPlacement(*problem, {plan->offsets, plan->slab}),
+                  {},     planner::LowerBound(*problem)};
   if (!finding.verdict.ok()) finding.overlap = OverlapOf(*problem, *plan);
   const bool valid = finding.verdict.ok();
-  const int exit_status = Finish(options.json ? FindingJson(finding) : FindingText(finding),
-                                 valid ? kFine : kNegative);
+  const int exit_status =
+      Finish(options.json ? FindingJson(finding) : FindingText(finding), valid ? kFine : kNegative);
   if (!options.json && !valid) SayNext(fmt::format("plan {} -o NEW.plan.json", ShellQuoted(options.input)));
   if (!options.json && valid && !input->is_lifetimes()) {
     SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));
@@ -116,7 +117,8 @@ void AddCheck(CLI::App& app, int& exit_status) {
   command->add_option("PLAN", options->plan, "The plan file")->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Status 1: the plan is invalid, the first overlap is named. Status 3: an input that cannot be read, or a "
+      "Status 1: the plan is invalid, the first overlap is named. Status 3: an input that cannot be read, or "
+      "a "
       "plan\nthat was made for another input.\n\nExample:\n  reprise check trace.reprise job.plan.json");
   command->callback([options, &exit_status] { exit_status = Check(*options); });
 }

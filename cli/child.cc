@@ -68,7 +68,8 @@ void WaitAndPassOn(pid_t job, const sigset_t& signals, ChildEnd& end) {
 
 }  // namespace
 
-ChildEnd RunChild(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables) {
+ChildEnd RunChild(const std::vector<std::string>& words,
+                  const std::map<std::string, std::string>& variables) {
   ChildEnd end;
   const sigset_t signals = SignalsToWaitFor();
   sigset_t mask_before;

@@ -85,8 +85,9 @@ int Main(std::vector<std::string> words) {
   }
 
   int exit_status = kFine;
-  CLI::App app("Watches a training job's memory, plans where every block should lie, and serves it from one slab.",
-               "reprise");
+  CLI::App app(
+      "Watches a training job's memory, plans where every block should lie, and serves it from one slab.",
+      "reprise");
   app.set_version_flag("--version", "reprise " REPRISE_VERSION, "Print the version and exit");
   app.footer(std::string(kFooter));
   app.require_subcommand(1);

@@ -23,8 +23,7 @@ inline CLI::Option* AddDurationOption(CLI::App& command, const std::string& name
                                       const std::string& description) {
   const auto parse = [name, &seconds](const CLI::results_t& words) {
     const std::optional<double> parsed = ParseDuration(words[0]);
-    if (!parsed)
-      throw CLI::ValidationError(name, "\"" + words[0] + "\" is not a time such as 10s or 500ms");
+    if (!parsed) throw CLI::ValidationError(name, "\"" + words[0] + "\" is not a time such as 10s or 500ms");
     seconds = *parsed;
     return true;
   };

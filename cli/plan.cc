@@ -129,8 +129,9 @@ void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
     Say(fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
                     solution.lower_bound.count(), capacity.count()));
   } else {
-    Say(fmt::format("no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
-                    capacity.count(), solution.placement.slab.count()));
+    Say(fmt::format(
+        "no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
+        capacity.count(), solution.placement.slab.count()));
   }
 }
 
@@ -181,14 +182,17 @@ void AddPlan(CLI::App& app, int& exit_status) {
       ->required();
   command->add_option("-o", options->output, "Write the plan to this file; - for standard output")
       ->type_name("PLAN");
-  AddSizeOption(*command, "--capacity", options->capacity, "Stop at the first placement that fits; status 4 if none");
+  AddSizeOption(*command, "--capacity", options->capacity,
+                "Stop at the first placement that fits; status 4 if none");
   AddDurationOption(*command, "--time-limit", options->seconds, "The most time to search, 10s by default");
-  command->add_option("--solver", options->solver,
-                      fmt::format("auto or one of {}", fmt::join(planner::SolverNames(), ", ")))
+  command
+      ->add_option("--solver", options->solver,
+                   fmt::format("auto or one of {}", fmt::join(planner::SolverNames(), ", ")))
       ->type_name("NAME");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
-      "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise -o "
+      "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise "
+      "-o "
       "job.plan.json --capacity 16GiB");
   command->callback([options, &exit_status] { exit_status = Plan(*options); });
 }

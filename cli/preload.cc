@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the program's own folder. REPRISE_LIBDIR is Meson's libdir, which on Debian names the architecture.
-constexpr std::string_view kFolders[] = {".", "../shim", "../shim/host", "../lib/reprise", "../" REPRISE_LIBDIR,
-                                         "../lib"};
+constexpr std::string_view kFolders[] = {
+    ".", "../shim", "../shim/host", "../lib/reprise", "../" REPRISE_LIBDIR, "../lib"};
 constexpr std::string_view kSeparators = " \t\n:";
 
 }  // namespace
@@ -48,7 +48,8 @@ std::string CoreBeside(std::string_view library) {
 
 std::string Preloading(std::string_view library, std::string_view present) {
   std::string value(library);
-  for (const std::string_view other : absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty())) {
+  for (const std::string_view other :
+       absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty())) {
     if (other != library) value += fmt::format(":{}", other);
   }
   return value;

@@ -38,9 +38,9 @@ struct RunOptions {
 
 // Where the job's processes leave their files.
 struct OutputFolder {
-  std::string pattern;     // for REPRISE_OUT, absolute; empty: no files
-  std::string path;        // as people name it; empty: only the processes know (a pattern, no files)
-  bool made_here = false;  // and ours to remove if nothing came
+  std::string pattern;           // for REPRISE_OUT, absolute; empty: no files
+  std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
+  bool made_here = false;        // and ours to remove if nothing came
   std::set<std::string> before;  // what was in it
 };
 
@@ -53,7 +53,8 @@ std::set<std::string> FilesIn(const std::string& folder) {
   return names;
 }
 
-// Absolute, because the job may change its folder; percent signs of the present folder are not ours to expand.
+// Absolute, because the job may change its folder; percent signs of the present folder are not ours to
+// expand.
 std::string AbsolutePattern(const std::string& out) {
   if (out.front() == '/') return out;
   std::error_code error;
@@ -110,7 +111,8 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
 }
 
 // Names in `folder` that were not there before and look like PREFIX...SUFFIX, the shortest first.
-std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view prefix, std::string_view suffix) {
+std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view prefix,
+                                  std::string_view suffix) {
   std::vector<std::string> names;
   for (const std::string& name : FilesIn(folder.path)) {
     if (folder.before.count(name) == 0 && name.starts_with(prefix) && name.ends_with(suffix)) {
@@ -123,7 +125,8 @@ std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view p
 }
 
 void SayNothingCaught() {
-  Say("no process left a summary: nothing was caught (a static binary, a program with an allocator of its own, "
+  Say("no process left a summary: nothing was caught (a static binary, a program with an allocator of its "
+      "own, "
       "or no aligned allocation above the threshold)");
   SayNext("doctor");
 }
@@ -163,7 +166,8 @@ int Run(const RunOptions& options, const std::vector<std::string>& job) {
   }
   const absl::StatusOr<std::string> library = FindHostLibrary();
   if (!library.ok()) return Fail(library.status(), kUsage);
-  if (const char* const disable = getenv("REPRISE_DISABLE"); disable && *disable && strcmp(disable, "0") != 0) {
+  if (const char* const disable = getenv("REPRISE_DISABLE");
+      disable && *disable && strcmp(disable, "0") != 0) {
     Say("REPRISE_DISABLE is set: nothing will be caught");
   }
   const OutputFolder folder = ChooseFolder(options);
@@ -204,14 +208,17 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   command->add_option("--mode", options->mode, "serve (default), record or off")
       ->check(CLI::IsMember({"serve", "record", "off"}))
       ->type_name("MODE");
-  command->add_option("--out", options->out,
-                      "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "
-                      "REPRISE_OUT")
+  command
+      ->add_option("--out", options->out,
+                   "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "
+                   "REPRISE_OUT")
       ->type_name("DIR");
   AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold for the job");
-  AddSizeOption(*command, "--threshold", options->threshold, "Catch allocations from this size up, 4KiB by default");
+  AddSizeOption(*command, "--threshold", options->threshold,
+                "Catch allocations from this size up, 4KiB by default");
   command->footer(
-      "The job's output and exit status are its own. 127: no such command, 126: it cannot be started.\n\nExample:\n"
+      "The job's output and exit status are its own. 127: no such command, 126: it cannot be "
+      "started.\n\nExample:\n"
       "  reprise run --host --mode record -- python train.py --epochs 3");
   command->callback([options, command, &job, &exit_status] {
     const std::vector<std::string> words = JobOf(*command, job);

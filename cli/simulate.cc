@@ -101,9 +101,9 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
   if (!result.ok()) {
-    return Fail(absl::Status(result.status().code(),
-                             fmt::format("{}: {}", input->name, result.status().message())),
-                kBadInput);
+    return Fail(
+        absl::Status(result.status().code(), fmt::format("{}: {}", input->name, result.status().message())),
+        kBadInput);
   }
   int exit_status = kFine;
   if (options.capacity && result->counters.passed > 0) {
@@ -127,7 +127,8 @@ void AddSimulate(CLI::App& app, int& exit_status) {
       app.add_subcommand("simulate", "Feed recorded events through the engine: what would have been served");
   const auto options = std::make_shared<SimulateOptions>();
   command->add_option("INPUT", options->input, "Trace or event CSV; - for standard input")->required();
-  AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold; status 4 if it is too little");
+  AddSizeOption(*command, "--capacity", options->capacity,
+                "The most memory to hold; status 4 if it is too little");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "The engine is the one that serves a job; only the memory is not real.\n\nExample:\n  reprise simulate "

@@ -1,4 +1,6 @@
 // reprise stats: what an input amounts to.
+#include "profiler/stats.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include "cli/status.h"
 #include "planner/bound.h"
 #include "planner/problem.h"
-#include "profiler/stats.h"
 
 namespace reprise::cli {
 namespace {
@@ -232,9 +233,11 @@ void AddStats(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<StatsOptions>();
   command->add_option("INPUT", options->inputs, "Traces, event CSVs or lifetime CSVs; - for standard input")
       ->required();
-  command->add_flag("--json", options->json, "Print one JSON object an INPUT, each on a line, sizes in bytes");
+  command->add_flag("--json", options->json,
+                    "Print one JSON object an INPUT, each on a line, sizes in bytes");
   command->footer(
-      "Iterations are found as the engine finds them; marks are counted, never consulted.\n\nExample:\n  reprise "
+      "Iterations are found as the engine finds them; marks are counted, never consulted.\n\nExample:\n  "
+      "reprise "
       "stats reprise-out/trace.reprise");
   command->callback([options, &exit_status] { exit_status = Stats(*options); });
 }

@@ -38,13 +38,13 @@ struct Stats {
   int64_t allocs = 0;
   int64_t frees = 0;
   int64_t marks = 0;
-  Bytes allocated;  // all allocations together
-  Bytes live_peak;  // requested bytes live at once, at most
+  Bytes allocated;      // all allocations together
+  Bytes live_peak;      // requested bytes live at once, at most
   int64_t peak_at = 0;  // index of the first event that reached it; 0 when there is no allocation
   Bytes live_at_end;
-  std::vector<SizeClass> histogram;  // ascending; classes without a block are left out
-  std::vector<SizeCount> at_peak;    // most bytes first, then largest size first
-  int64_t iterations = 0;            // complete ones
+  std::vector<SizeClass> histogram;         // ascending; classes without a block are left out
+  std::vector<SizeCount> at_peak;           // most bytes first, then largest size first
+  int64_t iterations = 0;                   // complete ones
   std::optional<IterationStats> iteration;  // none: no period was found
 };
 

@@ -77,6 +77,8 @@ constexpr int64_t kGiveUpPeriods = 4;
 constexpr int64_t kTrueRounds = 8;
 constexpr int64_t kMaxDoubt = 8;
 
+// Evenly spaced places besides the cut at which a lost tracker may come back in step.
+constexpr int64_t kMorePlaces = 8;
 // Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
 constexpr int64_t kPeriodsRemembered = 32;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
@@ -109,10 +111,12 @@ PeriodFinder::PeriodFinder(Options options)
       gram_shift_(32 - std::countr_zero(ring_.size())),
       mask_(capacity() - 1),
       max_tokens_(options.max_tokens),
+      rules_(options.rules),
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
-// In step, nothing below the first `return` is called, so that the compiler saves no registers.
+// In step it calls nothing, and what it calls otherwise comes last: the compiler saves no registers for
+// either.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
   const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
@@ -136,13 +140,13 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
                                                         : 0);
 }
 
-bool PeriodFinder::RoundDone() {
+[[gnu::noinline]] bool PeriodFinder::RoundDone() {
   tracker_.ref = tracker_.begin;
   FinishRound();
   return false;
 }
 
-bool PeriodFinder::OffTheFastPath(int64_t lag) {
+[[gnu::noinline]] bool PeriodFinder::OffTheFastPath(int64_t lag) {
   if (now_ == checkpoint_) Checkpoint();
   if (confirmed_) FollowTracker();
   const Candidate* best = FollowCandidates();
@@ -185,9 +189,10 @@ bool PeriodFinder::Follow(Follower& f) const {
 // Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
 // back, tokens that did not come shift it ahead, a changed token leaves it.
 bool PeriodFinder::Resynchronise(Follower& f) const {
-  if (f.unmatched < kResyncRun) return false;
+  if (f.unmatched < kResyncRun || !rules_.resynchronise) return false;
   const int64_t straight = f.ref + f.unmatched - 1;
-  for (int64_t step = 0; step <= 2 * kMaxShift; ++step) {
+  const int64_t farthest = std::min(kMaxShift, f.unmatched - kResyncRun + 1);
+  for (int64_t step = 0; step <= 2 * farthest; ++step) {
     const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
     const int64_t ref = f.Wrap(straight + shift);
     if (now_ - 1 - ref < kMinPeriod) continue;
@@ -222,19 +227,32 @@ void PeriodFinder::FollowTracker() {
   if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * length) GiveUp();
 }
 
-// Back in step at the cut, where an interrupted job goes on: the latest tokens are the first gram after it,
-// at its level. The level tells the first micro-batch of a step from the others, and a step from an
-// evaluation.
+// Back in step at the cut, where an interrupted job goes on. When it does not come within a round (noise has
+// spoilt it), at any of some more places of the cycle.
 bool PeriodFinder::Realign() {
-  const Token& latest = At(now_ - 1);
-  if (At(anchor_).hash != latest.hash || !SameLevel(At(anchor_).level, latest.level) || !CycleHeld())
-    return false;
-  for (int64_t i = 1; i < kGram; ++i) {
-    if (At(tracker_.Wrap(anchor_ - i)).hash != At(now_ - 1 - i).hash) return false;
+  if (!CycleHeld()) return false;
+  const int64_t length = tracker_.end - tracker_.begin;
+  if (RealignAt(cut_)) return true;
+  if (now_ - lost_at_ <= length) return false;
+  for (int64_t i = 0; i < kMorePlaces; ++i) {
+    if (RealignAt(tracker_.begin + i * length / kMorePlaces)) return true;
   }
-  tracker_.ref = tracker_.Wrap(anchor_ + 1);
+  return false;
+}
+
+// Whether the latest tokens are the gram that begins at `place` in the cycle, at its level: the level tells
+// the first micro-batch of a step from the others, and a step from an evaluation.
+bool PeriodFinder::RealignAt(int64_t place) {
+  const int64_t last = tracker_.Wrap(place + kGram - 1);
+  const Token& latest = At(now_ - 1);
+  if (At(last).hash != latest.hash || !SameLevel(At(last).level, latest.level)) return false;
+  for (int64_t i = 1; i < kGram; ++i) {
+    if (At(tracker_.Wrap(last - i)).hash != At(now_ - 1 - i).hash) return false;
+  }
+  tracker_.ref = tracker_.Wrap(last + 1);
   tracker_.unmatched = 0;
   tracker_.credit = tracker_.cap;
+  tracker_.credited = now_;
   tracker_.state = State::kInStep;
   return true;
 }
@@ -268,23 +286,22 @@ bool PeriodFinder::CycleHeld() const {
   return tracker_.begin + capacity() >= now_ + (tracker_.end - tracker_.begin) + kRingMargin;
 }
 
-// Finds the place to come back to, once for each cycle: O(1) a token, since a new one takes a whole round.
+// Finds the cut to come back to, once for each cycle: O(1) a token, since a new cycle takes a whole round.
 void PeriodFinder::LoseTracker() {
   tracker_.state = State::kLost;
   round_whole_ = false;
   lost_at_ = now_;
-  if (anchored_ == tracker_.begin) return;
-  anchored_ = tracker_.begin;
-  int64_t cut = tracker_.begin;
-  for (int64_t tick = cut; tick < tracker_.end; ++tick) {
-    if (At(tick).level < At(cut).level) cut = tick;
+  if (cut_of_ == tracker_.begin) return;
+  cut_of_ = tracker_.begin;
+  cut_ = tracker_.begin;
+  for (int64_t tick = cut_; tick < tracker_.end; ++tick) {
+    if (At(tick).level < At(cut_).level) cut_ = tick;
   }
-  anchor_ = tracker_.Wrap(cut + kGram - 1);
 }
 
 void PeriodFinder::GiveUp() {
   given_up_ = true;
-  if (judged_) return;
+  if (judged_ || !rules_.doubt) return;
   judged_ = true;
   doubt_ = rounds_ < kTrueRounds ? 2 * std::max(doubt_, Evidence(confirmed_->length)) : 0;
 }
@@ -352,7 +369,7 @@ void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) co
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
-  return Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
+  return !rules_.level || Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
 }
 
 // The matches that the confirmation of a period takes.
@@ -363,15 +380,15 @@ int64_t PeriodFinder::Evidence(int64_t length) const {
 bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
   if (c.matched < Evidence(lag)) return false;
-  if (c.highest == c.lowest || c.highest - c.lowest < Swing() / kSwingParts) return false;
+  if (c.highest == c.lowest || (rules_.swing && c.highest - c.lowest < Swing() / kSwingParts)) return false;
   const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
-  return !accumulates || c.matched >= kHoldBackPeriods * lag;
+  return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
 }
 
 // The candidate repeats; is it better than what is confirmed? Multiples of the length, give or take the shift
 // of noise, are the same cycle unless the tracker matches hardly at all.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
-  if (given_up_) return true;
+  if (given_up_ || !rules_.challenge) return true;
   const int64_t length = tracker_.end - tracker_.begin;
   if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
   const int64_t misses = tracker_.misses - c.tracker_misses;

@@ -121,7 +121,7 @@ class PeriodFinder {
     int64_t tracker_misses = 0;
   };
   // Followers at once: a stack of layers inside a micro-batch inside a step needs three.
-  static constexpr int kCandidates = 4;
+  static constexpr int kCandidates = 6;
 
   const Token& At(int64_t tick) const { return ring_[static_cast<size_t>(tick & mask_)]; }
   Gram& GramAt(uint32_t fingerprint) { return grams_[(fingerprint * uint32_t{0x9E3779B1}) >> gram_shift_]; }
@@ -137,7 +137,7 @@ class PeriodFinder {
 
   void FollowTracker();
   bool Realign();
-  bool RealignAt(int64_t place);
+  void FindCut();
   void FinishRound();
   bool CycleHeld() const;
   void LoseTracker();

@@ -7,6 +7,9 @@
 #include <utility>
 
 namespace reprise::profiler::streams {
+namespace {
+constexpr Bytes kTokenBytes(4096);
+}
 
 Job::Job(Model model, uint64_t seed) : model_(model), random_(seed) {
   for (int layer = 0; layer < model_.layers; ++layer) Alloc(Weight(layer));
@@ -77,10 +80,10 @@ void Job::ExpireNoise() {
   }
 }
 
-Bytes Job::Weight(int layer) const { return Bytes(400'000 + (model_.equal_layers ? 0 : 10'000 * layer)); }
+Bytes Job::Weight(int layer) const { return Bytes(400'000 + 10'000 * (layer % model_.kinds)); }
 
 Bytes Job::Activation(int layer, int64_t length) const {
-  return Bytes(length * (2'000 + (model_.equal_layers ? 0 : 100 * layer)));
+  return Bytes(length * (2'000 + 100 * (layer % model_.kinds)));
 }
 
 void Job::Forward(int64_t length, std::vector<BlockId>* saved) {
@@ -142,20 +145,21 @@ std::vector<Event> ReadBench(const std::string& path) {
     uint64_t id = 0;
     int64_t bytes = 0;
     row >> kind >> id >> bytes;
-    if (kind == "alloc") events.push_back({.kind = EventKind::kAlloc, .id = BlockId(id), .bytes = Bytes(bytes)});
+    if (kind == "alloc")
+      events.push_back({.kind = EventKind::kAlloc, .id = BlockId(id), .bytes = Bytes(bytes)});
     if (kind == "free") events.push_back({.kind = EventKind::kFree, .id = BlockId(id)});
     if (kind == "mark") events.push_back({.kind = EventKind::kMark, .id = BlockId(id)});
   }
   return events;
 }
 
-Run Feed(const std::vector<Event>& events, Bytes threshold) {
+Run Feed(const std::vector<Event>& events, PeriodFinder::Options options) {
   struct Block {
     Bytes bytes;
     Tick tick{-1};
   };
   Run run;
-  PeriodFinder finder;
+  PeriodFinder finder(options);
   std::unordered_map<uint64_t, Block> blocks;
   Bytes live;
   for (const Event& event : events) {
@@ -169,16 +173,17 @@ Run Feed(const std::vector<Event>& events, Bytes threshold) {
     } else {
       Block& block = blocks[id];
       block.bytes = event.bytes;
-      if (event.bytes >= threshold) {
+      if (event.bytes >= kTokenBytes) {
         block.tick = run.history.OnAlloc(event.bytes, event.alignment, event.stream, live);
         const bool found = finder.OnAlloc(event.bytes, event.stream, live);
         run.history.Reserve(finder.capacity());
         run.in_step.push_back(finder.in_step());
         if (found) {
-          run.findings.push_back({.period = *finder.confirmed(),
-                                  .step = static_cast<int64_t>(run.marks.size()) - 1,
-                                  .into_step = finder.now().count() - (run.marks.empty() ? 0 : run.marks.back()),
-                                  .iteration = ExtractIteration(run.history, *finder.confirmed())});
+          run.findings.push_back(
+              {.period = *finder.confirmed(),
+               .step = static_cast<int64_t>(run.marks.size()) - 1,
+               .into_step = finder.now().count() - (run.marks.empty() ? 0 : run.marks.back()),
+               .iteration = ExtractIteration(run.history, *finder.confirmed())});
         }
       }
       live += event.bytes;
@@ -186,6 +191,7 @@ Run Feed(const std::vector<Event>& events, Bytes threshold) {
   }
   run.iterations = finder.iterations();
   run.tokens = finder.now().count();
+  run.capacity = finder.capacity();
   return run;
 }
 

@@ -20,14 +20,11 @@ struct Input {
   std::vector<Lifetime> lifetimes;  // of the third
 };
 
-// Errors: what open and read say; InvalidArgument for a file that is none of the three, naming what was
+// Errors: those of ReadFile; InvalidArgument for a file that is none of the three, naming what was
 // expected; those of the format's reader.
 absl::StatusOr<Input> Load(const std::string& path);
 
 // The same from memory; `name` stands for the file in messages.
 absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name);
-
-// The whole of a file, at most 4 GiB. Errors: what open and read say, ResourceExhausted.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 }  // namespace reprise::profiler

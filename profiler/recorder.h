@@ -10,10 +10,13 @@
 //   - Memory is bounded: the ring, one block, zstd's state.
 //   - What is lost is counted. The trace stays consistent: when the thread does not keep up, allocations are
 //   dropped
-//     whole, each with its later free; a free is never missing where its allocation is there.
+//     whole, each with its later free; a free is never missing where its allocation is there (recording stops
+//     rather than that).
 //   - After kill -9 about the last second of activity is missing, and nothing else.
 //   - In a forked child the recorder is inert (AbandonAfterFork), and the parent's file is not touched.
 #pragma once
+
+#include <sys/types.h>
 
 #include <array>
 #include <atomic>
@@ -29,8 +32,6 @@
 #include "profiler/types.h"
 
 namespace reprise::profiler {
-
-class TraceWriter;
 
 struct RecorderOptions {
   std::string path;
@@ -64,7 +65,7 @@ class Recorder {
   void Append(const Event& event) noexcept;
 
   // Waits until everything appended before is in complete blocks of the file. DeadlineExceeded when that
-  // takes longer (or the thread is gone), otherwise the writer's status. Any thread; calls take turns.
+  // takes longer (or the thread is gone), otherwise the writer's status. Any thread.
   absl::Status Flush(std::chrono::nanoseconds patience);
   // The same, then the file gets its totals and is closed. Events appended after it are counted as dropped.
   absl::Status Finish(std::chrono::nanoseconds patience);
@@ -75,36 +76,42 @@ class Recorder {
   RecorderCounters counters() const;  // any thread
 
  private:
-  struct Consumer;  // the thread's side
-  explicit Recorder(size_t ring_events);
-  bool Admit(const Event& event) noexcept;
-  void Drop(const Event& event) noexcept;
-  bool WasDropped(BlockId id) const noexcept;
-  absl::Status Request(bool finish, std::chrono::nanoseconds patience);
-
-  // A run of allocations dropped one after another: ids in [first, last].
+  class Consumer;
+  // Allocations dropped one after another: all with ids in [first, last]; `live` of them are not freed yet.
   struct DroppedRun {
     BlockId first, last;
+    uint64_t live;
   };
   enum class State : int { kRecording, kStopped, kAbandoned };
-
-  struct Free {
+  struct FreeRing {
     void operator()(Event* ring) const;
   };
-  const std::unique_ptr<Event[], Free> ring_;
-  const size_t mask_;
 
-  // Written by Append alone.
-  alignas(64) std::atomic<uint64_t> head_{0};
-  uint64_t tail_seen_ = 0;  // what Append last knew of tail_
-  bool dropping_ = false;
-  size_t dropped_runs_ = 0;
-  std::array<DroppedRun, 256> runs_{};
-  std::atomic<uint64_t> dropped_{0};
+  explicit Recorder(size_t ring_events);
+  bool Admit(const Event& event) noexcept;
+  bool AdmitAlloc(BlockId id, uint64_t waiting) noexcept;
+  bool AdmitFree(BlockId id, uint64_t waiting) noexcept;
+  void StopOverrun() noexcept;
+  absl::Status Request(bool finish, std::chrono::nanoseconds patience);
+  bool InInertChild() const;
 
-  // Written by the thread.
-  alignas(64) std::atomic<uint64_t> tail_{0};
+  const size_t ring_events_;  // a power of two
+  const std::unique_ptr<Event[], FreeRing> ring_;
+  const pid_t pid_;  // the process that records
   std::atomic<State> state_{State::kRecording};
+
+  // Append's side. An event is at ring_[index % ring_events_] from its head_ on until its tail_.
+  std::atomic<uint64_t> head_{0};
+  uint64_t tail_seen_ = 0;  // what Append last read of tail_
+  bool dropping_ = false;
+  bool overrun_ = false;  // written before state_ becomes kStopped, read after
+  size_t runs_ = 0;
+  bool run_open_ = false;  // the last run still grows: no allocation was admitted since
+  std::atomic<uint64_t> dropped_{0};
+  std::array<DroppedRun, 256> dropped_runs_{};  // rising; also keeps head_ and tail_ on different cache lines
+
+  // The thread's side.
+  std::atomic<uint64_t> tail_{0};
   std::unique_ptr<Consumer> consumer_;
 };
 

@@ -28,7 +28,7 @@ inline constexpr uint64_t kMostTraceEvents = uint64_t{1} << 27;
 // and does not have.
 absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name,
                                  uint64_t most_events = kMostTraceEvents);
-// The same for a file. Errors also: what open and read say.
+// The same for a file. Errors also: those of ReadFile.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 }  // namespace reprise::profiler

@@ -25,8 +25,8 @@ enum class EventKind : uint8_t { kAlloc = 0, kFree = 1, kMark = 2 };
 struct Event {
   EventKind kind = EventKind::kAlloc;
   BlockId id{};         // alloc, free: the block (see "sequence"). mark: the number the mark carries
-  Bytes bytes;          // alloc: requested bytes; otherwise 0
-  Bytes alignment;      // alloc: requested alignment, 0 when none was asked for
+  Bytes bytes{};        // alloc: requested bytes; otherwise 0
+  Bytes alignment{};    // alloc: requested alignment, 0 when none was asked for
   Stream stream{};      // the stream the call named
   uint32_t thread = 0;  // small number given to each thread in order of appearance; 0 when not recorded
   int64_t time_ns = 0;  // since the trace began; 0 when not recorded. A trace file keeps whole microseconds

@@ -33,25 +33,49 @@ struct TrainingShape {
 // Weights once, then iterations: activations forward, gradients and a temporary a layer backward, gradients
 // freed when the next iteration begins. The first iteration also allocates the optimizer's state, which
 // stays.
-inline void AppendTraining(EventScript& script, int iterations, const TrainingShape& shape = {}) {
-  std::vector<BlockId> gradients;
-  for (int i = 0; i < shape.layers; ++i) script.Alloc((i + 1) * shape.scale);
-  for (int iteration = 0; iteration < iterations; ++iteration) {
-    for (const BlockId gradient : gradients) script.Free(gradient);
-    gradients.clear();
-    std::vector<BlockId> activations;
-    for (int i = 0; i < shape.layers; ++i) {
-      activations.push_back(script.Alloc((i % 5 + 3) * shape.scale + i * 512));
-      script.Free(script.Alloc(600 + i));  // a small block: no token
-    }
-    for (int i = shape.layers - 1; i >= 0; --i) {
-      const BlockId temporary = script.Alloc(2 * shape.scale + i * 1024);
-      gradients.push_back(script.Alloc((i + 1) * shape.scale));
-      script.Free(temporary);
-      script.Free(activations[i]);
-    }
-    for (int i = 0; iteration == 0 && i < shape.layers; ++i) script.Alloc((i + 1) * shape.scale);
+class TrainingJob {
+ public:
+  explicit TrainingJob(EventScript* script, TrainingShape shape = {}) : script_(script), shape_(shape) {
+    for (int i = 0; i < shape_.layers; ++i) script_->Alloc((i + 1) * shape_.scale);
   }
+
+  void Iterate(int iterations) {
+    for (int i = 0; i < iterations; ++i) Step();
+  }
+
+  // A forward pass with other sizes, nothing kept.
+  void Evaluate() {
+    for (int i = 0; i < shape_.layers; ++i)
+      script_->Free(script_->Alloc((i % 7 + 2) * shape_.scale + i * 1536));
+  }
+
+ private:
+  void Step() {
+    for (const BlockId gradient : gradients_) script_->Free(gradient);
+    gradients_.clear();
+    std::vector<BlockId> activations;
+    for (int i = 0; i < shape_.layers; ++i) {
+      activations.push_back(script_->Alloc((i % 5 + 3) * shape_.scale + i * 512));
+      script_->Free(script_->Alloc(600 + i));  // a small block: no token
+    }
+    for (int i = shape_.layers - 1; i >= 0; --i) {
+      const BlockId temporary = script_->Alloc(2 * shape_.scale + i * 1024);
+      gradients_.push_back(script_->Alloc((i + 1) * shape_.scale));
+      script_->Free(temporary);
+      script_->Free(activations[i]);
+    }
+    for (int i = 0; first_ && i < shape_.layers; ++i) script_->Alloc((i + 1) * shape_.scale);
+    first_ = false;
+  }
+
+  EventScript* script_;
+  const TrainingShape shape_;
+  bool first_ = true;
+  std::vector<BlockId> gradients_;
+};
+
+inline void AppendTraining(EventScript& script, int iterations, const TrainingShape& shape = {}) {
+  TrainingJob(&script, shape).Iterate(iterations);
 }
 
 }  // namespace reprise::replay

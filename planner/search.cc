@@ -12,6 +12,16 @@ int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets) {
   return slab;
 }
 
+std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const int64_t> offsets) {
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : a < b; });
+  return order;
+}
+
 Search::Search(const Instance& instance, int64_t target, const Budget& budget)
     : instance_(instance), target_(target), budget_(budget), begin_(std::chrono::steady_clock::now()) {}
 
@@ -28,11 +38,13 @@ bool Search::Stop() {
   return best_slab_ != kNothing && seconds() >= budget_.seconds;
 }
 
-void Search::Offer(std::span<const int64_t> offsets, std::string_view solver) {
+void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
+                   std::span<const int32_t> order) {
   const int64_t slab = SlabOf(instance_, offsets);
   if (slab >= best_slab_) return;
   best_slab_ = slab;
   best_.assign(offsets.begin(), offsets.end());
+  best_order_.assign(order.begin(), order.end());
   best_solver_ = solver;
 }
 

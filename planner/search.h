@@ -16,6 +16,10 @@ namespace reprise::planner {
 // The height of a placement, given as one offset a buffer: the highest end of a free buffer.
 int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets);
 
+// The free buffers from the bottom to the top. First-fit in this order puts none of them higher than
+// `offsets` does.
+std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const int64_t> offsets);
+
 // Solvers poll Stop() at least every few dozen buffers and return once it says so; they hand in every
 // placement they complete. Used by one thread.
 class Search {
@@ -30,14 +34,17 @@ class Search {
   bool Stop();
   bool cancelled() const;
 
-  // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime.
-  void Offer(std::span<const int64_t> offsets, std::string_view solver);
+  // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime. `order` is
+  // the order of the free buffers in which first-fit leads to these offsets or lower ones; for a solver that
+  // does not have one, InOrderOfOffsets() is.
+  void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order);
 
   const Instance& instance() const { return instance_; }
   int64_t target() const { return target_; }
   uint64_t seed() const { return budget_.seed; }
   int64_t best_slab() const { return best_slab_; }  // kNothing before the first placement
   const std::vector<int64_t>& best() const { return best_; }
+  const std::vector<int32_t>& best_order() const { return best_order_; }
   std::string_view best_solver() const { return best_solver_; }
   double seconds() const;  // since the search began
 
@@ -48,6 +55,7 @@ class Search {
   const std::chrono::steady_clock::time_point begin_;
   int64_t best_slab_ = kNothing;
   std::vector<int64_t> best_;
+  std::vector<int32_t> best_order_;
   std::string_view best_solver_;
 };
 

@@ -21,10 +21,14 @@ constexpr int64_t kResyncRun = 4;
 // for one more miss inside that run.
 constexpr int64_t kMaxSearch = kMaxShift + 2 * kResyncRun;
 
-// The noise tolerated: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least kMinBurst
-// misses, for short periods). One noisy block costs two misses, when it comes and when it is looked back at.
+// The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
+// kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
+// back at.
 constexpr int64_t kMatchesPerMiss = 32;
-constexpr int64_t kMinBurst = 4;
+constexpr int64_t kMinBurst = 8;
+// The tracker has been confirmed and tolerates more, 12 %: what it loses too early would be taken for a new
+// period.
+constexpr int64_t kTrackerMatchesPerMiss = 8;
 // Misses granted to a candidate before it has shown anything.
 constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
 
@@ -33,6 +37,9 @@ constexpr int64_t kLookBack = 64;
 // A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
 // then.
 constexpr int64_t kMaxCandidatePeriods = 16;
+
+// A short period repeats by chance: its confirmation takes so many matches at least.
+constexpr int64_t kMinMatches = 48;
 
 // Two levels are the same when they differ by less than this part of the largest swing. Each of L layers
 // climbs by 1/L of the swing, and models have fewer than 64 equal ones in a row on one device; small blocks
@@ -53,9 +60,11 @@ constexpr int64_t kLastEpoch = int64_t{1} << 18;
 // of the largest swing. So the rounds leave something behind that is not freed yet: gradients, which the
 // whole step frees.
 constexpr uint32_t kAccumulationParts = 16;
-// It is held back for so many periods. Then either the micro-batches are so many that a plan for them pays,
-// or it was one of the rare true iterations that look the same (no optimizer state, gradients freed after the
-// forward pass).
+// ... unless all of what had been left behind was freed at one place of the round, but for this part. That is
+// an iteration that frees its gradients after the forward pass; a micro-batch adds its gradients to those
+// left behind one by one, until their sum is no longer more than the last time.
+constexpr uint32_t kReleaseParts = 8;
+// It is held back for so many periods: then the micro-batches are so many that a plan for them pays.
 constexpr int64_t kHoldBackPeriods = 8;
 
 // A challenger matches more than one round of the confirmed cycle, by this part of it: behind an interruption
@@ -63,27 +72,26 @@ constexpr int64_t kHoldBackPeriods = 8;
 constexpr int64_t kChallengeParts = 8;
 // A confirmed period that was lost for so many of its lengths no longer has to be beaten.
 constexpr int64_t kGiveUpPeriods = 4;
-// A confirmed period that has not gone round so often before it was given up was a false alarm. Each doubles
-// the evidence asked for, up to kMaxEvidence half periods.
-constexpr int64_t kTrueRounds = 2;
-constexpr int64_t kMaxEvidence = 8;
+// A confirmed period that has not gone round so often before it was given up was a false alarm: lengths that
+// come in random order repeat by chance. Each one doubles the matches asked for, up to so many periods.
+constexpr int64_t kTrueRounds = 8;
+constexpr int64_t kMaxDoubt = 8;
 
+// Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
+constexpr int64_t kPeriodsRemembered = 32;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
 // itself.
 constexpr int64_t kRingMargin = 2 * kLookBack;
+
+// Levels are kept in pages of 4 KiB, in 32 bits: 16 TiB.
+constexpr int kPageBits = 12;
 
 constexpr int64_t kFar = INT64_MAX / 4;
 
 uint64_t Mix(Bytes bytes, Stream stream) {
   uint64_t x = static_cast<uint64_t>(bytes.count()) + std::rotl(static_cast<uint64_t>(stream), 40);
   x *= 0x9E3779B97F4A7C15u;
-  x ^= x >> 32;
-  x *= 0xD6E8FEB86659FD93u;
   return x ^ (x >> 32);
-}
-
-uint32_t Pages(Bytes bytes) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(bytes.count() >> 12, 0, UINT32_MAX));
 }
 
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
@@ -104,9 +112,10 @@ PeriodFinder::PeriodFinder(Options options)
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
+// In step, nothing below the first `return` is called, so that the compiler saves no registers.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
-  const Token token{static_cast<uint32_t>(mixed), Pages(live_before)};
+  const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
   ring_[static_cast<size_t>(now_ & mask_)] = token;
 
   gram_ = (gram_ << kGramBits) + mixed;
@@ -117,23 +126,25 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
 
   if (token.level > peak_) peak_ = token.level;
   if (peak_ - token.level > fall_) fall_ = peak_ - token.level;
-  if (++now_ == checkpoint_) Checkpoint();
 
-  if (tracker_.state == State::kInStep && live_candidates_ == 0 && At(tracker_.ref).hash == token.hash) {
-    tracker_.credit += tracker_.credit < tracker_.cap;
-    if (++tracker_.ref == tracker_.end) {
-      tracker_.ref = tracker_.begin;
-      FinishRound();
-    }
+  if (++now_ != checkpoint_ && tracker_.state == State::kInStep && live_candidates_ == 0 &&
+      At(tracker_.ref).hash == token.hash) {
+    if (++tracker_.ref == tracker_.end) return RoundDone();
     return false;
   }
-  int64_t lag = 0;  // of the last gram like this one; 0 for none
-  if (last.fingerprint == fingerprint) lag = static_cast<uint32_t>(now_ - 1) - last.position;
-  return OffTheFastPath(lag);
+  return OffTheFastPath(last.fingerprint == fingerprint ? static_cast<uint32_t>(now_ - 1) - last.position
+                                                        : 0);
+}
+
+bool PeriodFinder::RoundDone() {
+  tracker_.ref = tracker_.begin;
+  FinishRound();
+  return false;
 }
 
 bool PeriodFinder::OffTheFastPath(int64_t lag) {
-  if (confirmed_) FollowTracker(lag);
+  if (now_ == checkpoint_) Checkpoint();
+  if (confirmed_) FollowTracker();
   const Candidate* best = FollowCandidates();
   if (best != nullptr) {
     Confirm(*best);
@@ -158,14 +169,16 @@ bool PeriodFinder::Follow(Follower& f) const {
   if (f.state == State::kInStep) {
     if (At(f.ref).hash == At(now_ - 1).hash) {
       f.ref = f.Wrap(f.ref + 1);
-      f.credit += f.credit < f.cap;
       return true;
     }
     f.state = State::kSearching;
   }
   ++f.unmatched;
   if (Resynchronise(f)) return true;
-  if (f.unmatched > kMaxSearch) f.state = State::kLost;
+  if (f.credit < 0 || f.unmatched > kMaxSearch) {
+    f.state = State::kLost;
+    f.misses += f.unmatched;
+  }
   return false;
 }
 
@@ -181,47 +194,48 @@ bool PeriodFinder::Resynchronise(Follower& f) const {
     int64_t run = 0;
     while (run < kResyncRun && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
     if (run < kResyncRun) continue;
-    f.credit -= kMatchesPerMiss * std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
-    if (f.credit < 0) break;
+    const int64_t misses = std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
+    f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
+    f.credited = now_;
+    if (f.credit < 0) return false;
+    f.misses += misses;
     f.ref = f.Wrap(ref + 1);
     f.unmatched = 0;
     f.state = State::kInStep;
     return true;
   }
-  if (f.credit < 0) f.state = State::kLost;
   return false;
 }
 
 // ---- the tracker: the confirmed cycle
 
-void PeriodFinder::FollowTracker(int64_t lag) {
+void PeriodFinder::FollowTracker() {
   const int64_t length = tracker_.end - tracker_.begin;
-  const State was = tracker_.state;
   const int64_t before = tracker_.ref;
-  if (was == State::kLost) {
-    if (!Realign(lag)) ++tracker_misses_;
+  if (tracker_.state == State::kLost) {
+    if (!Realign()) ++tracker_.misses;
   } else if (Follow(tracker_)) {
     if (tracker_.ref < before - length / 2) FinishRound();
-  } else {
-    ++tracker_misses_;
-    if (tracker_.state == State::kLost) LoseTracker();
+  } else if (tracker_.state == State::kLost) {
+    LoseTracker();
   }
   if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * length) GiveUp();
 }
 
-// Back in step where the last gram like the latest one lies in the cycle, at the same level: micro-batches of
-// one step are told apart by what has been accumulated.
-bool PeriodFinder::Realign(int64_t lag) {
-  const int64_t past = now_ - 1 - lag;
-  if (lag == 0 || past < tracker_.begin || past >= tracker_.end || !CycleHeld()) return false;
-  if (At(past).hash != At(now_ - 1).hash || !SameLevel(At(past).level, At(now_ - 1).level)) return false;
-  tracker_.ref = past + 1;
-  tracker_.state = State::kInStep;
-  tracker_.credit = tracker_.cap;
-  if (tracker_.ref == tracker_.end) {
-    tracker_.ref = tracker_.begin;
-    FinishRound();
+// Back in step at the cut, where an interrupted job goes on: the latest tokens are the first gram after it,
+// at its level. The level tells the first micro-batch of a step from the others, and a step from an
+// evaluation.
+bool PeriodFinder::Realign() {
+  const Token& latest = At(now_ - 1);
+  if (At(anchor_).hash != latest.hash || !SameLevel(At(anchor_).level, latest.level) || !CycleHeld())
+    return false;
+  for (int64_t i = 1; i < kGram; ++i) {
+    if (At(tracker_.Wrap(anchor_ - i)).hash != At(now_ - 1 - i).hash) return false;
   }
+  tracker_.ref = tracker_.Wrap(anchor_ + 1);
+  tracker_.unmatched = 0;
+  tracker_.credit = tracker_.cap;
+  tracker_.state = State::kInStep;
   return true;
 }
 
@@ -230,7 +244,7 @@ bool PeriodFinder::Realign(int64_t lag) {
 void PeriodFinder::FinishRound() {
   const int64_t offset = tracker_.ref - tracker_.begin;
   const int64_t boundary = now_ - offset;
-  const int64_t matched = boundary - round_start_ - (tracker_misses_ - round_misses_);
+  const int64_t matched = boundary - round_start_ - (tracker_.misses - round_misses_);
   if (2 * matched >= tracker_.end - tracker_.begin) {
     ++iterations_;
     ++rounds_;
@@ -244,7 +258,7 @@ void PeriodFinder::FinishRound() {
     tracker_.cap = CreditCap(boundary - round_start_);
   }
   round_start_ = boundary;
-  round_misses_ = tracker_misses_;
+  round_misses_ = tracker_.misses;
   round_whole_ = true;
   if (!CycleHeld()) LoseTracker();
 }
@@ -254,15 +268,25 @@ bool PeriodFinder::CycleHeld() const {
   return tracker_.begin + capacity() >= now_ + (tracker_.end - tracker_.begin) + kRingMargin;
 }
 
+// Finds the place to come back to, once for each cycle: O(1) a token, since a new one takes a whole round.
 void PeriodFinder::LoseTracker() {
   tracker_.state = State::kLost;
   round_whole_ = false;
   lost_at_ = now_;
+  if (anchored_ == tracker_.begin) return;
+  anchored_ = tracker_.begin;
+  int64_t cut = tracker_.begin;
+  for (int64_t tick = cut; tick < tracker_.end; ++tick) {
+    if (At(tick).level < At(cut).level) cut = tick;
+  }
+  anchor_ = tracker_.Wrap(cut + kGram - 1);
 }
 
 void PeriodFinder::GiveUp() {
   given_up_ = true;
-  evidence_ = rounds_ < kTrueRounds ? std::min(2 * evidence_, kMaxEvidence) : 1;
+  if (judged_) return;
+  judged_ = true;
+  doubt_ = rounds_ < kTrueRounds ? 2 * std::max(doubt_, Evidence(confirmed_->length)) : 0;
 }
 
 // ---- candidates
@@ -273,11 +297,7 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
   for (int i = 0; i < live_candidates_;) {
     Candidate& c = candidates_[i];
     const bool matched = Follow(c.follower);
-    if (matched) {
-      Count(c, At(now_ - 1), At(c.follower.ref - 1));
-    } else {
-      ++c.misses;
-    }
+    if (matched) Count(c, At(now_ - 1), At(c.follower.ref - 1));
     if (c.follower.state == State::kLost || now_ - c.start > kMaxCandidatePeriods * Lag(c)) {
       c = candidates_[--live_candidates_];
       continue;
@@ -298,27 +318,33 @@ void PeriodFinder::Propose(int64_t lag) {
   const int64_t most = std::min(kLookBack, tick - lag + 1);
   Candidate c;
   int64_t run = 0;
-  while (run < most && At(tick - run).hash == At(tick - run - lag).hash) {
-    Count(c, At(tick - run), At(tick - run - lag));
-    ++run;
-  }
+  while (run < most && At(tick - run).hash == At(tick - run - lag).hash) ++run;
   if (run < kGram) return;  // another gram with the same hash
+  for (int64_t past = tick - lag - run + 1; past <= tick - lag; ++past) Count(c, At(past + lag), At(past));
   c.follower = {.ref = now_ - lag,
                 .begin = -kFar,
                 .end = kFar,
                 .credit = kFirstCredit,
                 .cap = CreditCap(lag),
-                .unmatched = 0,
+                .price = kMatchesPerMiss,
+                .credited = now_,
                 .state = State::kInStep};
   c.start = now_ - run;
   c.judged_from = now_;
-  c.tracker_misses = tracker_misses_;
+  c.tracker_misses = tracker_.misses;
   candidates_[live_candidates_++] = c;
 }
 
 void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) const {
   c.trough = std::min(c.trough, token.level);
   c.floor = std::min(c.floor, past.level);
+  const uint32_t excess = token.level > past.level ? token.level - past.level : 0;
+  c.excess = std::max(c.excess, excess);
+  if (c.excess > Swing() / kAccumulationParts && excess < c.excess / kReleaseParts &&
+      c.last_excess > c.excess - c.excess / kReleaseParts) {
+    c.released = true;
+  }
+  c.last_excess = excess;
   if (!SameLevel(token.level, past.level)) return;
   ++c.matched;
   c.lowest = std::min(c.lowest, token.level);
@@ -329,21 +355,30 @@ bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
   return Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
 }
 
+// The matches that the confirmation of a period takes.
+int64_t PeriodFinder::Evidence(int64_t length) const {
+  return std::max({kMinMatches, length / 2, std::min(doubt_, kMaxDoubt * length)});
+}
+
 bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
-  if (2 * c.matched < evidence_ * lag) return false;
+  if (c.matched < Evidence(lag)) return false;
   if (c.highest == c.lowest || c.highest - c.lowest < Swing() / kSwingParts) return false;
-  const bool accumulates = c.trough > c.floor + Swing() / kAccumulationParts;
+  const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
   return !accumulates || c.matched >= kHoldBackPeriods * lag;
 }
 
-// The candidate repeats; is it better than what is confirmed?
+// The candidate repeats; is it better than what is confirmed? Multiples of the length, give or take the shift
+// of noise, are the same cycle unless the tracker matches hardly at all.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
   if (given_up_) return true;
   const int64_t length = tracker_.end - tracker_.begin;
   if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
-  const int64_t misses = tracker_misses_ - c.tracker_misses;
-  return misses * kMatchesPerMiss > now_ - c.judged_from && misses > 2 * c.misses;
+  const int64_t misses = tracker_.misses - c.tracker_misses;
+  const int64_t beside = Lag(c) % length;
+  const bool multiple = std::min(beside, length - beside) <= kMaxShift;
+  const int64_t tolerated = multiple ? kTrackerMatchesPerMiss : kMatchesPerMiss;
+  return misses * tolerated > now_ - c.judged_from && misses > 2 * c.follower.misses;
 }
 
 void PeriodFinder::Confirm(const Candidate& c) {
@@ -355,14 +390,15 @@ void PeriodFinder::Confirm(const Candidate& c) {
               .end = now_,
               .credit = CreditCap(lag),
               .cap = CreditCap(lag),
-              .unmatched = 0,
+              .price = kTrackerMatchesPerMiss,
+              .credited = now_,
               .state = State::kInStep};
   ++iterations_;
   rounds_ = 0;
   round_start_ = last_round_ = lost_at_ = now_;
   round_whole_ = true;
-  round_misses_ = tracker_misses_;
-  given_up_ = false;
+  round_misses_ = 0;
+  given_up_ = judged_ = false;
 
   // Longer candidates go on, as challengers of this period.
   int kept = 0;
@@ -370,8 +406,7 @@ void PeriodFinder::Confirm(const Candidate& c) {
     if (Lag(candidates_[i]) <= lag) continue;
     candidates_[kept] = candidates_[i];
     candidates_[kept].judged_from = now_;
-    candidates_[kept].tracker_misses = tracker_misses_;
-    candidates_[kept++].misses = 0;
+    candidates_[kept++].tracker_misses = 0;
   }
   live_candidates_ = kept;
 }
@@ -385,7 +420,8 @@ void PeriodFinder::Checkpoint() {
     peak_ = 0;
     epoch_end_ += std::min(epoch_end_, kLastEpoch);
   }
-  const bool settled = in_step() && now_ - lost_at_ >= capacity();
+  const bool settled = !given_up_ && (now_ - lost_at_ >= capacity() / 2 ||
+                                      capacity() >= kPeriodsRemembered * (tracker_.end - tracker_.begin));
   if ((now_ & mask_) == 0 && !settled && capacity() < max_tokens_) Grow();
   checkpoint_ = std::min(epoch_end_, (now_ & ~mask_) + capacity());
 }

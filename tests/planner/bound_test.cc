@@ -1,0 +1,64 @@
+// The bound decides when the search stops and what "optimal" means: it must never be above what can be
+// reached. The comparison with brute force is in solvers_property_test.cc; here is what each term is worth.
+#include "planner/bound.h"
+
+#include "gtest/gtest.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+TEST(MaxLive, IsTheLargestSumAtOneTick) {
+  EXPECT_EQ(MaxLive({}), Bytes(0));
+  EXPECT_EQ(MaxLive({{Block(0, 4, 5), Block(2, 6, 3), Block(4, 8, 4)}}), Bytes(8));
+}
+
+TEST(MaxLive, CountsCyclesAndPinnedBuffers) {
+  EXPECT_EQ(MaxLive({{Block(8, 12, 5), Block(1, 3, 4)}, 10}), Bytes(9));
+  EXPECT_EQ(MaxLive({{Block(0, 2, 5), Pinned(1, 3, 7, 1000)}}), Bytes(12));
+}
+
+TEST(LowerBound, IsMaxLiveWithoutObstaclesAndAlignment) {
+  EXPECT_EQ(LowerBound(Problem{}), Bytes(0));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 4, 5), Block(2, 6, 3), Block(4, 8, 4)}}), Bytes(8));
+  EXPECT_EQ(LowerBound(Problem{{Block(8, 12, 5), Block(1, 3, 4)}, 10}), Bytes(9));
+}
+
+TEST(LowerBound, CountsAnObstacleOnlyIfTheSlabReachesPastIt) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 5)}}), Bytes(5));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 4)}}), Bytes(12));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 1000)}}), Bytes(5));
+  EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 7, 4)}}), Bytes(0));
+}
+
+TEST(LowerBound, CountsAnObstacleOnlyWhileItIsInUse) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(2, 4, 7, 0)}}), Bytes(5));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(3, 11, 7, 0)}, 10}), Bytes(12))
+      << "it wraps into tick 0";
+}
+
+TEST(LowerBound, FillsTheRoomBetweenObstaclesFirst) {
+  const Problem problem{{Pinned(0, 9, 10, 4), Pinned(0, 9, 10, 20), Pinned(0, 9, 10, 40), Block(0, 9, 4),
+                         Block(0, 9, 6), Block(0, 9, 10), Block(0, 9, 1)}};
+  EXPECT_EQ(LowerBound(problem), Bytes(51));
+}
+
+TEST(LowerBound, CountsWhatAlignmentWastesExceptAtTheTop) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5, 8), Block(0, 2, 9, 8)}}), Bytes(17)) << "9 below 5 ends at 21";
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5, 8), Block(0, 2, 9, 4)}}), Bytes(17))
+      << "all are multiples of 4";
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 8, 8), Pinned(0, 2, 5, 8), Block(0, 2, 8, 8)}}), Bytes(24));
+}
+
+TEST(LowerBound, ThePinnedOffsetsSetTheGrainToo) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 4), Pinned(0, 2, 5, 3)}}), Bytes(3));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 4), Pinned(0, 2, 5, 2)}}), Bytes(9));
+}
+
+TEST(Gap, IsRelativeToTheBound) {
+  EXPECT_DOUBLE_EQ(Gap(Bytes(150), Bytes(100)), 0.5);
+  EXPECT_DOUBLE_EQ(Gap(Bytes(0), Bytes(0)), 0);
+}
+
+}  // namespace
+}  // namespace reprise::planner

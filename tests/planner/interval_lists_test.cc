@@ -1,0 +1,64 @@
+// First-fit reads its blockers from these lists; a hole that is lost costs height, one that is not there
+// costs correctness. Compared with a plain set of addresses.
+#include "planner/interval_lists.h"
+
+#include <random>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace reprise::planner {
+namespace {
+
+TEST(IntervalLists, LeapsOverWhatIsTaken) {
+  IntervalLists lists(1);
+  lists.Insert(0, 10, 20);
+  lists.Insert(0, 25, 30);
+  EXPECT_EQ(lists.Leap(0, 0, 10, 1), 0);
+  EXPECT_EQ(lists.Leap(0, 0, 11, 1), 30);
+  EXPECT_EQ(lists.Leap(0, 1, 10, 1), 30);
+  EXPECT_EQ(lists.Leap(0, 1, 5, 1), 1);
+  EXPECT_EQ(lists.Leap(0, 12, 5, 1), 20);
+  EXPECT_EQ(lists.Leap(0, 12, 4, 8), 32) << "24 is aligned, but not free for 4 bytes";
+  EXPECT_EQ(lists.Leap(0, 100, 5, 1), 100);
+}
+
+TEST(IntervalLists, JoinsWhatTouches) {
+  IntervalLists lists(2);
+  lists.Insert(0, 10, 20);
+  lists.Insert(0, 30, 40);
+  lists.Insert(0, 20, 30);
+  EXPECT_EQ(lists.Leap(0, 10, 1, 1), 40);
+  EXPECT_TRUE(lists.Empty(1));
+  lists.Clear();
+  EXPECT_TRUE(lists.Empty(0));
+  EXPECT_EQ(lists.Leap(0, 10, 1, 1), 10);
+}
+
+TEST(IntervalLists, AgreeWithSetsOfAddresses) {
+  std::mt19937_64 random(3);
+  IntervalLists lists(3);
+  for (int round = 0; round < 50; ++round) {
+    lists.Clear();
+    std::set<int64_t> taken[3];
+    for (int step = 0; step < 60; ++step) {
+      const int list = static_cast<int>(random() % 3);
+      const int64_t begin = static_cast<int64_t>(random() % 200);
+      const int64_t end = begin + 1 + static_cast<int64_t>(random() % 6);
+      lists.Insert(list, begin, end);
+      for (int64_t a = begin; a < end; ++a) taken[list].insert(a);
+      const int64_t size = 1 + static_cast<int64_t>(random() % 8);
+      const int64_t alignment = int64_t{1} << (random() % 3);
+      int64_t expected = static_cast<int64_t>(random() % 25) * alignment;
+      const int64_t from = expected;
+      for (auto next = taken[list].lower_bound(expected);
+           next != taken[list].end() && *next < expected + size; next = taken[list].lower_bound(expected)) {
+        expected += alignment;
+      }
+      ASSERT_EQ(lists.Leap(list, from, size, alignment), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -1,0 +1,58 @@
+// The orders are what the members of the portfolio differ in; each must rank by what its name says.
+#include "planner/orders.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+using testing::ElementsAre;
+
+// Slots 0 to 4, loads 100, 110, 10, 16, 6.
+const Problem kProblem{
+    {Block(0, 1, 40), Block(0, 2, 60), Block(1, 2, 50), Block(2, 3, 10), Block(3, 5, 6), Block(3, 4, 10)}};
+
+TEST(Orders, RankByWhatTheyAreNamedFor) {
+  const Instance instance = Compress(kProblem);
+  ASSERT_EQ(instance.slots, 4) << "the end of buffer 4 does not begin a slot";
+  EXPECT_THAT(SortedBy(Order::kSize, instance), ElementsAre(1, 2, 0, 3, 5, 4));
+  EXPECT_THAT(SortedBy(Order::kArea, instance), ElementsAre(1, 2, 0, 3, 5, 4));
+  EXPECT_THAT(SortedBy(Order::kLifetime, instance), ElementsAre(1, 2, 0, 3, 5, 4));
+  EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(1, 2, 0, 5, 4, 3));
+  EXPECT_THAT(SortedBy(Order::kCrowdLifetime, instance), ElementsAre(1, 2, 0, 5, 4, 3));
+}
+
+TEST(Orders, TellAreaLifetimeAndSizeApart) {
+  const Instance instance =
+      Compress({{Block(0, 3, 4), Block(0, 1, 10), Block(1, 2, 9), Block(2, 3, 9), Block(1, 3, 5)}});
+  EXPECT_THAT(SortedBy(Order::kSize, instance), ElementsAre(1, 2, 3, 4, 0));
+  EXPECT_THAT(SortedBy(Order::kArea, instance), ElementsAre(0, 1, 4, 2, 3));
+  EXPECT_THAT(SortedBy(Order::kLifetime, instance), ElementsAre(0, 4, 1, 2, 3));
+}
+
+TEST(Orders, CrowdIsTheLargestLoadOfTheLifetime) {
+  const Instance instance = Compress({{Block(0, 1, 30), Block(1, 2, 20), Block(0, 2, 5), Block(1, 2, 21)}});
+  EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(3, 1, 2, 0));
+  EXPECT_THAT(SortedBy(Order::kCrowdLifetime, instance), ElementsAre(2, 3, 1, 0));
+}
+
+TEST(Orders, CrowdSeesBothSidesOfAWrap) {
+  const Instance instance = Compress({{Block(9, 12, 1), Block(5, 9, 8), Block(1, 3, 90)}, 10});
+  EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(2, 0, 1));
+}
+
+TEST(Orders, SizesOfAQuarterOctaveGoByStart) {
+  const Instance instance =
+      Compress({{Block(3, 4, 1030), Block(0, 1, 1024), Block(1, 2, 1300), Block(2, 3, 1025)}});
+  EXPECT_THAT(SortedBy(Order::kSizeClass, instance), ElementsAre(2, 1, 3, 0));
+}
+
+TEST(Orders, LeaveOutPinnedBuffers) {
+  EXPECT_THAT(SortedBy(Order::kSize, Compress({{Block(0, 1, 1), Pinned(0, 1, 9, 9), Block(0, 1, 2)}})),
+              ElementsAre(2, 0));
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -1,0 +1,114 @@
+// The one call that the engine and the command use: it must always answer, stop when it should, and say
+// truthfully how good the answer is.
+#include "planner/portfolio.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/bound.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+using testing::HasSubstr;
+
+// Two pairs of neighbours in time; first-fit by size reaches the bound.
+const Problem kEasy{{Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 4)}};
+
+Problem Hard() {
+  RandomProblems random(9);
+  return random.Make({.buffers = 300, .ticks = 200, .max_size = 1000});
+}
+
+TEST(Solve, StopsAtTheBound) {
+  const auto solution = Solve(kEasy, {.seconds = 3600});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(7));
+  EXPECT_EQ(solution->lower_bound, Bytes(7));
+  EXPECT_TRUE(solution->proven_optimal);
+  EXPECT_EQ(solution->solver, SolverNames().front()) << "no second member was needed";
+  EXPECT_TRUE(CheckPlacement(kEasy, solution->placement).ok());
+}
+
+TEST(Solve, NothingToPlace) {
+  for (const Problem& problem : {Problem{}, Problem{{}, 10}, Problem{{Pinned(0, 1, 5, 7)}}}) {
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_EQ(solution->placement.slab, Bytes(0));
+    EXPECT_TRUE(solution->proven_optimal);
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
+}
+
+TEST(Solve, AnswersWithoutTime) {
+  const Problem problem = Hard();
+  const auto solution = Solve(problem, {.seconds = 0});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->solver, SolverNames().front());
+  EXPECT_GT(solution->placement.slab, solution->lower_bound);
+  EXPECT_FALSE(solution->proven_optimal);
+}
+
+TEST(Solve, CancelledBeforeAnythingWasFound) {
+  const std::atomic<bool> cancel = true;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Solve(Hard(), {.cancel = &cancel}).status()));
+}
+
+TEST(Solve, StopsAtTheCapacity) {
+  Problem problem = Hard();
+  problem.capacity = Bytes(int64_t{1} << 40);
+  const auto solution = Solve(problem, {.seconds = 3600});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->solver, SolverNames().front());
+  EXPECT_FALSE(solution->proven_optimal) << "good enough is not optimal";
+}
+
+TEST(Solve, ACapacityOutOfReachIsNoError) {
+  Problem problem = kEasy;
+  problem.capacity = Bytes(5);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(7));
+}
+
+TEST(Solve, RefusesFaultyProblems) {
+  const auto solution = Solve({{Block(0, 1, 1), Block(2, 2, 1)}}, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(solution.status()));
+  EXPECT_THAT(std::string(solution.status().message()), HasSubstr("buffer 1"));
+}
+
+TEST(Solve, IsNoWorseThanAnyMember) {
+  const Problem problem = Hard();
+  const auto all = Solve(problem, {.seconds = 3600});
+  ASSERT_TRUE(all.ok()) << all.status();
+  for (std::string_view name : SolverNames()) {
+    if (name == "improve") continue;  // begins with what the others found
+    const auto one = SolveWith(name, problem, {.seconds = 3600});
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ(one->solver, name);
+    EXPECT_LE(all->placement.slab, one->placement.slab) << name;
+  }
+}
+
+TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
+  const auto solution = SolveWith("worst-fit", kEasy, {});
+  EXPECT_TRUE(absl::IsNotFound(solution.status()));
+  EXPECT_THAT(std::string(solution.status().message()),
+              HasSubstr("\"worst-fit\"; there are first-fit-size-class, "));
+}
+
+TEST(SolveWith, EveryMemberSolvesAlone) {
+  for (std::string_view name : SolverNames()) {
+    const auto solution = SolveWith(name, kEasy, {});
+    ASSERT_TRUE(solution.ok()) << name << solution.status();
+    EXPECT_TRUE(CheckPlacement(kEasy, solution->placement).ok());
+  }
+}
+
+}  // namespace
+}  // namespace reprise::planner

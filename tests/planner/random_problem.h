@@ -1,0 +1,84 @@
+// Problems for the tests: a short way to write one down, and random ones.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "planner/types.h"
+
+namespace reprise::planner {
+
+inline Buffer Block(int64_t lower, int64_t upper, int64_t size, int64_t alignment = 1) {
+  return Buffer{Tick(lower), Tick(upper), Bytes(size), Bytes(alignment), std::nullopt};
+}
+
+inline Buffer Pinned(int64_t lower, int64_t upper, int64_t size, int64_t offset) {
+  return Buffer{Tick(lower), Tick(upper), Bytes(size), Bytes(1), Offset(offset)};
+}
+
+inline Placement At(std::initializer_list<int64_t> offsets, int64_t slab) {
+  Placement placement;
+  for (int64_t offset : offsets) placement.offsets.emplace_back(offset);
+  placement.slab = Bytes(slab);
+  return placement;
+}
+
+// Do two buffers share a tick? By counting ticks, as slow and as plain as can be.
+inline bool ShareTick(const Problem& problem, const Buffer& a, const Buffer& b) {
+  for (int64_t x = a.lower.count(); x < a.upper.count(); ++x) {
+    for (int64_t y = b.lower.count(); y < b.upper.count(); ++y) {
+      if (problem.period ? (x - y) % *problem.period == 0 : x == y) return true;
+    }
+  }
+  return false;
+}
+
+inline bool ShareBytes(const Buffer& a, Offset at_a, const Buffer& b, Offset at_b) {
+  return at_a < at_b + b.size && at_b < at_a + a.size;
+}
+
+struct RandomShape {
+  int buffers = 6;
+  int64_t ticks = 8;
+  int64_t max_size = 9;
+  bool cyclic = false;
+  bool aligned = false;
+  int pinned = 0;  // at most so many of the buffers
+};
+
+class RandomProblems {
+ public:
+  explicit RandomProblems(uint64_t seed) : random_(seed) {}
+
+  int64_t Below(int64_t limit) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(limit)); }
+
+  Problem Make(const RandomShape& shape) {
+    Problem problem;
+    if (shape.cyclic) problem.period = shape.ticks;
+    for (int i = 0; i < shape.buffers; ++i) {
+      const int64_t lower = Below(shape.ticks);
+      const int64_t longest = shape.cyclic ? shape.ticks : shape.ticks - lower;
+      Buffer buffer = Block(lower, lower + 1 + Below(longest), 1 + Below(shape.max_size));
+      if (shape.aligned) buffer.alignment = Bytes(int64_t{1} << Below(4));
+      if (i < shape.pinned) Pin(problem, buffer, shape);
+      problem.buffers.push_back(buffer);
+    }
+    return problem;
+  }
+
+ private:
+  // Pins the buffer at a random place, unless that would overlap another pinned one.
+  void Pin(const Problem& problem, Buffer& buffer, const RandomShape& shape) {
+    const Offset offset(Below(3 * shape.max_size));
+    for (const Buffer& other : problem.buffers) {
+      if (other.pinned && ShareTick(problem, buffer, other) &&
+          ShareBytes(buffer, offset, other, *other.pinned))
+        return;
+    }
+    buffer.pinned = offset;
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace reprise::planner

@@ -1,0 +1,134 @@
+// Random problems with every mix of features: whatever a solver answers must pass the validator, and no bound
+// may be above what brute force reaches. Small random cases find what hand-written ones forget.
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "gtest/gtest.h"
+#include "planner/bound.h"
+#include "planner/portfolio.h"
+#include "planner/problem.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+// The least slab of all: first-fit in every order of the free buffers, since first-fit from the bottom to the
+// top of an optimal placement is optimal itself. Shares nothing with the solvers.
+class BruteForce {
+ public:
+  explicit BruteForce(const Problem& problem) : problem_(problem), offsets_(problem.buffers.size()) {
+    for (size_t i = 0; i < offsets_.size(); ++i) offsets_[i] = problem.buffers[i].pinned;
+  }
+
+  Bytes Least() {
+    Extend(Bytes(0));
+    return best_;
+  }
+
+ private:
+  void Extend(Bytes slab) {
+    if (slab >= best_) return;
+    bool complete = true;
+    for (size_t i = 0; i < offsets_.size(); ++i) {
+      if (offsets_[i]) continue;
+      complete = false;
+      const Offset offset = Lowest(problem_.buffers[i]);
+      offsets_[i] = offset;
+      Extend(std::max(slab, offset + problem_.buffers[i].size - Offset(0)));
+      offsets_[i].reset();
+    }
+    if (complete) best_ = slab;
+  }
+
+  Offset Lowest(const Buffer& buffer) const {
+    Offset offset(0);
+    for (size_t k = 0; k < offsets_.size();) {
+      const Buffer& other = problem_.buffers[k];
+      if (offsets_[k] && ShareBytes(buffer, offset, other, *offsets_[k]) &&
+          ShareTick(problem_, buffer, other)) {
+        offset = RoundUp(*offsets_[k] + other.size, buffer.alignment);
+        k = 0;
+      } else {
+        ++k;
+      }
+    }
+    return offset;
+  }
+
+  const Problem& problem_;
+  std::vector<std::optional<Offset>> offsets_;
+  Bytes best_{int64_t{1} << 60};
+};
+
+RandomShape ShapeOf(int round, int buffers, int64_t ticks, int64_t max_size) {
+  return {.buffers = buffers,
+          .ticks = ticks,
+          .max_size = max_size,
+          .cyclic = (round & 1) != 0,
+          .aligned = (round & 2) != 0,
+          .pinned = (round & 4) != 0 ? buffers / 2 : 0};
+}
+
+TEST(Solvers, TinyProblemsAgainstBruteForce) {
+  RandomProblems random(17);
+  int optimal = 0;
+  constexpr int kRounds = 1000;
+  for (int round = 0; round < kRounds; ++round) {
+    const Problem problem =
+        random.Make(ShapeOf(round, 1 + static_cast<int>(random.Below(6)), 1 + random.Below(9), 12));
+    const Bytes least = BruteForce(problem).Least();
+    ASSERT_LE(LowerBound(problem), least) << round;
+    for (std::string_view name : SolverNames()) {
+      const auto solution = SolveWith(name, problem, {.seconds = 0});
+      ASSERT_TRUE(solution.ok()) << name << solution.status();
+      ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
+          << round << name << CheckPlacement(problem, solution->placement);
+      ASSERT_GE(solution->placement.slab, least) << round << name;
+      ASSERT_EQ(solution->proven_optimal, solution->placement.slab == LowerBound(problem));
+    }
+    const auto best = Solve(problem, {.seconds = 0.002});
+    ASSERT_TRUE(best.ok());
+    optimal += best->placement.slab == least;
+  }
+  EXPECT_GT(optimal, kRounds * 95 / 100) << "the portfolio misses what is easy";
+}
+
+TEST(Solvers, MiddlingProblemsPassTheValidator) {
+  RandomProblems random(29);
+  for (int round = 0; round < 80; ++round) {
+    const int buffers = 20 + static_cast<int>(random.Below(200));
+    const Problem problem = random.Make(ShapeOf(round, buffers, 2 + random.Below(buffers), 1000));
+    ASSERT_TRUE(Validate(problem).ok());
+    for (std::string_view name : SolverNames()) {
+      const auto solution = SolveWith(name, problem, {.seconds = 0.001});
+      ASSERT_TRUE(solution.ok()) << name << solution.status();
+      ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
+          << round << name << CheckPlacement(problem, solution->placement);
+      ASSERT_GE(solution->placement.slab, solution->lower_bound);
+    }
+  }
+}
+
+TEST(Solvers, AHundredThousandBuffers) {
+  RandomProblems random(31);
+  for (bool cyclic : {false, true}) {
+    Problem problem;
+    constexpr int64_t kTicks = 200000;
+    if (cyclic) problem.period = kTicks;
+    for (int i = 0; i < 100000; ++i) {
+      const int64_t lower = random.Below(kTicks);
+      const int64_t length = 1 + (random.Below(50) == 0 ? random.Below(kTicks / 2) : random.Below(200));
+      problem.buffers.push_back(Block(lower, lower + length, 64 + 64 * random.Below(10000), 64));
+    }
+    for (std::string_view name : SolverNames()) {
+      const auto solution = SolveWith(name, problem, {.seconds = 0});
+      ASSERT_TRUE(solution.ok()) << name << solution.status();
+      ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok()) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -85,7 +85,10 @@ class Engine {
   class Guard {
    public:
     Guard(Guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
-    Guard& operator=(Guard&&) = delete;
+    Guard& operator=(Guard&& other) noexcept {
+      std::swap(mutex_, other.mutex_);
+      return *this;
+    }
     ~Guard() {
       if (mutex_ != nullptr) mutex_->unlock();
     }

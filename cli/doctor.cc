@@ -17,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -65,9 +63,7 @@ std::string LineOf(const std::string& path) {
   return text.ok() ? text->substr(0, text->find('\n')) : "";
 }
 
-std::string FirstLine(const std::string& text) {
-  return std::string(absl::StripAsciiWhitespace(std::string_view(text).substr(0, text.find('\n'))));
-}
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // The highest GLIBC_2.x that the library names, as {2, x}; its string table holds them in plain text.
 std::pair<int, int> NeededGlibc(const std::string& library) {
@@ -118,8 +114,7 @@ void CheckCore(const std::string& core, std::vector<Check>& checks) {
 void CheckLibraries(std::vector<Check>& checks) {
   const absl::StatusOr<std::string> library = FindHostLibrary();
   if (!library.ok()) {
-    checks.push_back(
-        Problem("preload library", std::string(library.status().message()), "build or install it"));
+    checks.push_back(Problem("preload library", MessageOf(library.status()), "build or install it"));
     return;
   }
   CheckPreloadLibrary(*library, checks);
@@ -166,7 +161,7 @@ void CheckVariables(std::vector<Check>& checks) {
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));
-    if (!absl::StartsWith(name, "REPRISE_")) continue;
+    if (!name.starts_with("REPRISE_")) continue;
     if (known.count(name) == 0) {
       checks.push_back(Note(std::string(name), "is not a variable that Reprise reads"));
       continue;

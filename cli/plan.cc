@@ -143,8 +143,7 @@ int Plan(const PlanOptions& options) {
   problem->capacity = options.capacity;
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
   if (!solution.ok()) {
-    return Fail(absl::Status(solution.status().code(),
-                             fmt::format("{}: {}", input->name, solution.status().message())),
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(solution.status())),
                 StatusOfSolver(solution.status()));
   }
 

@@ -160,8 +160,7 @@ void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
 
 int Run(const RunOptions& options, const std::vector<std::string>& job) {
   if (!options.host) {
-    return Fail(absl::UnimplementedError(
-                    "only the host's memory can be served yet, the CUDA front end is not built; add --host"),
+    return Fail("only the host's memory can be served yet, the CUDA front end is not built; add --host",
                 kUsage);
   }
   const absl::StatusOr<std::string> library = FindHostLibrary();
@@ -203,7 +202,6 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   CLI::App* const command = app.add_subcommand("run", "Run a job, watched and served");
   const auto options = std::make_shared<RunOptions>();
   command->prefix_command();
-  command->usage("Usage: reprise run --host [OPTIONS] -- COMMAND [ARGUMENTS...]");
   command->add_flag("--host", options->host, "Catch the host's aligned allocations");
   command->add_option("--mode", options->mode, "serve (default), record or off")
       ->check(CLI::IsMember({"serve", "record", "off"}))

@@ -18,9 +18,6 @@ constexpr int64_t kMaxShift = 16;
 // Equal tokens in a row that put a follower back in step, and one more for each token of the shift. Fewer are
 // found anywhere among repeated layers.
 constexpr int64_t kResyncRun = 4;
-// Searching longer than this is being lost: the largest shift, and the run that it takes.
-constexpr int64_t kMaxSearch = 2 * kMaxShift + kResyncRun;
-
 // The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
 // kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
 // back at.
@@ -178,8 +175,11 @@ bool PeriodFinder::Follow(Follower& f) const {
     f.state = State::kSearching;
   }
   ++f.unmatched;
-  if (Resynchronise(f)) return true;
-  if (f.credit < 0 || f.unmatched > kMaxSearch) {
+  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would
+  // cost.
+  const int64_t affordable = std::min(f.cap, f.credit + now_ - f.credited) / f.price;
+  if (Resynchronise(f, affordable)) return true;
+  if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
     f.state = State::kLost;
     f.misses += f.unmatched;
   }
@@ -189,10 +189,10 @@ bool PeriodFinder::Follow(Follower& f) const {
 // Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
 // back, tokens that did not come shift it ahead, a changed token leaves it. The farther the shift, the longer
 // the run that has to show it: repeated layers offer many.
-bool PeriodFinder::Resynchronise(Follower& f) const {
+bool PeriodFinder::Resynchronise(Follower& f, int64_t affordable) const {
   if (!rules_.resynchronise) return false;
   const int64_t straight = f.ref + f.unmatched - 1;
-  const int64_t farthest = std::min(kMaxShift, f.unmatched - kResyncRun);
+  const int64_t farthest = std::min({kMaxShift, affordable, f.unmatched - kResyncRun});
   for (int64_t step = 0; step <= 2 * farthest; ++step) {
     const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
     const int64_t ref = f.Wrap(straight + shift);
@@ -202,9 +202,9 @@ bool PeriodFinder::Resynchronise(Follower& f) const {
     while (run < needed && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
     if (run < needed) continue;
     const int64_t misses = std::max<int64_t>({1, f.unmatched - run, std::abs(shift)});
+    if (misses > affordable) continue;
     f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
     f.credited = now_;
-    if (f.credit < 0) return false;
     f.misses += misses;
     f.ref = f.Wrap(ref + 1);
     f.unmatched = 0;

@@ -135,7 +135,7 @@ class PeriodFinder {
   // `lag`: the distance to the last gram like the latest one, 0 for none.
   bool OffTheFastPath(int64_t lag);
   bool Follow(Follower& f) const;
-  bool Resynchronise(Follower& f) const;
+  bool Resynchronise(Follower& f, int64_t affordable) const;
 
   void FollowTracker();
   bool Realign();

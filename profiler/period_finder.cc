@@ -18,9 +18,6 @@ constexpr int64_t kMaxShift = 16;
 // Equal tokens in a row that put a follower back in step, and one more for each token of the shift. Fewer are
 // found anywhere among repeated layers.
 constexpr int64_t kResyncRun = 4;
-// Searching longer than this is being lost: the largest shift, and the run that it takes.
-constexpr int64_t kMaxSearch = 2 * kMaxShift + kResyncRun;
-
 // The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
 // kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
 // back at.
@@ -48,7 +45,8 @@ constexpr int64_t kMinMatches = 48;
 constexpr uint32_t kLevelParts = 64;
 // ... or by this much, whatever the swing: 64 KiB, for the small blocks that are no tokens.
 constexpr uint32_t kLevelPages = 16;
-// A period swings by at least the largest swing seen divided by this (an optimizer's loop does not).
+// A period swings by at least the largest swing seen divided by this, within one round: an optimizer's loop
+// does not, and layers that climb too little to be noticed by the level test do so only over many of them.
 constexpr uint32_t kSwingParts = 2;
 // A swing larger than all that follow (an algorithm search that takes all free memory, once) must not block
 // confirmations for ever, yet the largest of an iteration has to be remembered for at least one iteration. So
@@ -79,7 +77,7 @@ constexpr int64_t kTrueRounds = 8;
 constexpr int64_t kMaxDoubt = 8;
 
 // Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
-constexpr int64_t kPeriodsRemembered = 32;
+constexpr int64_t kPeriodsRemembered = 256;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
 // itself.
 constexpr int64_t kRingMargin = 2 * kLookBack;
@@ -177,8 +175,11 @@ bool PeriodFinder::Follow(Follower& f) const {
     f.state = State::kSearching;
   }
   ++f.unmatched;
-  if (Resynchronise(f)) return true;
-  if (f.credit < 0 || f.unmatched > kMaxSearch) {
+  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would
+  // cost.
+  const int64_t affordable = std::min(f.cap, f.credit + now_ - f.credited) / f.price;
+  if (Resynchronise(f, affordable)) return true;
+  if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
     f.state = State::kLost;
     f.misses += f.unmatched;
   }
@@ -188,10 +189,10 @@ bool PeriodFinder::Follow(Follower& f) const {
 // Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
 // back, tokens that did not come shift it ahead, a changed token leaves it. The farther the shift, the longer
 // the run that has to show it: repeated layers offer many.
-bool PeriodFinder::Resynchronise(Follower& f) const {
+bool PeriodFinder::Resynchronise(Follower& f, int64_t affordable) const {
   if (!rules_.resynchronise) return false;
   const int64_t straight = f.ref + f.unmatched - 1;
-  const int64_t farthest = std::min(kMaxShift, f.unmatched - kResyncRun);
+  const int64_t farthest = std::min({kMaxShift, affordable, f.unmatched - kResyncRun});
   for (int64_t step = 0; step <= 2 * farthest; ++step) {
     const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
     const int64_t ref = f.Wrap(straight + shift);
@@ -201,9 +202,9 @@ bool PeriodFinder::Resynchronise(Follower& f) const {
     while (run < needed && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
     if (run < needed) continue;
     const int64_t misses = std::max<int64_t>({1, f.unmatched - run, std::abs(shift)});
+    if (misses > affordable) continue;
     f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
     f.credited = now_;
-    if (f.credit < 0) return false;
     f.misses += misses;
     f.ref = f.Wrap(ref + 1);
     f.unmatched = 0;
@@ -256,7 +257,8 @@ void PeriodFinder::FindCut() {
 }
 
 // The reference has just gone past the end of the cycle. A round without interruption becomes the reference
-// of the next, so that slow changes are followed and the ring never overwrites it.
+// of the next, so that slow changes are followed and the ring never overwrites it. An evaluation's forward
+// pass looks like the step's, but not at its level.
 void PeriodFinder::FinishRound() {
   const int64_t offset = tracker_.ref - tracker_.begin;
   const int64_t boundary = now_ - offset;
@@ -267,7 +269,8 @@ void PeriodFinder::FinishRound() {
     given_up_ = false;
     last_round_ = now_;
   }
-  if (round_whole_ && boundary - round_start_ >= kMinPeriod) {
+  const bool same = SameLevel(At(boundary - 1).level, At(tracker_.end - 1).level) || !CycleHeld();
+  if (round_whole_ && same && boundary - round_start_ >= kMinPeriod) {
     tracker_.begin = round_start_;
     tracker_.end = boundary;
     tracker_.ref = round_start_ + offset;
@@ -326,6 +329,7 @@ void PeriodFinder::Propose(int64_t lag) {
   const int64_t tick = now_ - 1;
   const int64_t most = std::min({kLookBack, tick - lag + 1, capacity() - lag - kRingMargin + kGram});
   Candidate c;
+  c.window = lag;
   int64_t run = 0;
   while (run < most && At(tick - run).hash == At(tick - run - lag).hash) ++run;
   if (run < kGram) return;  // another gram with the same hash
@@ -355,9 +359,10 @@ void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) co
   }
   c.last_excess = excess;
   if (!SameLevel(token.level, past.level)) return;
-  ++c.matched;
+  if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
   c.lowest = std::min(c.lowest, token.level);
   c.highest = std::max(c.highest, token.level);
+  c.swing = std::max(c.swing, c.highest - c.lowest);
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
@@ -372,7 +377,7 @@ int64_t PeriodFinder::Evidence(int64_t length) const {
 bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
   if (c.matched < Evidence(lag)) return false;
-  if (c.highest == c.lowest || (rules_.swing && c.highest - c.lowest < Swing() / kSwingParts)) return false;
+  if (c.swing == 0 || (rules_.swing && c.swing < Swing() / kSwingParts)) return false;
   const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
   return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
 }

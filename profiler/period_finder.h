@@ -109,9 +109,11 @@ class PeriodFinder {
   struct Candidate {
     Follower follower;
     int64_t start = 0;    // its first token that matched
-    int64_t matched = 0;  // tokens that matched in level too, and the levels of those
-    uint32_t lowest = UINT32_MAX;
+    int64_t matched = 0;  // tokens that matched in level too
+    int64_t window = 0;   // so many of which are one round, when it was proposed
+    uint32_t lowest = 0;  // their levels in the present round, and the largest swing in any
     uint32_t highest = 0;
+    uint32_t swing = 0;
     uint32_t trough = UINT32_MAX;  // lowest level of any matched token
     uint32_t floor = UINT32_MAX;   // lowest level of any token they were matched with
     uint32_t excess = 0;  // the most that a level was above that of the token matched, and the latest
@@ -133,7 +135,7 @@ class PeriodFinder {
   // `lag`: the distance to the last gram like the latest one, 0 for none.
   bool OffTheFastPath(int64_t lag);
   bool Follow(Follower& f) const;
-  bool Resynchronise(Follower& f) const;
+  bool Resynchronise(Follower& f, int64_t affordable) const;
 
   void FollowTracker();
   bool Realign();

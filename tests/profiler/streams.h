@@ -77,7 +77,7 @@ struct Finding {
   int64_t into_step = 0;  // tokens since that mark
   Iteration iteration;    // extracted at that moment
 };
-struct Run {
+struct Outcome {
   std::vector<Finding> findings;
   std::vector<int64_t> marks;  // tokens before each mark
   std::vector<bool> in_step;   // after each token
@@ -86,6 +86,6 @@ struct Run {
   int64_t capacity = 0;
   History history;  // at the end, every free in it
 };
-Run Feed(const std::vector<Event>& events, PeriodFinder::Options options = {});
+Outcome Feed(const std::vector<Event>& events, PeriodFinder::Options options = {});
 
 }  // namespace reprise::profiler::streams

@@ -193,18 +193,20 @@ fs::path NearestFolder(fs::path path) {
 }
 
 void CheckOutput(std::vector<Check>& checks) {
+  constexpr const char* kAdvice = "name another place with --out or REPRISE_OUT";
   const std::string out = EnvironmentOr("REPRISE_OUT", "reprise-out");
   // What a pattern expands to is not known here; the folder above it is.
   const fs::path named = out.substr(0, out.find('%'));
   const fs::path folder =
       NearestFolder(out.find('%') == std::string::npos ? named : named.parent_path() / ".");
-  if (access(folder.c_str(), W_OK | X_OK) == 0) {
-    checks.push_back(
-        Fine("output folder", fmt::format("{} can be written", folder.lexically_normal().string())));
+  const std::string shown = folder.lexically_normal().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    checks.push_back(Problem("output folder", fmt::format("{} is not a folder", shown), kAdvice));
+  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    checks.push_back(Problem("output folder", fmt::format("{}: {}", shown, strerror(errno)), kAdvice));
   } else {
-    checks.push_back(Problem("output folder",
-                             fmt::format("{}: {}", folder.lexically_normal().string(), strerror(errno)),
-                             "name another place with --out or REPRISE_OUT"));
+    checks.push_back(Fine("output folder", fmt::format("{} can be written", shown)));
   }
 }
 

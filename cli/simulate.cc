@@ -93,10 +93,9 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   if (input->is_lifetimes()) {
-    return Fail(
-        fmt::format("{}: line 1: is a lifetime CSV; simulate needs events in order, a trace or an event CSV",
-                    input->name),
-        kBadInput);
+    return Fail(fmt::format("{}:1: a lifetime CSV; simulate needs events in order, a trace or an event CSV",
+                            input->name),
+                kBadInput);
   }
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});

@@ -90,16 +90,29 @@ int64_t KnownLength(const History& history, int64_t tick, int64_t period) {
   return length <= period ? length : 0;
 }
 
-// The longest lifetime known of a slot, or 0 when none is.
-int64_t SlotLength(const History& history, int64_t tick, int64_t period,
-                   const std::vector<Pairing>& earlier) {
-  int64_t length = KnownLength(history, tick, period);
-  for (const Pairing& pairing : earlier) {
-    const int64_t past = pairing.Of(tick);
-    if (past != Pairing::kNone) length = std::max(length, KnownLength(history, past, period));
+// Fills in the lifetime of the slot whose latest instance is `tick`. False when nothing is known of it yet.
+bool SetLifetime(const History& history, int64_t tick, int64_t period, const std::vector<Pairing>& earlier,
+                 Slot& slot) {
+  const bool alive = history.at(Tick(tick)).freed_at == History::kAlive;
+  int64_t known = KnownLength(history, tick, period);
+  bool seen = known > 0;
+  // Instances at another distance than whole periods had other tokens between, perhaps in their lifetime (the
+  // first iteration has those of the optimizer's state): they are believed only when there are no others.
+  int64_t doubtful = 0;
+  for (size_t i = 0; i < earlier.size(); ++i) {
+    const int64_t past = earlier[i].Of(tick);
+    if (past == Pairing::kNone) continue;
+    seen = true;
+    const bool straight = tick - past == static_cast<int64_t>(i + 1) * period;
+    int64_t& longest = straight ? known : doubtful;
+    longest = std::max(longest, KnownLength(history, past, period));
   }
-  if (length == 0 || history.at(Tick(tick)).freed_at != History::kAlive) return length;
-  return std::max(length, history.now().count() - tick);  // it has outlived its earlier instances already
+  if (known == 0) known = doubtful;
+  slot.persistent = seen && known == 0;
+  slot.length = known > 0 ? known : period;
+  // A block that has outlived its earlier instances is alive at least until now.
+  if (alive) slot.length = std::max(slot.length, history.now().count() - tick);
+  return seen;
 }
 
 }  // namespace
@@ -147,13 +160,9 @@ Iteration ExtractIteration(const History& history, const Period& period) {
   for (int64_t i = 0; i < length; ++i) {
     const int64_t tick = cut + i < now ? cut + i : cut + i - length;
     const History::Entry& entry = history.at(Tick(tick));
-    const int64_t known = SlotLength(history, tick, length, earlier);
-    iteration.slots.push_back({.bytes = entry.bytes,
-                               .alignment = entry.alignment,
-                               .stream = entry.stream,
-                               .begin = i,
-                               .length = known > 0 ? known : length,
-                               .persistent = known == 0});
+    Slot slot{.bytes = entry.bytes, .alignment = entry.alignment, .stream = entry.stream, .begin = i};
+    if (!SetLifetime(history, tick, length, earlier, slot)) ++iteration.unsettled;
+    iteration.slots.push_back(slot);
   }
   return iteration;
 }

@@ -78,6 +78,10 @@ struct Iteration {
   int64_t period = 0;
   std::vector<Slot> slots;  // one a token of the cycle; slot 0 is the cut
   Tick origin;              // the latest seen instance of slot 0
+  // Slots alive in the only instance seen, taken to live for the whole period. Right after the first
+  // confirmation blocks that are freed late in the next round (gradients, after the forward pass) are among
+  // them; extracting again some tokens later settles them.
+  int64_t unsettled = 0;
 };
 
 // The cycle that the latest `period.length` tokens of `history` are one round of. For each position the

@@ -15,24 +15,29 @@ constexpr int kGramBits = 64 / kGram;
 // A follower out of step searches this far to either side. Noise shifts by one or two; a layer more or less
 // is another sequence and must not be bridged.
 constexpr int64_t kMaxShift = 16;
-// Equal tokens in a row that put a follower back in step. Fewer are found anywhere among repeated layers.
+// Equal tokens in a row that put a follower back in step, and one more for each token of the shift. Fewer are
+// found anywhere among repeated layers.
 constexpr int64_t kResyncRun = 4;
-// Searching longer than this is being lost: the largest shift, and the run that ends the search, with room
-// for one more miss inside that run.
-constexpr int64_t kMaxSearch = kMaxShift + 2 * kResyncRun;
-
-// The noise tolerated: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least kMinBurst
-// misses, for short periods). One noisy block costs two misses, when it comes and when it is looked back at.
+// The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
+// kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
+// back at.
 constexpr int64_t kMatchesPerMiss = 32;
-constexpr int64_t kMinBurst = 4;
+constexpr int64_t kMinBurst = 8;
+// The tracker has been confirmed and tolerates more, 12 %: what it loses too early would be taken for a new
+// period.
+constexpr int64_t kTrackerMatchesPerMiss = 8;
 // Misses granted to a candidate before it has shown anything.
 constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
 
-// How far a new candidate looks back to find where its repetition began.
-constexpr int64_t kLookBack = 64;
+// How far a new candidate looks back to find where its repetition began: among repeated layers the first gram
+// that tells the right distance may come late, and what accumulates shows only from the beginning.
+constexpr int64_t kLookBack = 512;
 // A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
 // then.
-constexpr int64_t kMaxCandidatePeriods = 16;
+constexpr int64_t kMaxCandidatePeriods = 64;
+
+// A short period repeats by chance: its confirmation takes so many matches at least.
+constexpr int64_t kMinMatches = 48;
 
 // Two levels are the same when they differ by less than this part of the largest swing. Each of L layers
 // climbs by 1/L of the swing, and models have fewer than 64 equal ones in a row on one device; small blocks
@@ -40,7 +45,8 @@ constexpr int64_t kMaxCandidatePeriods = 16;
 constexpr uint32_t kLevelParts = 64;
 // ... or by this much, whatever the swing: 64 KiB, for the small blocks that are no tokens.
 constexpr uint32_t kLevelPages = 16;
-// A period swings by at least the largest swing seen divided by this (an optimizer's loop does not).
+// A period swings by at least the largest swing seen divided by this, within one round: an optimizer's loop
+// does not, and layers that climb too little to be noticed by the level test do so only over many of them.
 constexpr uint32_t kSwingParts = 2;
 // A swing larger than all that follow (an algorithm search that takes all free memory, once) must not block
 // confirmations for ever, yet the largest of an iteration has to be remembered for at least one iteration. So
@@ -53,37 +59,38 @@ constexpr int64_t kLastEpoch = int64_t{1} << 18;
 // of the largest swing. So the rounds leave something behind that is not freed yet: gradients, which the
 // whole step frees.
 constexpr uint32_t kAccumulationParts = 16;
-// It is held back for so many periods. Then either the micro-batches are so many that a plan for them pays,
-// or it was one of the rare true iterations that look the same (no optimizer state, gradients freed after the
-// forward pass).
-constexpr int64_t kHoldBackPeriods = 8;
+// ... unless all of what had been left behind was freed at one place of the round, but for this part. That is
+// an iteration that frees its gradients after the forward pass; a micro-batch adds its gradients to those
+// left behind one by one, until their sum is no longer more than the last time.
+constexpr uint32_t kReleaseParts = 8;
+// It is held back for so many periods: then the micro-batches are so many that a plan for them pays.
+constexpr int64_t kHoldBackPeriods = 32;
 
 // A challenger matches more than one round of the confirmed cycle, by this part of it: behind an interruption
 // the old cycle is found again at a wrong distance, and matches for one round exactly.
 constexpr int64_t kChallengeParts = 8;
 // A confirmed period that was lost for so many of its lengths no longer has to be beaten.
 constexpr int64_t kGiveUpPeriods = 4;
-// A confirmed period that has not gone round so often before it was given up was a false alarm. Each doubles
-// the evidence asked for, up to kMaxEvidence half periods.
-constexpr int64_t kTrueRounds = 2;
-constexpr int64_t kMaxEvidence = 8;
+// A confirmed period that has not gone round so often before it was given up was a false alarm: lengths that
+// come in random order repeat by chance. Each one doubles the matches asked for, up to so many periods.
+constexpr int64_t kTrueRounds = 8;
+constexpr int64_t kMaxDoubt = 8;
 
+// Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
+constexpr int64_t kPeriodsRemembered = 256;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
 // itself.
 constexpr int64_t kRingMargin = 2 * kLookBack;
+
+// Levels are kept in pages of 4 KiB, in 32 bits: 16 TiB.
+constexpr int kPageBits = 12;
 
 constexpr int64_t kFar = INT64_MAX / 4;
 
 uint64_t Mix(Bytes bytes, Stream stream) {
   uint64_t x = static_cast<uint64_t>(bytes.count()) + std::rotl(static_cast<uint64_t>(stream), 40);
   x *= 0x9E3779B97F4A7C15u;
-  x ^= x >> 32;
-  x *= 0xD6E8FEB86659FD93u;
   return x ^ (x >> 32);
-}
-
-uint32_t Pages(Bytes bytes) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(bytes.count() >> 12, 0, UINT32_MAX));
 }
 
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
@@ -101,12 +108,15 @@ PeriodFinder::PeriodFinder(Options options)
       gram_shift_(32 - std::countr_zero(ring_.size())),
       mask_(capacity() - 1),
       max_tokens_(options.max_tokens),
+      rules_(options.rules),
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
+// In step it calls nothing, and what it calls otherwise comes last: the compiler saves no registers for
+// either.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
-  const Token token{static_cast<uint32_t>(mixed), Pages(live_before)};
+  const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
   ring_[static_cast<size_t>(now_ & mask_)] = token;
 
   gram_ = (gram_ << kGramBits) + mixed;
@@ -117,23 +127,25 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
 
   if (token.level > peak_) peak_ = token.level;
   if (peak_ - token.level > fall_) fall_ = peak_ - token.level;
-  if (++now_ == checkpoint_) Checkpoint();
 
-  if (tracker_.state == State::kInStep && live_candidates_ == 0 && At(tracker_.ref).hash == token.hash) {
-    tracker_.credit += tracker_.credit < tracker_.cap;
-    if (++tracker_.ref == tracker_.end) {
-      tracker_.ref = tracker_.begin;
-      FinishRound();
-    }
+  if (++now_ != checkpoint_ && tracker_.state == State::kInStep && live_candidates_ == 0 &&
+      At(tracker_.ref).hash == token.hash) {
+    if (++tracker_.ref == tracker_.end) return RoundDone();
     return false;
   }
-  int64_t lag = 0;  // of the last gram like this one; 0 for none
-  if (last.fingerprint == fingerprint) lag = static_cast<uint32_t>(now_ - 1) - last.position;
-  return OffTheFastPath(lag);
+  return OffTheFastPath(last.fingerprint == fingerprint ? static_cast<uint32_t>(now_ - 1) - last.position
+                                                        : 0);
 }
 
-bool PeriodFinder::OffTheFastPath(int64_t lag) {
-  if (confirmed_) FollowTracker(lag);
+[[gnu::noinline]] bool PeriodFinder::RoundDone() {
+  tracker_.ref = tracker_.begin;
+  FinishRound();
+  return false;
+}
+
+[[gnu::noinline]] bool PeriodFinder::OffTheFastPath(int64_t lag) {
+  if (now_ == checkpoint_) Checkpoint();
+  if (confirmed_) FollowTracker();
   const Candidate* best = FollowCandidates();
   if (best != nullptr) {
     Confirm(*best);
@@ -158,93 +170,114 @@ bool PeriodFinder::Follow(Follower& f) const {
   if (f.state == State::kInStep) {
     if (At(f.ref).hash == At(now_ - 1).hash) {
       f.ref = f.Wrap(f.ref + 1);
-      f.credit += f.credit < f.cap;
       return true;
     }
     f.state = State::kSearching;
   }
   ++f.unmatched;
-  if (Resynchronise(f)) return true;
-  if (f.unmatched > kMaxSearch) f.state = State::kLost;
+  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would
+  // cost.
+  const int64_t affordable = std::min(f.cap, f.credit + now_ - f.credited) / f.price;
+  if (Resynchronise(f, affordable)) return true;
+  if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
+    f.state = State::kLost;
+    f.misses += f.unmatched;
+  }
   return false;
 }
 
 // Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
-// back, tokens that did not come shift it ahead, a changed token leaves it.
-bool PeriodFinder::Resynchronise(Follower& f) const {
-  if (f.unmatched < kResyncRun) return false;
+// back, tokens that did not come shift it ahead, a changed token leaves it. The farther the shift, the longer
+// the run that has to show it: repeated layers offer many.
+bool PeriodFinder::Resynchronise(Follower& f, int64_t affordable) const {
+  if (!rules_.resynchronise) return false;
   const int64_t straight = f.ref + f.unmatched - 1;
-  for (int64_t step = 0; step <= 2 * kMaxShift; ++step) {
+  const int64_t farthest = std::min({kMaxShift, affordable, f.unmatched - kResyncRun});
+  for (int64_t step = 0; step <= 2 * farthest; ++step) {
     const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
     const int64_t ref = f.Wrap(straight + shift);
     if (now_ - 1 - ref < kMinPeriod) continue;
+    const int64_t needed = kResyncRun + std::abs(shift);
     int64_t run = 0;
-    while (run < kResyncRun && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
-    if (run < kResyncRun) continue;
-    f.credit -= kMatchesPerMiss * std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
-    if (f.credit < 0) break;
+    while (run < needed && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
+    if (run < needed) continue;
+    const int64_t misses = std::max<int64_t>({1, f.unmatched - run, std::abs(shift)});
+    if (misses > affordable) continue;
+    f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
+    f.credited = now_;
+    f.misses += misses;
     f.ref = f.Wrap(ref + 1);
     f.unmatched = 0;
     f.state = State::kInStep;
     return true;
   }
-  if (f.credit < 0) f.state = State::kLost;
   return false;
 }
 
 // ---- the tracker: the confirmed cycle
 
-void PeriodFinder::FollowTracker(int64_t lag) {
-  const int64_t length = tracker_.end - tracker_.begin;
-  const State was = tracker_.state;
+void PeriodFinder::FollowTracker() {
   const int64_t before = tracker_.ref;
-  if (was == State::kLost) {
-    if (!Realign(lag)) ++tracker_misses_;
-  } else if (Follow(tracker_)) {
-    if (tracker_.ref < before - length / 2) FinishRound();
-  } else {
-    ++tracker_misses_;
-    if (tracker_.state == State::kLost) LoseTracker();
+  const bool was_lost = tracker_.state == State::kLost;
+  if (Follow(tracker_)) {
+    if (tracker_.ref < before - (tracker_.end - tracker_.begin) / 2) FinishRound();
+  } else if (!Realign()) {
+    if (was_lost) ++tracker_.misses;
+    if (tracker_.state == State::kLost && !was_lost) LoseTracker();
   }
-  if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * length) GiveUp();
+  if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * (tracker_.end - tracker_.begin)) GiveUp();
 }
 
-// Back in step where the last gram like the latest one lies in the cycle, at the same level: micro-batches of
-// one step are told apart by what has been accumulated.
-bool PeriodFinder::Realign(int64_t lag) {
-  const int64_t past = now_ - 1 - lag;
-  if (lag == 0 || past < tracker_.begin || past >= tracker_.end || !CycleHeld()) return false;
-  if (At(past).hash != At(now_ - 1).hash || !SameLevel(At(past).level, At(now_ - 1).level)) return false;
-  tracker_.ref = past + 1;
-  tracker_.state = State::kInStep;
-  tracker_.credit = tracker_.cap;
-  if (tracker_.ref == tracker_.end) {
-    tracker_.ref = tracker_.begin;
-    FinishRound();
+// Out of step, comes back at the cut, where an interrupted job goes on.
+bool PeriodFinder::Realign() {
+  if (!CycleHeld()) return false;
+  if (cut_of_ != tracker_.begin) FindCut();
+  const int64_t last = tracker_.Wrap(cut_ + kGram - 1);
+  // The level tells the first micro-batch of a step from the others, and a step from an evaluation.
+  if (!SameLevel(At(last).level, At(now_ - 1).level)) return false;
+  for (int64_t i = 0; i < kGram; ++i) {
+    if (At(tracker_.Wrap(last - i)).hash != At(now_ - 1 - i).hash) return false;
   }
+  round_whole_ = false;
+  tracker_.ref = tracker_.Wrap(last + 1);
+  tracker_.misses += tracker_.unmatched;
+  tracker_.unmatched = 0;
+  tracker_.credit = tracker_.cap;
+  tracker_.credited = now_;
+  tracker_.state = State::kInStep;
   return true;
 }
 
+// Once for each cycle that is left: O(1) a token, since a new cycle takes a whole round.
+void PeriodFinder::FindCut() {
+  cut_of_ = cut_ = tracker_.begin;
+  for (int64_t tick = cut_; tick < tracker_.end; ++tick) {
+    if (At(tick).level < At(cut_).level) cut_ = tick;
+  }
+}
+
 // The reference has just gone past the end of the cycle. A round without interruption becomes the reference
-// of the next, so that slow changes are followed and the ring never overwrites it.
+// of the next, so that slow changes are followed and the ring never overwrites it. An evaluation's forward
+// pass looks like the step's, but not at its level.
 void PeriodFinder::FinishRound() {
   const int64_t offset = tracker_.ref - tracker_.begin;
   const int64_t boundary = now_ - offset;
-  const int64_t matched = boundary - round_start_ - (tracker_misses_ - round_misses_);
+  const int64_t matched = boundary - round_start_ - (tracker_.misses - round_misses_);
   if (2 * matched >= tracker_.end - tracker_.begin) {
     ++iterations_;
     ++rounds_;
     given_up_ = false;
     last_round_ = now_;
   }
-  if (round_whole_ && boundary - round_start_ >= kMinPeriod) {
+  const bool same = SameLevel(At(boundary - 1).level, At(tracker_.end - 1).level) || !CycleHeld();
+  if (round_whole_ && same && boundary - round_start_ >= kMinPeriod) {
     tracker_.begin = round_start_;
     tracker_.end = boundary;
     tracker_.ref = round_start_ + offset;
     tracker_.cap = CreditCap(boundary - round_start_);
   }
   round_start_ = boundary;
-  round_misses_ = tracker_misses_;
+  round_misses_ = tracker_.misses;
   round_whole_ = true;
   if (!CycleHeld()) LoseTracker();
 }
@@ -256,13 +289,16 @@ bool PeriodFinder::CycleHeld() const {
 
 void PeriodFinder::LoseTracker() {
   tracker_.state = State::kLost;
+  tracker_.unmatched = 0;
   round_whole_ = false;
   lost_at_ = now_;
 }
 
 void PeriodFinder::GiveUp() {
   given_up_ = true;
-  evidence_ = rounds_ < kTrueRounds ? std::min(2 * evidence_, kMaxEvidence) : 1;
+  if (judged_ || !rules_.doubt) return;
+  judged_ = true;
+  doubt_ = rounds_ < kTrueRounds ? 2 * std::max(doubt_, Evidence(confirmed_->length)) : 0;
 }
 
 // ---- candidates
@@ -273,11 +309,7 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
   for (int i = 0; i < live_candidates_;) {
     Candidate& c = candidates_[i];
     const bool matched = Follow(c.follower);
-    if (matched) {
-      Count(c, At(now_ - 1), At(c.follower.ref - 1));
-    } else {
-      ++c.misses;
-    }
+    if (matched) Count(c, At(now_ - 1), At(c.follower.ref - 1));
     if (c.follower.state == State::kLost || now_ - c.start > kMaxCandidatePeriods * Lag(c)) {
       c = candidates_[--live_candidates_];
       continue;
@@ -295,55 +327,72 @@ void PeriodFinder::Propose(int64_t lag) {
     if (Lag(candidates_[i]) == lag) return;
   }
   const int64_t tick = now_ - 1;
-  const int64_t most = std::min(kLookBack, tick - lag + 1);
+  const int64_t most = std::min({kLookBack, tick - lag + 1, capacity() - lag - kRingMargin + kGram});
   Candidate c;
+  c.window = lag;
   int64_t run = 0;
-  while (run < most && At(tick - run).hash == At(tick - run - lag).hash) {
-    Count(c, At(tick - run), At(tick - run - lag));
-    ++run;
-  }
+  while (run < most && At(tick - run).hash == At(tick - run - lag).hash) ++run;
   if (run < kGram) return;  // another gram with the same hash
+  for (int64_t past = tick - lag - run + 1; past <= tick - lag; ++past) Count(c, At(past + lag), At(past));
   c.follower = {.ref = now_ - lag,
                 .begin = -kFar,
                 .end = kFar,
                 .credit = kFirstCredit,
                 .cap = CreditCap(lag),
-                .unmatched = 0,
+                .price = kMatchesPerMiss,
+                .credited = now_,
                 .state = State::kInStep};
   c.start = now_ - run;
   c.judged_from = now_;
-  c.tracker_misses = tracker_misses_;
+  c.tracker_misses = tracker_.misses;
   candidates_[live_candidates_++] = c;
 }
 
 void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) const {
   c.trough = std::min(c.trough, token.level);
   c.floor = std::min(c.floor, past.level);
+  const uint32_t excess = token.level > past.level ? token.level - past.level : 0;
+  c.excess = std::max(c.excess, excess);
+  if (c.excess > Swing() / kAccumulationParts && excess < c.excess / kReleaseParts &&
+      c.last_excess > c.excess - c.excess / kReleaseParts) {
+    c.released = true;
+  }
+  c.last_excess = excess;
   if (!SameLevel(token.level, past.level)) return;
-  ++c.matched;
+  if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
   c.lowest = std::min(c.lowest, token.level);
   c.highest = std::max(c.highest, token.level);
+  c.swing = std::max(c.swing, c.highest - c.lowest);
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
-  return Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
+  return !rules_.level || Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
+}
+
+// The matches that the confirmation of a period takes.
+int64_t PeriodFinder::Evidence(int64_t length) const {
+  return std::max({kMinMatches, length / 2, std::min(doubt_, kMaxDoubt * length)});
 }
 
 bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
-  if (2 * c.matched < evidence_ * lag) return false;
-  if (c.highest == c.lowest || c.highest - c.lowest < Swing() / kSwingParts) return false;
-  const bool accumulates = c.trough > c.floor + Swing() / kAccumulationParts;
-  return !accumulates || c.matched >= kHoldBackPeriods * lag;
+  if (c.matched < Evidence(lag)) return false;
+  if (c.swing == 0 || (rules_.swing && c.swing < Swing() / kSwingParts)) return false;
+  const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
+  return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
 }
 
-// The candidate repeats; is it better than what is confirmed?
+// The candidate repeats; is it better than what is confirmed? Multiples of the length, give or take the shift
+// of noise, are the same cycle unless the tracker matches hardly at all.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
-  if (given_up_) return true;
+  if (given_up_ || !rules_.challenge) return true;
   const int64_t length = tracker_.end - tracker_.begin;
   if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
-  const int64_t misses = tracker_misses_ - c.tracker_misses;
-  return misses * kMatchesPerMiss > now_ - c.judged_from && misses > 2 * c.misses;
+  const int64_t misses = tracker_.misses - c.tracker_misses;
+  const int64_t beside = Lag(c) % length;
+  const bool multiple = std::min(beside, length - beside) <= kMaxShift;
+  const int64_t tolerated = multiple ? kTrackerMatchesPerMiss : kMatchesPerMiss;
+  return misses * tolerated > now_ - c.judged_from && misses > 2 * c.follower.misses;
 }
 
 void PeriodFinder::Confirm(const Candidate& c) {
@@ -355,14 +404,15 @@ void PeriodFinder::Confirm(const Candidate& c) {
               .end = now_,
               .credit = CreditCap(lag),
               .cap = CreditCap(lag),
-              .unmatched = 0,
+              .price = kTrackerMatchesPerMiss,
+              .credited = now_,
               .state = State::kInStep};
   ++iterations_;
   rounds_ = 0;
   round_start_ = last_round_ = lost_at_ = now_;
   round_whole_ = true;
-  round_misses_ = tracker_misses_;
-  given_up_ = false;
+  round_misses_ = 0;
+  given_up_ = judged_ = false;
 
   // Longer candidates go on, as challengers of this period.
   int kept = 0;
@@ -370,8 +420,7 @@ void PeriodFinder::Confirm(const Candidate& c) {
     if (Lag(candidates_[i]) <= lag) continue;
     candidates_[kept] = candidates_[i];
     candidates_[kept].judged_from = now_;
-    candidates_[kept].tracker_misses = tracker_misses_;
-    candidates_[kept++].misses = 0;
+    candidates_[kept++].tracker_misses = 0;
   }
   live_candidates_ = kept;
 }
@@ -385,7 +434,8 @@ void PeriodFinder::Checkpoint() {
     peak_ = 0;
     epoch_end_ += std::min(epoch_end_, kLastEpoch);
   }
-  const bool settled = in_step() && now_ - lost_at_ >= capacity();
+  const bool settled = !given_up_ && (now_ - lost_at_ >= capacity() / 2 ||
+                                      capacity() >= kPeriodsRemembered * (tracker_.end - tracker_.begin));
   if ((now_ & mask_) == 0 && !settled && capacity() < max_tokens_) Grow();
   checkpoint_ = std::min(epoch_end_, (now_ & ~mask_) + capacity());
 }

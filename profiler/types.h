@@ -2,6 +2,9 @@
 //
 // Glossary
 //   event        one allocation, one free, or one mark
+//   sequence     the events of one job in the order they happened. In a consistent one the ids of allocations
+//   rise,
+//                every free names a block that is live, and the live bytes fit their type (event_check.h)
 //   mark         a boundary told from outside (the true iteration number in the bench data, an annotation);
 //                never consulted when iterations are found
 //   live bytes   the sum of the requested bytes of the blocks allocated and not yet freed
@@ -21,12 +24,12 @@ enum class EventKind : uint8_t { kAlloc = 0, kFree = 1, kMark = 2 };
 
 struct Event {
   EventKind kind = EventKind::kAlloc;
-  BlockId id{};         // alloc, free: the block. mark: the number the mark carries
-  Bytes bytes;          // alloc: requested bytes; otherwise 0
-  Bytes alignment;      // alloc: requested alignment, 0 when none was asked for
+  BlockId id{};         // alloc, free: the block (see "sequence"). mark: the number the mark carries
+  Bytes bytes{};        // alloc: requested bytes; otherwise 0
+  Bytes alignment{};    // alloc: requested alignment, 0 when none was asked for
   Stream stream{};      // the stream the call named
   uint32_t thread = 0;  // small number given to each thread in order of appearance; 0 when not recorded
-  int64_t time_ns = 0;  // since the trace began; 0 when not recorded
+  int64_t time_ns = 0;  // since the trace began; 0 when not recorded. A trace file keeps whole microseconds
   friend bool operator==(const Event&, const Event&) = default;
 };
 

@@ -7,10 +7,6 @@
 namespace reprise::replay {
 namespace {
 
-uint32_t UnitsOf(Bytes bytes) {
-  return static_cast<uint32_t>((bytes.count() + kUnit.count() - 1) / kUnit.count());
-}
-
 // The small zone: the last eighth of the reserved range. Addresses are free, so its size only has to be
 // ample.
 int64_t SmallZoneBegin(const MemorySource& source) {
@@ -35,13 +31,6 @@ Arena::Arena(MemorySource* source, Bytes capacity)
   for (int64_t g = 0; g < source->granule_count(); ++g) missing_.Insert(static_cast<uint64_t>(g));
 }
 
-Arena::Block Arena::PlaceAt(Offset offset, Bytes bytes) {
-  const int64_t begin = offset.count() / kUnit.count();
-  const uint32_t units = UnitsOf(bytes);
-  if (begin + units > small_begin_) return {};
-  return Taken(&main_, main_.TakeAt(static_cast<uint32_t>(begin), units));
-}
-
 Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where) {
   if (bytes > source_->granule() * source_->granule_count()) return {};
   const uint32_t units = UnitsOf(bytes);
@@ -50,30 +39,10 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where) {
   return Taken(&main_, main_.TakeBest(units, align, where == Where::kAnywhere, true));
 }
 
-Arena::Block Arena::Find(Offset offset) {
-  if (offset.count() % kUnit.count() != 0) return {};
-  const auto unit = static_cast<uint32_t>(offset.count() / kUnit.count());
-  Ranges* zone = unit < small_begin_ ? &main_ : &small_;
-  const Ranges::Index index = zone->FindLive(unit);
-  if (index == Ranges::kNone) return {};
-  return {zone, index};
-}
-
-void Arena::Remove(Block block) { block.zone->Release(block.index); }
-
 void Arena::SetPlanEnd(Offset end) { main_.SetBarrier(UnitsOf(end - Offset(0))); }
 
-Arena::Block Arena::Taken(Ranges* zone, Ranges::Index index) {
-  if (index == Ranges::kNone) return {};
-  if (EnsureCommitted((*zone)[index])) return {zone, index};
-  zone->Release(index);
-  return {};
-}
-
-bool Arena::EnsureCommitted(const Ranges::Range& range) {
-  const int64_t first = range.begin >> granule_shift_;
-  const int64_t last = ((int64_t{range.end()} - 1) >> granule_shift_) + 1;
-  if (!missing_.AnyIn(static_cast<uint64_t>(first), static_cast<uint64_t>(last))) return true;
+// Commits what is missing of granules [first, last), moving free ones first.
+bool Arena::CommitFor(int64_t first, int64_t last) {
   const int64_t wanted = CountMissing(first, last);
   granules_moved_ += ReleaseFree(wanted, /*plan_too=*/main_.barrier() == 0);
   if (CommitMissing(first, last)) return true;

@@ -41,15 +41,27 @@ class Arena {
   Arena(MemorySource* source, Bytes capacity);
   bool ok() const { return main_.ok() && small_.ok() && committed_.ok(); }
 
-  // A block of `bytes` (> 0) at `offset` (a multiple of kUnit) if that range is free and memory for it can be
-  // had.
-  Block PlaceAt(Offset offset, Bytes bytes);
+  // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) if that range is free and memory for it
+  // can be had. The planned path: a look-up, a bit, and one question about granules.
+  Block PlaceAt(Offset offset, Bytes bytes) {
+    const int64_t begin = offset.count() / kUnit.count();
+    const uint32_t units = UnitsOf(bytes);
+    if (begin + units > small_begin_) return {};
+    return Taken(&main_, main_.TakeAt(static_cast<uint32_t>(begin), units));
+  }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) by best fit. None when no memory
   // can be had: the real allocator is next.
   Block Place(Bytes bytes, Bytes alignment, Where where);
-  // The live block that begins at `offset`.
-  Block Find(Offset offset);
-  void Remove(Block block);
+  // The live block that begins at `offset`, which lies in the reserved range.
+  Block Find(Offset offset) {
+    if (offset.count() % kUnit.count() != 0) return {};
+    const auto unit = static_cast<uint32_t>(offset.count() / kUnit.count());
+    Ranges* zone = unit < small_begin_ ? &main_ : &small_;
+    const Ranges::Index index = zone->FindLive(unit);
+    if (index == Ranges::kNone) return {};
+    return {zone, index};
+  }
+  void Remove(Block block) { block.zone->Release(block.index); }
 
   Offset OffsetOf(Block block) const { return Offset((*block.zone)[block.index].begin * kUnit.count()); }
   Bytes SizeOf(Block block) const { return kUnit * (*block.zone)[block.index].units; }
@@ -77,8 +89,24 @@ class Arena {
   bool Consistent() const { return main_.Consistent() && small_.Consistent(); }
 
  private:
-  Block Taken(Ranges* zone, Ranges::Index index);
-  bool EnsureCommitted(const Ranges::Range& range);
+  static uint32_t UnitsOf(Bytes bytes) {
+    return static_cast<uint32_t>((bytes.count() + kUnit.count() - 1) / kUnit.count());
+  }
+
+  // A range taken becomes a block once there is memory under all of it.
+  Block Taken(Ranges* zone, Ranges::Index index) {
+    if (index == Ranges::kNone) return {};
+    const Ranges::Range& range = (*zone)[index];
+    const auto first = static_cast<uint64_t>(range.begin >> granule_shift_);
+    const uint64_t last = (uint64_t{range.end()} - 1) >> granule_shift_;
+    if (!missing_.AnyIn(first, last + 1) ||
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1))) {
+      return {zone, index};
+    }
+    zone->Release(index);
+    return {};
+  }
+  bool CommitFor(int64_t first, int64_t last);
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);

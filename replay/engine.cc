@@ -33,8 +33,7 @@ Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner
 std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock()) return Guard(std::move(lock));
+    if (mutex_.try_lock()) return Guard(&mutex_);
     if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
     std::this_thread::yield();
   }

@@ -17,7 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
@@ -83,12 +83,29 @@ class Engine {
                                                         PlanRunner* runner);
 
   class Guard {
+   public:
+    Guard(Guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    Guard& operator=(Guard&& other) noexcept {
+      std::swap(mutex_, other.mutex_);
+      return *this;
+    }
+    ~Guard() {
+      if (mutex_ != nullptr) mutex_->unlock();
+    }
+
    private:
     friend class Engine;
-    explicit Guard(std::unique_lock<std::mutex> lock) : lock_(std::move(lock)) {}
-    std::unique_lock<std::mutex> lock_;
+    explicit Guard(std::mutex* locked) : mutex_(locked) {}
+    std::mutex* mutex_;
   };
-  Guard Lock() { return Guard(std::unique_lock(mutex_)); }
+  Guard Lock() {
+    mutex_.lock();
+    return Guard(&mutex_);
+  }
+  std::optional<Guard> TryLock() {
+    if (!mutex_.try_lock()) return std::nullopt;
+    return Guard(&mutex_);
+  }
   // Where the lock may be held by a thread that will never go on (at exit): tries for about `patience`.
   std::optional<Guard> TryLockFor(std::chrono::milliseconds patience);
   // Around fork: the child gets the lock in a known state.

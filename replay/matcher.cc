@@ -38,7 +38,6 @@ uint32_t Matcher::Next(const Lane& lane, uint32_t position, uint32_t by) {
 }
 
 Matcher::Lane* Matcher::Find(Stream stream) {
-  if (last_lane_ != nullptr && last_stream_ == stream) return last_lane_;
   const auto it = lane_of_.find(stream);
   if (it == lane_of_.end()) return nullptr;
   last_stream_ = stream;
@@ -46,24 +45,17 @@ Matcher::Lane* Matcher::Find(Stream stream) {
   return last_lane_;
 }
 
-uint32_t Matcher::Step(Bytes bytes, Stream stream) {
-  Lane* lane = Find(stream);
+// Not what the cursor expects, or no cursor to ask.
+uint32_t Matcher::StepOff(Lane* lane, int64_t bytes) {
   if (lane == nullptr) {
     ++mismatches_;
     return kNoSlot;
   }
-  if (lane->lost) return StepLost(*lane, bytes.count());
-  const uint32_t position = lane->cursor;
-  if (lane->bytes[position] != bytes.count()) return StepOff(*lane, bytes.count());
-  lane->cursor = Next(*lane, position);
-  lane->misses = 0;
-  lane->skipped_count = 0;
-  if (lane->matches < kGram) ++lane->matches;
-  return lane->slots[position];
+  return lane->lost ? StepLost(*lane, bytes) : StepAside(*lane, bytes);
 }
 
 // In step, and not what the cursor expects.
-uint32_t Matcher::StepOff(Lane& lane, int64_t bytes) {
+uint32_t Matcher::StepAside(Lane& lane, int64_t bytes) {
   ++mismatches_;
   lane.matches = 0;
   for (int k = 0; k < lane.skipped_count; ++k) {

@@ -31,7 +31,17 @@ class Matcher {
   explicit Matcher(const ServingPlan& plan);
 
   // The slot that this allocation is, or kNoSlot.
-  uint32_t Step(Bytes bytes, Stream stream);
+  uint32_t Step(Bytes bytes, Stream stream) {
+    Lane* lane = last_lane_ != nullptr && last_stream_ == stream ? last_lane_ : Find(stream);
+    if (lane == nullptr || lane->lost || lane->bytes[lane->cursor] != bytes.count())
+      return StepOff(lane, bytes.count());
+    const uint32_t position = lane->cursor;
+    lane->cursor = position + 1 < lane->slots.size() ? position + 1 : 0;
+    lane->misses = 0;
+    lane->skipped_count = 0;
+    if (lane->matches < kGram) ++lane->matches;
+    return lane->slots[position];
+  }
 
   // True when the lane of slot 0 expects slot 0 next and has just matched kGram allocations in a row.
   bool AtCut() const;
@@ -62,7 +72,8 @@ class Matcher {
   static uint32_t Next(const Lane& lane, uint32_t position, uint32_t by = 1);
 
   Lane* Find(Stream stream);
-  uint32_t StepOff(Lane& lane, int64_t bytes);
+  uint32_t StepOff(Lane* lane, int64_t bytes);
+  uint32_t StepAside(Lane& lane, int64_t bytes);
   uint32_t StepLost(Lane& lane, int64_t bytes);
   uint32_t Resume(Lane& lane, uint32_t position);
   void Lose(Lane& lane);

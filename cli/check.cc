@@ -1,0 +1,125 @@
+// reprise check: is this plan a correct answer to this input?
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "planner/bound.h"
+#include "planner/plan_file.h"
+#include "planner/problem.h"
+#include "planner/validator.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CheckOptions {
+  std::string input;
+  std::string plan;
+  bool json = false;
+};
+
+struct Finding {
+  const LoadedInput& input;
+  const planner::Problem& problem;
+  const planner::Plan& plan;
+  absl::Status verdict;
+  std::optional<planner::Overlap> overlap;
+  Bytes lower_bound;
+};
+
+std::string FindingJson(const Finding& finding) {
+  Json json = {{"valid", finding.verdict.ok()},
+               {"fault", nullptr},
+               {"first_overlap", nullptr},
+               {"buffers", finding.problem.buffers.size()},
+               {"slab", finding.plan.slab.count()},
+               {"lower_bound", finding.lower_bound.count()},
+               {"gap", planner::Gap(finding.plan.slab, finding.lower_bound)}};
+  if (!finding.verdict.ok()) json["fault"] = MessageOf(finding.verdict);
+  if (finding.overlap) {
+    json["first_overlap"] = {{"first", finding.overlap->first},
+                             {"second", finding.overlap->second},
+                             {"tick", finding.overlap->tick.count()}};
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string FindingText(const Finding& finding) {
+  if (finding.verdict.ok()) {
+    return fmt::format("valid: {} buffers, slab {}, lower bound {}, gap {}\n", finding.problem.buffers.size(),
+                       FormatSize(finding.plan.slab), FormatSize(finding.lower_bound),
+                       FormatShare(planner::Gap(finding.plan.slab, finding.lower_bound)));
+  }
+  std::string text = fmt::format("invalid: {}\n", MessageOf(finding.verdict));
+  if (finding.overlap && finding.input.is_lifetimes()) {
+    text += fmt::format("buffer {} has the id {}, buffer {} the id {}\n", finding.overlap->first,
+                        NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->first)),
+                        finding.overlap->second,
+                        NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->second)));
+  }
+  return text;
+}
+
+std::optional<planner::Overlap> OverlapOf(const planner::Problem& problem, const planner::Plan& plan) {
+  const std::vector<std::optional<Offset>> offsets(plan.offsets.begin(), plan.offsets.end());
+  return planner::FirstOverlap(problem, offsets);
+}
+
+int Check(const CheckOptions& options) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  const absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
+  if (!problem.ok()) return Fail(problem.status(), kBadInput);
+  if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(valid)), kBadInput);
+  }
+  const absl::StatusOr<planner::Plan> plan =
+      planner::ReadPlan(options.plan == "-" ? "/dev/stdin" : options.plan);
+  if (!plan.ok()) return Fail(plan.status(), kBadInput);
+  if (const absl::Status belongs = planner::CheckPlanIsFor(*problem, *plan); !belongs.ok()) {
+    return Fail(fmt::format("{}: {}", options.plan, MessageOf(belongs)), kBadInput);
+  }
+
+  Finding finding{*input, *problem,
+                  *plan,  planner::CheckPlacement(*problem, {plan->offsets, plan->slab}),
+                  {},     planner::LowerBound(*problem)};
+  if (!finding.verdict.ok()) finding.overlap = OverlapOf(*problem, *plan);
+  const bool valid = finding.verdict.ok();
+  const int exit_status =
+      Finish(options.json ? FindingJson(finding) : FindingText(finding), valid ? kFine : kNegative);
+  if (!options.json && !valid) SayNext(fmt::format("plan {} -o NEW.plan.json", ShellQuoted(options.input)));
+  if (!options.json && valid && !input->is_lifetimes()) {
+    SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));
+  } else if (!options.json && valid) {
+    SayNext(fmt::format("stats {}", ShellQuoted(options.input)));
+  }
+  return exit_status;
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("check", "Validate a plan against its input");
+  const auto options = std::make_shared<CheckOptions>();
+  command->add_option("INPUT", options->input, "The input that was planned: trace, event CSV or lifetime CSV")
+      ->required();
+  command->add_option("PLAN", options->plan, "The plan file")->required();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "Status 1: the plan is invalid, the first overlap is named. Status 3: an input that cannot be read, or "
+      "a "
+      "plan\nthat was made for another input.\n\nExample:\n  reprise check trace.reprise job.plan.json");
+  command->callback([options, &exit_status] { exit_status = Check(*options); });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,118 @@
+#include "cli/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace reprise::cli {
+namespace {
+
+// Faults of our own must end us, whatever the mask.
+sigset_t SignalsToWaitFor() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
+  return set;
+}
+
+[[noreturn]] void BecomeJob(const std::vector<std::string>& words,
+                            const std::map<std::string, std::string>& variables, int error_pipe) {
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  const int error = errno;
+  if (write(error_pipe, &error, sizeof error) < 0) _exit(126);
+  _exit(127);
+}
+
+// 0: the job was started.
+int ReadStartError(int pipe) {
+  int error = 0;
+  ssize_t bytes;
+  do bytes = read(pipe, &error, sizeof error);
+  while (bytes < 0 && errno == EINTR);
+  return bytes == sizeof error ? error : 0;
+}
+
+// True when the job is over.
+bool Reap(pid_t job, ChildEnd& end) {
+  int status = 0;
+  while (waitpid(job, &status, WNOHANG | WUNTRACED) == job) {
+    if (WIFSTOPPED(status)) {
+      raise(SIGSTOP);  // so that the shell notices; it continues both of us
+      continue;
+    }
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    if (WIFEXITED(status)) end.exit_status = WEXITSTATUS(status);
+    return true;
+  }
+  return false;
+}
+
+void WaitAndPassOn(pid_t job, const sigset_t& signals, ChildEnd& end) {
+  while (!Reap(job, end)) {
+    siginfo_t info;
+    const int signal = sigwaitinfo(&signals, &info);
+    // The terminal's own signals have reached the whole group; what the job sent to us it knows.
+    const bool from_process = signal > 0 && info.si_code <= 0 && info.si_pid != job;
+    if (signal != SIGCHLD && from_process) kill(job, signal);
+  }
+}
+
+}  // namespace
+
+ChildEnd RunChild(const std::vector<std::string>& words,
+                  const std::map<std::string, std::string>& variables) {
+  ChildEnd end;
+  const sigset_t signals = SignalsToWaitFor();
+  sigset_t mask_before;
+  sigprocmask(SIG_BLOCK, &signals, &mask_before);
+  // Ignored by whoever started us, the job would leave no status behind.
+  struct sigaction child_before;
+  struct sigaction child_default = {};
+  child_default.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &child_default, &child_before);
+
+  int error_pipe[2];
+  if (pipe2(error_pipe, O_CLOEXEC) != 0) {
+    end.start_error = errno;
+    return end;
+  }
+  const pid_t job = fork();
+  if (job < 0) {
+    end.start_error = errno;
+    return end;
+  }
+  if (job == 0) {
+    sigaction(SIGCHLD, &child_before, nullptr);
+    sigprocmask(SIG_SETMASK, &mask_before, nullptr);
+    BecomeJob(words, variables, error_pipe[1]);
+  }
+  close(error_pipe[1]);
+  end.start_error = ReadStartError(error_pipe[0]);
+  close(error_pipe[0]);
+  WaitAndPassOn(job, signals, end);
+  return end;
+}
+
+int EndLike(const ChildEnd& end) {
+  if (end.start_error != 0) return end.start_error == ENOENT ? 127 : 126;
+  if (end.signal == 0) return end.exit_status;
+  prctl(PR_SET_DUMPABLE, 0);
+  signal(end.signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, end.signal);
+  raise(end.signal);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  return 128 + end.signal;  // a signal that cannot end a process on its own
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,27 @@
+// Runs a job as if it had been started without us.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace reprise::cli {
+
+// How a job ended.
+struct ChildEnd {
+  int start_error = 0;  // an errno: it could not be started at all
+  int exit_status = 0;
+  int signal = 0;  // set: ended by this signal
+};
+
+// Runs `words` (looked up in PATH) with these variables set, and waits. The job has our standard streams, our
+// process group, and the signal mask and dispositions that we had. Signals sent to us are passed on; those of
+// the terminal reach the job by themselves; when it stops, so do we.
+// Call once, from a process with one thread. Signals stay blocked afterwards.
+ChildEnd RunChild(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables);
+
+// Ends this process as the job ended, by the same signal if there was one (without a core dump of ours), so
+// that whoever started us cannot tell the difference. 127: no such command, 126: it could not be started.
+int EndLike(const ChildEnd& end);
+
+}  // namespace reprise::cli

@@ -1,0 +1,68 @@
+#include "cli/console.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/status/status.h"
+#include "cli/status.h"
+
+namespace reprise::cli {
+namespace {
+
+// False: errno says why.
+bool WriteAll(int file, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = write(file, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    data.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+void OccupyClosedStreams() {
+  for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest free number is this one. The wrong direction: neither reads nor writes succeed.
+    if (open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != stream) return;
+  }
+}
+
+absl::Status WriteStdout(std::string_view data) {
+  if (WriteAll(STDOUT_FILENO, data)) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, "cannot write to standard output");
+}
+
+void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }
+
+void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
+
+std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }
+
+int Fail(std::string_view error, int exit_status) {
+  Say(error);
+  return exit_status;
+}
+
+int Fail(const absl::Status& error, int exit_status) { return Fail(MessageOf(error), exit_status); }
+
+int Finish(std::string_view data, int exit_status) {
+  if (const absl::Status written = WriteStdout(data); !written.ok()) return Fail(written, kUsage);
+  return exit_status;
+}
+
+std::string ShellQuoted(std::string_view word) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace reprise::cli

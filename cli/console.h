@@ -1,0 +1,39 @@
+// What the command says: data on stdout, everything else on stderr.
+//
+// No colour and no progress anywhere, so that a terminal, a pipe and a file get the same and NO_COLOR is
+// honoured by construction.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace reprise::cli {
+
+// Takes the place of each standard stream that the caller closed, until exec, so that no file that is opened
+// later gets its number. Writing to such a stream fails as if it were closed. First thing in main.
+void OccupyClosedStreams();
+
+// All of `data`, or an error that says why not.
+absl::Status WriteStdout(std::string_view data);
+
+// One line on stderr that begins with "reprise: ". Failures are ignored: there is nobody left to tell.
+void Say(std::string_view line);
+
+// "reprise: next: reprise COMMAND", the last line of every command.
+void SayNext(std::string_view command);
+
+std::string MessageOf(const absl::Status& error);
+
+// Says the error and returns `exit_status`.
+int Fail(std::string_view error, int exit_status);
+int Fail(const absl::Status& error, int exit_status);
+
+// Writes `data` as the command's result: `exit_status`, or kUsage when stdout cannot take it.
+int Finish(std::string_view data, int exit_status);
+
+// A word that a shell reads back as one word with the same bytes.
+std::string ShellQuoted(std::string_view word);
+
+}  // namespace reprise::cli

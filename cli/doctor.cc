@@ -1,0 +1,303 @@
+// reprise doctor: what would be caught here, and what stands in the way.
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/preload.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "cli/subprocess.h"
+#include "profiler/read_file.h"
+#include "replay/core_config.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+enum class Verdict { kFine, kNote, kProblem };
+
+struct Check {
+  std::string name;
+  Verdict verdict = Verdict::kFine;
+  std::string found;
+  std::string advice;  // for a problem: what to do
+};
+
+Check Fine(std::string name, std::string found) {
+  return {std::move(name), Verdict::kFine, std::move(found), ""};
+}
+Check Note(std::string name, std::string found, std::string advice = "") {
+  return {std::move(name), Verdict::kNote, std::move(found), std::move(advice)};
+}
+Check Problem(std::string name, std::string found, std::string advice) {
+  return {std::move(name), Verdict::kProblem, std::move(found), std::move(advice)};
+}
+
+std::string EnvironmentOr(const char* name, std::string_view otherwise) {
+  const char* const value = getenv(name);
+  return value == nullptr || *value == '\0' ? std::string(otherwise) : value;
+}
+
+// The first line of a small file of the kernel's, empty when it is not there.
+std::string LineOf(const std::string& path) {
+  const absl::StatusOr<std::string> text = profiler::ReadFile(path);
+  return text.ok() ? text->substr(0, text->find('\n')) : "";
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The highest GLIBC_2.x that the library names, as {2, x}; its string table holds them in plain text.
+std::pair<int, int> NeededGlibc(const std::string& library) {
+  std::pair<int, int> needed{0, 0};
+  const absl::StatusOr<std::string> bytes = profiler::ReadFile(library);
+  if (!bytes.ok()) return needed;
+  constexpr std::string_view kTag = "GLIBC_2.";
+  for (size_t at = bytes->find(kTag); at != std::string::npos; at = bytes->find(kTag, at + 1)) {
+    int minor = 0;
+    const char* const digits = bytes->data() + at + kTag.size();
+    if (std::from_chars(digits, bytes->data() + bytes->size(), minor).ec != std::errc()) continue;
+    needed = std::max(needed, {2, minor});
+  }
+  return needed;
+}
+
+void CheckPreloadLibrary(const std::string& library, std::vector<Check>& checks) {
+  const Captured run = RunCaptured({"true"}, {"LD_PRELOAD=" + library});
+  if (run.started && run.exit_status == 0 && run.err.empty()) {
+    checks.push_back(Fine("preload library", library));
+  } else {
+    checks.push_back(Problem("preload library",
+                             fmt::format("{} cannot be preloaded: {}", library,
+                                         run.err.empty() ? "the program did not run" : FirstLine(run.err)),
+                             "build it for this machine"));
+  }
+}
+
+void CheckCore(const std::string& core, std::vector<Check>& checks) {
+  if (access(core.c_str(), R_OK) != 0) {
+    checks.push_back(Problem("core library", fmt::format("{}: {}", core, strerror(errno)),
+                             "put it beside the preload library"));
+    return;
+  }
+  const auto [needed_major, needed_minor] = NeededGlibc(core);
+  const std::string glibc =
+      fmt::format("GLIBC_{}.{} needed, {} present", needed_major, needed_minor, gnu_get_libc_version());
+  const std::string error = LoaderError(core);
+  if (error.empty()) {
+    checks.push_back(Fine("core library", core));
+    checks.push_back(Fine("glibc", glibc));
+  } else {
+    checks.push_back(Problem("core library", error, "install what it needs, or build it on this machine"));
+    checks.push_back(Note("glibc", glibc));
+  }
+}
+
+void CheckLibraries(std::vector<Check>& checks) {
+  const absl::StatusOr<std::string> library = FindHostLibrary();
+  if (!library.ok()) {
+    checks.push_back(Problem("preload library", MessageOf(library.status()), "build or install it"));
+    return;
+  }
+  CheckPreloadLibrary(*library, checks);
+  CheckCore(CoreBeside(*library), checks);
+}
+
+void CheckLimits(std::vector<Check>& checks) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    checks.push_back(Problem("address space",
+                             fmt::format("limited to {}; nothing is served under a limit",
+                                         FormatSize(Bytes(static_cast<int64_t>(limit.rlim_cur)))),
+                             "ulimit -v unlimited"));
+  } else {
+    checks.push_back(Fine("address space", "not limited"));
+  }
+  const std::string overcommit = LineOf("/proc/sys/vm/overcommit_memory");
+  if (overcommit == "2") {
+    checks.push_back(Note("overcommit", "2: the kernel counts what is committed, and may refuse earlier"));
+  } else if (!overcommit.empty()) {
+    checks.push_back(Fine("overcommit", overcommit));
+  }
+  const std::string pages = LineOf("/sys/kernel/mm/transparent_hugepage/enabled");
+  const size_t begin = pages.find('[');
+  const size_t end = pages.find(']');
+  if (begin < end && end != std::string::npos) {
+    checks.push_back(Fine("huge pages", pages.substr(begin + 1, end - begin - 1)));
+  }
+}
+
+void CheckPreloadVariable(std::vector<Check>& checks) {
+  const std::string preload = EnvironmentOr("LD_PRELOAD", "");
+  if (preload.empty()) {
+    checks.push_back(Fine("LD_PRELOAD", "not set"));
+  } else {
+    checks.push_back(Note("LD_PRELOAD", fmt::format("{}; ours is put before it", preload)));
+  }
+}
+
+void CheckVariables(std::vector<Check>& checks) {
+  const std::set<std::string_view> known = {"REPRISE_MODE",   "REPRISE_OUT",         "REPRISE_CAPACITY",
+                                            "REPRISE_STACKS", "REPRISE_TRACE_LIMIT", "REPRISE_THRESHOLD",
+                                            "REPRISE_LOG",    "REPRISE_DISABLE"};
+  std::string set;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view name(*variable, strcspn(*variable, "="));
+    if (!name.starts_with("REPRISE_")) continue;
+    if (known.count(name) == 0) {
+      checks.push_back(Note(std::string(name), "is not a variable that Reprise reads"));
+      continue;
+    }
+    set += fmt::format("{}{}", set.empty() ? "" : ", ", *variable);
+  }
+  if (!set.empty()) checks.push_back(Note("variables", set));
+  const replay::Lookup lookup = [](const char* name) { return static_cast<const char*>(getenv(name)); };
+  const replay::Config config = replay::ReadConfig(lookup, replay::NamesOfThisProcess(lookup));
+  for (const std::string& complaint : config.complaints) {
+    checks.push_back(Problem("variables", complaint, "correct or unset it"));
+  }
+  const std::string disable = EnvironmentOr("REPRISE_DISABLE", "0");
+  if (disable != "0") {
+    checks.push_back(Problem("REPRISE_DISABLE", "is set: nothing is caught", "unset REPRISE_DISABLE"));
+  }
+  if (config.mode == replay::Mode::kOff) {
+    checks.push_back(Problem("REPRISE_MODE", "is off: nothing is caught", "unset REPRISE_MODE"));
+  }
+  if (set.empty()) checks.push_back(Fine("variables", "none set"));
+}
+
+// The nearest folder on the way to `path` that is there.
+fs::path NearestFolder(fs::path path) {
+  std::error_code error;
+  path = fs::absolute(path, error);
+  while (!path.empty() && path != path.root_path() && !fs::exists(path, error)) path = path.parent_path();
+  return path;
+}
+
+void CheckOutput(std::vector<Check>& checks) {
+  constexpr const char* kAdvice = "name another place with --out or REPRISE_OUT";
+  const std::string out = EnvironmentOr("REPRISE_OUT", "reprise-out");
+  // What a pattern expands to is not known here; the folder above it is.
+  const fs::path named = out.substr(0, out.find('%'));
+  const fs::path folder =
+      NearestFolder(out.find('%') == std::string::npos ? named : named.parent_path() / ".");
+  const std::string shown = folder.lexically_normal().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    checks.push_back(Problem("output folder", fmt::format("{} is not a folder", shown), kAdvice));
+  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    checks.push_back(Problem("output folder", fmt::format("{}: {}", shown, strerror(errno)), kAdvice));
+  } else {
+    checks.push_back(Fine("output folder", fmt::format("{} can be written", shown)));
+  }
+}
+
+void CheckCuda(std::vector<Check>& checks) {
+  const std::string error = LoaderError("libcuda.so.1");
+  checks.push_back(
+      error.empty()
+          ? Note("CUDA", "a driver is here, but the CUDA front end is not built yet: only --host works")
+          : Note("CUDA", "no driver here; the CUDA front end is not built yet: only --host works"));
+}
+
+void CheckPython(std::vector<Check>& checks) {
+  const Captured run = RunCaptured(
+      {"python3", "-c",
+       "import sys, importlib.util, importlib.metadata as m\n"
+       "print(sys.executable or 'python3', sys.version.split()[0])\n"
+       "print('PyTorch ' + m.version('torch') if importlib.util.find_spec('torch') else 'no PyTorch')"},
+      {});
+  if (!run.started) {
+    checks.push_back(Note("python3", "not found"));
+    return;
+  }
+  const std::vector<std::string> lines = absl::StrSplit(run.out, '\n', absl::SkipEmpty());
+  if (lines.empty()) {
+    checks.push_back(Note("python3", "does not run"));
+  } else {
+    checks.push_back(
+        Fine("python3", lines.size() > 1 ? fmt::format("{}, {}", lines[0], lines[1]) : lines[0]));
+  }
+}
+
+std::string_view NameOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFine:
+      return "fine";
+    case Verdict::kNote:
+      return "note";
+    case Verdict::kProblem:
+      break;
+  }
+  return "problem";
+}
+
+std::string ChecksText(const std::vector<Check>& checks) {
+  std::string text;
+  for (const Check& check : checks) {
+    text += fmt::format("{:<8} {:<16} {}\n", NameOf(check.verdict), check.name, check.found);
+    if (!check.advice.empty()) text += fmt::format("{:<25} do: {}\n", "", check.advice);
+  }
+  return text;
+}
+
+std::string ChecksJson(const std::vector<Check>& checks, bool ready) {
+  Json list = Json::array();
+  for (const Check& check : checks) {
+    list.push_back({{"check", check.name},
+                    {"verdict", NameOf(check.verdict)},
+                    {"found", check.found},
+                    {"advice", check.advice}});
+  }
+  const Json json = {{"ready", ready}, {"checks", list}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int Doctor(bool json) {
+  std::vector<Check> checks;
+  CheckLibraries(checks);
+  CheckLimits(checks);
+  CheckPreloadVariable(checks);
+  CheckVariables(checks);
+  CheckOutput(checks);
+  CheckCuda(checks);
+  CheckPython(checks);
+  const bool ready = std::none_of(checks.begin(), checks.end(),
+                                  [](const Check& check) { return check.verdict == Verdict::kProblem; });
+  const int exit_status =
+      Finish(json ? ChecksJson(checks, ready) : ChecksText(checks), ready ? kFine : kNegative);
+  if (!json) SayNext(ready ? "run --host -- COMMAND" : "doctor");
+  return exit_status;
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("doctor", "Say what would be caught here, and what stands in the way");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->footer(
+      "Status 1: something stands in the way; each such line says what to do.\n\nExample:\n  reprise doctor");
+  command->callback([json, &exit_status] { exit_status = Doctor(*json); });
+}
+
+}  // namespace reprise::cli

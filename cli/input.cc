@@ -1,0 +1,60 @@
+#include "cli/input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/console.h"
+#include "profiler/lifetimes.h"
+#include "profiler/read_file.h"
+
+namespace reprise::cli {
+namespace {
+
+// Only to tell files apart, not against forgery.
+std::string Fnv1a(std::string_view contents) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : contents) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("fnv1a-64:{:016x}", hash);
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
+  LoadedInput input;
+  input.name = path == "-" ? "standard input" : path;
+  absl::StatusOr<std::string> contents = profiler::ReadFile(path == "-" ? "/dev/stdin" : path);
+  if (!contents.ok()) return contents.status();
+  absl::StatusOr<profiler::Input> parsed = profiler::Parse(*contents, input.name);
+  if (!parsed.ok()) return parsed.status();
+  input.content = *std::move(parsed);
+  input.hash = Fnv1a(*contents);
+  for (const std::string& note : input.content.trace.notes) Say(fmt::format("{}: {}", input.name, note));
+  return input;
+}
+
+absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
+  planner::Problem problem;
+  const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) {
+    problem.buffers.push_back({lower, upper, size, std::max(alignment, Bytes(1)), std::nullopt});
+  };
+  if (input.is_lifetimes()) {
+    for (const profiler::Lifetime& l : input.content.lifetimes) add(l.lower, l.upper, l.size, l.alignment);
+  } else {
+    for (const profiler::BlockLifetime& block : profiler::LifetimesOf(input.content.trace.events).blocks) {
+      add(block.alloc, block.free, block.bytes, block.alignment);
+    }
+  }
+  if (problem.buffers.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: there is not one allocation in it, nothing to place", input.name));
+  }
+  return problem;
+}
+
+std::string NameOfBuffer(const LoadedInput& input, size_t index) {
+  return input.is_lifetimes() ? input.content.lifetimes[index].id : fmt::format("{}", index);
+}
+
+}  // namespace reprise::cli

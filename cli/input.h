@@ -1,0 +1,30 @@
+// The INPUT of a command: a trace, an event CSV or a lifetime CSV, from a file or, under `-`, from stdin.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/types.h"
+#include "profiler/load.h"
+
+namespace reprise::cli {
+
+struct LoadedInput {
+  std::string name;  // as the user named it
+  std::string hash;  // of the file's bytes: "fnv1a-64:" and 16 hexadecimal digits
+  profiler::Input content;
+
+  bool is_lifetimes() const { return content.format == profiler::InputFormat::kLifetimeCsv; }
+};
+
+// Says on stderr what the reader noted (a trace cut short). Errors name the file and the line or byte.
+absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
+
+// What there is to place. Of lifetimes: they, in the file's order. Of events: all blocks in order of
+// allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block.
+absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input);
+
+// The id of the problem's buffer `index` for people: as a lifetime CSV spells it, else its number.
+std::string NameOfBuffer(const LoadedInput& input, size_t index);
+
+}  // namespace reprise::cli

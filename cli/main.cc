@@ -1,0 +1,131 @@
+// The `reprise` command: hands the command line to the subcommand that it names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/status.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::string_view kFooter = R"(
+Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
+  REPRISE_MODE         serve (default), record or off
+  REPRISE_OUT          folder for trace and summary; %h host, %p process, %r rank, %j job, %% a percent sign
+  REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
+  REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
+  REPRISE_TRACE_LIMIT  the most to write into a trace while serving, a size; 256MiB by default
+  REPRISE_STACKS       off, the only value yet
+  REPRISE_LOG          quiet, warn (default), info or debug
+  REPRISE_DISABLE      1: catch nothing at all
+
+Sizes are binary: 65536, 64K, 64KB and 64KiB are the same. Exit status: 0 fine, 1 a negative finding, 2 usage,
+3 bad input, 4 does not fit the capacity, 5 out of time without a placement.
+
+Example:
+  reprise run --host -- python train.py)";
+
+// How many letters to insert, drop or replace to make one word of the other (Levenshtein).
+size_t Distance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> CommandNames(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+int FailUnknownCommand(const std::vector<std::string>& names, const std::string& word) {
+  std::string nearest;
+  size_t best = 3;  // letters; further away it is no slip of the finger
+  for (const std::string& name : names) {
+    const size_t distance = Distance(word, name);
+    if (distance < best) {
+      best = distance;
+      nearest = name;
+    }
+  }
+  Say(fmt::format("there is no command \"{}\"{}", word,
+                  nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+  SayNext("--help");
+  return kUsage;
+}
+
+int ReportParse(CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) return Finish(app.help(), kFine);
+  if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    return Finish(fmt::format("{}\n", error.what()), kFine);
+  }
+  Say(error.what());
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  SayNext(named.empty() ? "--help" : named.back()->get_name() + " --help");
+  return kUsage;
+}
+
+int Main(std::vector<std::string> words) {
+  // The job's own command line is not for CLI11 to understand.
+  std::vector<std::string> job;
+  if (!words.empty() && words[0] == "run") {
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    job.assign(dashes, words.end());
+    if (!job.empty()) job.erase(job.begin());
+    words.erase(dashes, words.end());
+  }
+
+  int exit_status = kFine;
+  CLI::App app(
+      "Watches a training job's memory, plans where every block should lie, and serves it from one slab.",
+      "reprise");
+  app.set_version_flag("--version", "reprise " REPRISE_VERSION, "Print the version and exit");
+  app.footer(std::string(kFooter));
+  app.require_subcommand(1);
+  AddRun(app, job, exit_status);
+  AddPlan(app, exit_status);
+  AddCheck(app, exit_status);
+  AddSimulate(app, exit_status);
+  AddStats(app, exit_status);
+  AddDoctor(app, exit_status);
+
+  const std::vector<std::string> names = CommandNames(app);
+  const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
+                             std::find(names.begin(), names.end(), words[0]) != names.end();
+  if (!names_command) return FailUnknownCommand(names, words[0]);
+  try {
+    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return ReportParse(app, error);
+  }
+  return exit_status;
+}
+
+}  // namespace
+}  // namespace reprise::cli
+
+int main(int count, char** words) {
+  reprise::cli::OccupyClosedStreams();
+  try {
+    return reprise::cli::Main({words + 1, words + count});
+  } catch (const std::exception& error) {
+    reprise::cli::Say(error.what());
+    return reprise::cli::kUsage;
+  }
+}

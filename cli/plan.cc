@@ -1,0 +1,212 @@
+// reprise plan: where every block of an input should lie.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/options.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "planner/bound.h"
+#include "planner/plan_file.h"
+#include "planner/portfolio.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PlanOptions {
+  std::string input;
+  std::string output;  // empty: none
+  std::optional<Bytes> capacity;
+  double seconds = 10;
+  std::string solver = "auto";
+  bool json = false;
+};
+
+// Sets a flag once the time is over. The solvers take a budget as advice as long as they have no placement;
+// the user's limit holds whatever they have.
+class Deadline {
+ public:
+  explicit Deadline(double seconds)
+      : thread_([this, seconds] {
+          std::unique_lock lock(mutex_);
+          // More than a year is for ever, and would overflow the clock.
+          const std::chrono::duration<double> time(std::min(seconds, 3e7));
+          if (!ended_.wait_for(lock, time, [this] { return end_; })) over_ = true;
+        }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = true;
+    }
+    ended_.notify_one();
+    thread_.join();
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  const std::atomic<bool>* over() const { return &over_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::atomic<bool> over_{false};
+  std::thread thread_;  // last: it uses the others
+};
+
+absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options.seconds);
+  planner::Budget budget;
+  budget.seconds = options.seconds;
+  budget.cancel = deadline.over();
+  if (options.solver == "auto") return planner::Solve(problem, budget);
+  return planner::SolveWith(options.solver, problem, budget);
+}
+
+int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
+  if (absl::IsDeadlineExceeded(error)) {
+    return Fail(fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
+                            FormatDuration(options.seconds)),
+                kOutOfTime);
+  }
+  // The rest is a solver that cannot do this.
+  return Fail(fmt::format("{}: {}", input.name, MessageOf(error)),
+              absl::IsInvalidArgument(error) ? kBadInput : kUsage);
+}
+
+std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
+
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+// A plan replaces the file that a link names, not the link.
+std::string BehindLinks(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  return error || !std::filesystem::is_regular_file(target, error) ? path : target.string();
+}
+
+absl::Status WriteOutput(const std::string& path, const planner::Plan& plan) {
+  if (path == "-") return WriteStdout(planner::FormatPlan(plan));
+  return planner::WritePlan(BehindLinks(path), plan);
+}
+
+std::string SolutionJson(const planner::Problem& problem, const planner::Solution& solution) {
+  const Json json = {{"buffers", problem.buffers.size()},
+                     {"lower_bound", solution.lower_bound.count()},
+                     {"slab", solution.placement.slab.count()},
+                     {"gap", planner::Gap(solution.placement.slab, solution.lower_bound)},
+                     {"seconds", solution.seconds},
+                     {"proven_optimal", solution.proven_optimal},
+                     {"solver", solution.solver}};
+  return json.dump(2) + "\n";
+}
+
+std::string SolutionText(const planner::Problem& problem, const planner::Solution& solution) {
+  return fmt::format(
+      "buffers      {:>12}\nlower bound  {:>12}\nslab         {:>12}  gap {}{}\nsolver       {:>12}  {}\n",
+      problem.buffers.size(), FormatSize(solution.lower_bound), FormatSize(solution.placement.slab),
+      FormatShare(planner::Gap(solution.placement.slab, solution.lower_bound)),
+      solution.proven_optimal ? ", proven optimal" : "", solution.solver, FormatDuration(solution.seconds));
+}
+
+void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
+  if (solution.lower_bound > capacity) {
+    Say(fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
+                    solution.lower_bound.count(), capacity.count()));
+  } else {
+    Say(fmt::format(
+        "no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
+        capacity.count(), solution.placement.slab.count()));
+  }
+}
+
+int Plan(const PlanOptions& options) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
+  if (!problem.ok()) return Fail(problem.status(), kBadInput);
+  problem->capacity = options.capacity;
+  const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
+  if (!solution.ok()) return FailToSolve(*input, options, solution.status());
+
+  const bool fits = !options.capacity || solution->placement.slab <= *options.capacity;
+  if (!fits) {
+    SayDoesNotFit(*options.capacity, *solution);
+  } else if (!options.output.empty()) {
+    const planner::Plan plan = planner::MakePlan(
+        *problem, *solution, {"reprise " REPRISE_VERSION, options.input, input->hash, Now()});
+    if (const absl::Status written = WriteOutput(options.output, plan); !written.ok()) {
+      return Fail(written, kUsage);
+    }
+  }
+  int exit_status = fits ? kFine : kDoesNotFit;
+  if (options.output != "-") {
+    exit_status = Finish(options.json ? SolutionJson(*problem, *solution) : SolutionText(*problem, *solution),
+                         exit_status);
+  }
+  if (options.json || !fits || options.output == "-") return exit_status;
+  const std::string quoted = ShellQuoted(options.input);
+  if (options.output.empty()) {
+    SayNext(fmt::format("plan {} -o FILE.plan.json", quoted));
+  } else {
+    SayNext(fmt::format("check {} {}", quoted, ShellQuoted(options.output)));
+  }
+  return exit_status;
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("plan", "Work out where every block should lie");
+  const auto options = std::make_shared<PlanOptions>();
+  command->add_option("INPUT", options->input, "Trace, event CSV or lifetime CSV; - for standard input")
+      ->required();
+  command->add_option("-o", options->output, "Write the plan to this file; - for standard output")
+      ->type_name("PLAN");
+  AddSizeOption(*command, "--capacity", options->capacity,
+                "Stop at the first placement that fits; status 4 if none");
+  AddDurationOption(*command, "--time-limit", options->seconds, "The most time to search, 10s by default");
+  command->add_option("--solver", options->solver, fmt::format("auto or one of {}", SolverList()))
+      ->check(
+          [](const std::string& name) {
+            const std::vector<std::string_view> names = planner::SolverNames();
+            const bool known = name == "auto" || std::find(names.begin(), names.end(), name) != names.end();
+            return known ? std::string()
+                         : fmt::format("there is no solver \"{}\"; there are auto, {}", name, SolverList());
+          },
+          "")
+      ->type_name("NAME");
+  command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
+  command->footer(
+      "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise "
+      "-o "
+      "job.plan.json --capacity 16GiB");
+  command->callback([options, &exit_status] { exit_status = Plan(*options); });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,81 @@
+#include "cli/quantity.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+namespace reprise::cli {
+namespace {
+
+// The number at the head of `text` and what follows it. nullopt: no plain decimal number there.
+std::optional<std::pair<double, std::string_view>> SplitNumber(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || !std::isfinite(value) || !(value > 0)) return std::nullopt;
+  return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
+}
+
+// How many bits a suffix shifts by.
+std::optional<int> ShiftOf(std::string_view suffix) {
+  if (suffix.empty() || suffix == "B") return 0;
+  const size_t letter = std::string_view("KMGTkmgt").find(suffix[0]);
+  suffix.remove_prefix(1);
+  if (letter == std::string_view::npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) {
+    return std::nullopt;
+  }
+  return 10 * (static_cast<int>(letter % 4) + 1);
+}
+
+}  // namespace
+
+std::optional<Bytes> ParseSize(std::string_view text) {
+  const auto number = SplitNumber(text);
+  if (!number) return std::nullopt;
+  const auto shift = ShiftOf(number->second);
+  if (!shift) return std::nullopt;
+  // Whole numbers exactly: a double has 53 bits.
+  int64_t whole = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (parsed.ec == std::errc() && parsed.ptr == number->second.data()) {
+    if (whole > INT64_MAX >> *shift) return std::nullopt;
+    return Bytes(whole << *shift);
+  }
+  const double bytes = std::ldexp(number->first, *shift);
+  if (bytes < 1 || bytes >= 0x1p63) return std::nullopt;
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
+std::optional<double> ParseDuration(std::string_view text) {
+  const auto number = SplitNumber(text);
+  if (!number) return std::nullopt;
+  const auto& [value, unit] = *number;
+  if (unit.empty() || unit == "s") return value;
+  if (unit == "ms") return value / 1000;
+  if (unit == "m") return value * 60;
+  if (unit == "h") return value * 3600;
+  return std::nullopt;
+}
+
+std::string FormatSize(Bytes bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < kKiB) return fmt::format("{} B", bytes.count());
+  double value = static_cast<double>(bytes.count()) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string FormatDuration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
+std::string FormatShare(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,28 @@
+// Sizes, times and shares, as people write and read them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace reprise::cli {
+
+// "1048576", "64K", "64KB", "64KiB", "1.5GiB": all binary, as in the environment variables of the preload
+// library. nullopt: not a size above 0, or more than fits.
+std::optional<Bytes> ParseSize(std::string_view text);
+
+// "10s", "500ms", "2m", "1.5h", "10" (seconds), in seconds. nullopt: not a time, or not above 0.
+std::optional<double> ParseDuration(std::string_view text);
+
+// "61.20 GiB", "512 B".
+std::string FormatSize(Bytes bytes);
+
+// "12.3 ms", "1.24 s".
+std::string FormatDuration(double seconds);
+
+// "98.76 %".
+std::string FormatShare(double share);
+
+}  // namespace reprise::cli

@@ -1,0 +1,241 @@
+// reprise run: starts a job under the preload library and says what it left behind.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/child.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/preload.h"
+#include "cli/status.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostFolders = 10000;
+
+struct RunOptions {
+  bool host = false;
+  std::string mode;  // empty: not named
+  std::string out;   // empty: a new folder
+  std::optional<Bytes> capacity;
+  std::optional<Bytes> threshold;
+};
+
+// Where the job's processes leave their files.
+struct OutputFolder {
+  std::string pattern;           // for REPRISE_OUT, absolute; empty: no files
+  std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
+  bool made_here = false;        // and ours to remove if nothing came
+  std::set<std::string> before;  // what was in it
+};
+
+std::set<std::string> FilesIn(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.insert(it->path().filename().string());
+  }
+  return names;
+}
+
+// Absolute, because the job may change its folder; percent signs of the present folder are not ours to
+// expand.
+std::string AbsolutePattern(const std::string& out) {
+  if (out.front() == '/') return out;
+  std::error_code error;
+  std::string pattern;
+  for (const char c : fs::current_path(error).string()) pattern += c == '%' ? "%%" : std::string(1, c);
+  return error ? out : pattern + "/" + out;
+}
+
+OutputFolder NamedFolder(const std::string& out) {
+  OutputFolder folder;
+  folder.pattern = AbsolutePattern(out);
+  if (out.find('%') == std::string::npos) {
+    folder.path = out;
+    folder.before = FilesIn(out);
+  }
+  return folder;
+}
+
+// reprise-out, or reprise-out.2 and so on, whichever is not there yet. Made at once, so that no other run
+// takes the same.
+OutputFolder NewFolder() {
+  std::error_code error;
+  for (int number = 1; number <= kMostFolders; ++number) {
+    const std::string name = number == 1 ? "reprise-out" : fmt::format("reprise-out.{}", number);
+    if (fs::create_directory(name, error)) {
+      OutputFolder folder = NamedFolder(name);
+      folder.made_here = true;
+      return folder;
+    }
+    if (error && error != std::errc::file_exists) break;
+  }
+  Say(fmt::format("cannot make reprise-out here ({}); going on without files, --out DIR names another place",
+                  error ? error.message() : "every name is taken"));
+  return {};
+}
+
+OutputFolder ChooseFolder(const RunOptions& options) {
+  if (!options.out.empty()) return NamedFolder(options.out);
+  const char* const present = getenv("REPRISE_OUT");
+  if (present != nullptr && *present != '\0') return NamedFolder(present);
+  return options.mode == "off" ? OutputFolder() : NewFolder();
+}
+
+std::map<std::string, std::string> VariablesOf(const RunOptions& options, const std::string& library,
+                                               const OutputFolder& folder) {
+  const char* const preload = getenv("LD_PRELOAD");
+  std::map<std::string, std::string> variables = {
+      {"LD_PRELOAD", Preloading(library, preload == nullptr ? "" : preload)}};
+  if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
+  if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
+  if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
+  if (options.threshold) variables["REPRISE_THRESHOLD"] = fmt::format("{}", options.threshold->count());
+  return variables;
+}
+
+// Names in `folder` that were not there before and look like PREFIX...SUFFIX, the shortest first.
+std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view prefix,
+                                  std::string_view suffix) {
+  std::vector<std::string> names;
+  for (const std::string& name : FilesIn(folder.path)) {
+    if (folder.before.count(name) == 0 && name.starts_with(prefix) && name.ends_with(suffix)) {
+      names.push_back(name);
+    }
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+  return names;
+}
+
+// The files by name while they are few.
+std::string Listed(std::vector<std::string> summaries, const std::vector<std::string>& traces) {
+  constexpr size_t kFew = 4;
+  if (summaries.size() + traces.size() > kFew) {
+    return fmt::format("summaries {}, traces {}", summaries.size(), traces.size());
+  }
+  summaries.insert(summaries.end(), traces.begin(), traces.end());
+  return fmt::format("{}", fmt::join(summaries, ", "));
+}
+
+void SayNothingCaught() {
+  Say("no process left a summary: nothing was caught (a static binary, a program with an allocator of its "
+      "own, "
+      "or no aligned allocation above the threshold)");
+  SayNext("doctor");
+}
+
+void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
+  if (folder.pattern.empty()) {
+    SayNext("doctor");
+    return;
+  }
+  if (folder.path.empty()) {
+    Say(fmt::format("files are under {}", folder.pattern));
+    SayNext("stats TRACE");
+    return;
+  }
+  const std::vector<std::string> summaries = NewFiles(folder, "summary", ".json");
+  const std::vector<std::string> traces = NewFiles(folder, "trace", ".reprise");
+  std::error_code error;
+  if (folder.made_here) fs::remove(folder.path, error);  // only if it is empty
+  if (summaries.empty() && traces.empty()) {
+    SayNothingCaught();
+    return;
+  }
+  if (summaries.empty()) {
+    Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then",
+                    end.signal == 0 ? "in a way that runs no exit handlers" : "by a signal"));
+  }
+  Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
+  SayNext(traces.empty() ? "doctor"
+                         : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
+}
+
+int Run(const RunOptions& options, const std::vector<std::string>& job) {
+  if (!options.host) {
+    return Fail("only the host's memory can be served yet, the CUDA front end is not built; add --host",
+                kUsage);
+  }
+  const absl::StatusOr<std::string> library = FindHostLibrary();
+  if (!library.ok()) return Fail(library.status(), kUsage);
+  if (const char* const disable = getenv("REPRISE_DISABLE");
+      disable && *disable && strcmp(disable, "0") != 0) {
+    Say("REPRISE_DISABLE is set: nothing will be caught");
+  }
+  const OutputFolder folder = ChooseFolder(options);
+  const ChildEnd end = RunChild(job, VariablesOf(options, *library, folder));
+  if (end.start_error != 0) {
+    std::error_code error;
+    if (folder.made_here) fs::remove(folder.path, error);
+    Say(fmt::format("cannot start {}: {}", ShellQuoted(job[0]),
+                    end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
+  } else {
+    SayWhatCame(folder, end);
+  }
+  return EndLike(end);
+}
+
+// What CLI11 left over is the job's command when no `--` came before it.
+std::vector<std::string> JobOf(const CLI::App& command, const std::vector<std::string>& behind_dashes) {
+  std::vector<std::string> job = command.remaining();
+  if (!job.empty() && job[0].size() > 1 && job[0][0] == '-') {
+    throw CLI::ExtrasError(command.get_name(), {job[0]});
+  }
+  if (job.empty()) return behind_dashes;
+  if (!behind_dashes.empty()) {
+    job.push_back("--");
+    job.insert(job.end(), behind_dashes.begin(), behind_dashes.end());
+  }
+  return job;
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("run", "Run a job, watched and served");
+  const auto options = std::make_shared<RunOptions>();
+  command->prefix_command();
+  command->add_flag("--host", options->host, "Catch the host's aligned allocations");
+  command->add_option("--mode", options->mode, "serve (default), record or off")
+      ->check(CLI::IsMember({"serve", "record", "off"}))
+      ->type_name("MODE");
+  command
+      ->add_option("--out", options->out,
+                   "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "
+                   "REPRISE_OUT")
+      ->type_name("DIR");
+  AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold for the job");
+  AddSizeOption(*command, "--threshold", options->threshold,
+                "Catch allocations from this size up, 4KiB by default");
+  command->footer(
+      "The job's output and exit status are its own. 127: no such command, 126: it cannot be "
+      "started.\n\nExample:\n"
+      "  reprise run --host --mode record -- python train.py --epochs 3");
+  command->callback([options, command, &job, &exit_status] {
+    const std::vector<std::string> words = JobOf(*command, job);
+    if (words.empty()) {
+      throw CLI::RequiredError("run needs the job's command line behind --", CLI::ExitCodes::RequiredError);
+    }
+    exit_status = Run(*options, words);
+  });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,136 @@
+// reprise simulate: what the engine would have done with recorded events.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/options.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "replay/simulator.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SimulateOptions {
+  std::string input;
+  std::optional<Bytes> capacity;
+  bool json = false;
+};
+
+std::string ResultJson(const replay::SimulationResult& result) {
+  const replay::Counters& c = result.counters;
+  const Json json = {{"requests", c.requests},
+                     {"planned", c.planned},
+                     {"arena", c.arena},
+                     {"passed", c.passed},
+                     {"conflicts", c.conflicts},
+                     {"mismatches", c.mismatches},
+                     {"times_lost", c.times_lost},
+                     {"plans", c.plans},
+                     {"plans_failed", c.plans_failed},
+                     {"plans_dropped", c.plans_dropped},
+                     {"iterations", c.iterations},
+                     {"period", c.period},
+                     {"first_planned_iteration", c.first_planned_iteration},
+                     {"first_planned_request", c.first_planned_request},
+                     {"planned_after_plan", result.planned_after_plan},
+                     {"planned_bytes_after_plan", result.planned_bytes_after_plan},
+                     {"live_peak", c.live_peak.count()},
+                     {"slab", c.slab.count()},
+                     {"lower_bound", c.lower_bound.count()},
+                     {"reserved_peak", result.reserved_peak.count()},
+                     {"granules_moved", c.granules_moved},
+                     {"unknown_frees", c.unknown_frees},
+                     {"overlaps", result.overlaps},
+                     {"seconds", result.seconds}};
+  return json.dump(2) + "\n";
+}
+
+std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {
+  return fmt::format("{:<15}{:>12}  {}\n", name, value, meaning);
+}
+
+std::string Count(int64_t count) { return fmt::format("{}", count); }
+
+std::string PlanRows(const replay::SimulationResult& result) {
+  const replay::Counters& c = result.counters;
+  if (c.plans == 0) return Row("slab", "none", "no plan was adopted");
+  return Row("iterations", Count(c.iterations), fmt::format("found, of {} allocations", c.period)) +
+         Row("plans", Count(c.plans),
+             fmt::format("adopted, the first in iteration {}", c.first_planned_iteration)) +
+         Row("planned", FormatShare(result.planned_bytes_after_plan),
+             fmt::format("of the bytes since the first plan, {} of the requests",
+                         FormatShare(result.planned_after_plan))) +
+         Row("slab", FormatSize(c.slab),
+             fmt::format("height of the last plan; lower bound {}", FormatSize(c.lower_bound)));
+}
+
+std::string ResultText(const replay::SimulationResult& result) {
+  const replay::Counters& c = result.counters;
+  const double ratio = replay::Share(result.reserved_peak.count(), c.live_peak.count());
+  return Row("requests", Count(c.requests),
+             fmt::format("{} placed by plan, {} by best fit, {} left to the real allocator", c.planned,
+                         c.arena, c.passed)) +
+         PlanRows(result) + Row("live peak", FormatSize(c.live_peak), "the most the job held at once") +
+         Row("reserved peak", FormatSize(result.reserved_peak),
+             fmt::format("the most held for it, {:.3f} of the live peak", ratio)) +
+         Row("conflicts", Count(c.conflicts), "planned places that were taken") +
+         Row("mismatches", Count(c.mismatches),
+             fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
+         Row("overlaps", Count(result.overlaps), "live blocks that shared bytes; must be 0") +
+         Row("time", FormatDuration(result.seconds), "of the simulation");
+}
+
+int Simulate(const SimulateOptions& options) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  if (input->is_lifetimes()) {
+    return Fail(fmt::format("{}:1: a lifetime CSV; simulate needs events in order, a trace or an event CSV",
+                            input->name),
+                kBadInput);
+  }
+  const absl::StatusOr<replay::SimulationResult> result =
+      replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
+  if (!result.ok()) {
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kBadInput);
+  }
+  int exit_status = kFine;
+  if (options.capacity && result->counters.passed > 0) {
+    Say(fmt::format("does not fit: {} requests did not find room in {} bytes", result->counters.passed,
+                    options.capacity->count()));
+    exit_status = kDoesNotFit;
+  }
+  if (result->overlaps > 0) {
+    Say("live blocks have shared bytes: this is a defect of Reprise, please report it with the input");
+    exit_status = kNegative;
+  }
+  exit_status = Finish(options.json ? ResultJson(*result) : ResultText(*result), exit_status);
+  if (!options.json) SayNext(fmt::format("plan {} -o FILE.plan.json", ShellQuoted(options.input)));
+  return exit_status;
+}
+
+}  // namespace
+
+void AddSimulate(CLI::App& app, int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("simulate", "Feed recorded events through the engine: what would have been served");
+  const auto options = std::make_shared<SimulateOptions>();
+  command->add_option("INPUT", options->input, "Trace or event CSV; - for standard input")->required();
+  AddSizeOption(*command, "--capacity", options->capacity,
+                "The most memory to hold; status 4 if it is too little");
+  command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
+  command->footer(
+      "The engine is the one that serves a job; only the memory is not real.\n\nExample:\n  reprise simulate "
+      "reprise-out/trace.reprise --capacity 16GiB");
+  command->callback([options, &exit_status] { exit_status = Simulate(*options); });
+}
+
+}  // namespace reprise::cli

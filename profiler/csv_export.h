@@ -1,0 +1,14 @@
+// Writes events as the event CSV of csv_import.h. Alignment, thread and time have no column there and are
+// left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profiler/types.h"
+
+namespace reprise::profiler {
+
+std::string ToEventCsv(const std::vector<Event>& events);
+
+}  // namespace reprise::profiler

@@ -1,0 +1,264 @@
+#include "profiler/csv_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "profiler/csv_rows.h"
+
+namespace reprise::profiler {
+namespace {
+
+constexpr std::array<std::string_view, 4> kEventColumns{"event", "id", "bytes", "stream"};
+enum EventColumn : size_t { kKind, kId, kBytes, kStream };
+
+enum LifetimeColumn : size_t { kName, kLower, kUpper, kSize, kAlignment, kLifetimeColumns };
+struct ColumnName {
+  std::string_view name;
+  LifetimeColumn column;
+};
+constexpr std::string_view kInclusiveUpper = "end";
+constexpr std::array<ColumnName, 10> kColumnNames{{{"id", kName},
+                                                   {"buffer", kName},
+                                                   {"buffer_id", kName},
+                                                   {"lower", kLower},
+                                                   {"start", kLower},
+                                                   {"begin", kLower},
+                                                   {"upper", kUpper},
+                                                   {kInclusiveUpper, kUpper},
+                                                   {"size", kSize},
+                                                   {"alignment", kAlignment}}};
+
+std::optional<LifetimeColumn> ColumnNamed(std::string_view name) {
+  for (const ColumnName& known : kColumnNames) {
+    if (known.name == name) return known.column;
+  }
+  return std::nullopt;
+}
+
+// The first line's error if it has one, otherwise `what` a file needs.
+absl::Status HeaderError(const CsvRows& rows, std::string_view what) {
+  if (!rows.status().ok()) return rows.status();
+  return rows.Error(what);
+}
+
+class EventCsv {
+ public:
+  EventCsv(std::string_view contents, std::string_view name) : rows_(contents, name) {}
+
+  absl::StatusOr<std::vector<Event>> Parse() {
+    if (!rows_.Next() || !std::equal(kEventColumns.begin(), kEventColumns.end(), rows_.fields().begin(),
+                                     rows_.fields().end())) {
+      return HeaderError(rows_, "expected the header 'event,id,bytes,stream'");
+    }
+    while (rows_.Next()) {
+      if (absl::Status status = ParseRow(); !status.ok()) return status;
+    }
+    if (!rows_.status().ok()) return rows_.status();
+    return std::move(events_);
+  }
+
+ private:
+  // What is known of an id of the file: the block that had it last.
+  struct Block {
+    BlockId id;
+    int64_t bytes;
+    int64_t alloc_line;
+    int64_t free_line;  // 0 while it is live
+  };
+
+  absl::Status ParseRow() {
+    const size_t fields = rows_.fields().size();
+    if (fields != kEventColumns.size()) {
+      return rows_.Error(
+          fmt::format("{} fields in place of event,id,bytes,stream; {}", fields,
+                      fields < kEventColumns.size() ? "the row is truncated" : "remove the rest"));
+    }
+    const std::string_view kind = rows_.fields()[kKind];
+    if (kind == "alloc") return ParseAlloc();
+    if (kind == "free") return ParseFree();
+    if (kind == "mark") return ParseMark();
+    return rows_.Error(fmt::format("unknown event {}; it must be alloc, free or mark", Quoted(kind)));
+  }
+
+  absl::Status ParseAlloc() {
+    uint64_t id, stream;
+    int64_t bytes;
+    if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
+    if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostCsvNumber, &bytes); !s.ok()) return s;
+    if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
+    const Block block{BlockId(next_id_++), bytes, rows_.line(), 0};
+    const auto [it, added] = blocks_.try_emplace(id, block);
+    if (!added && it->second.free_line == 0) {
+      return rows_.Error(fmt::format("id {} is live since line {}; free it before it is used again", id,
+                                     it->second.alloc_line));
+    }
+    it->second = block;
+    if (bytes > kMostCsvNumber - live_bytes_)
+      return rows_.Error("more than 2^62 bytes are live; check the sizes");
+    live_bytes_ += bytes;
+    events_.push_back({.id = block.id, .bytes = Bytes(bytes), .stream = Stream(stream)});
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseFree() {
+    uint64_t id, stream;
+    if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
+    if (absl::Status s = OptionalNumber(kBytes, "bytes"); !s.ok()) return s;
+    if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
+    const auto it = blocks_.find(id);
+    if (it == blocks_.end()) {
+      return rows_.Error(
+          fmt::format("free of id {}, which no line before allocates; remove the row, or add the "
+                      "allocation",
+                      id));
+    }
+    Block& block = it->second;
+    if (block.free_line != 0) {
+      return rows_.Error(
+          fmt::format("id {} was already freed on line {}; remove one of the rows", id, block.free_line));
+    }
+    block.free_line = rows_.line();
+    live_bytes_ -= block.bytes;
+    events_.push_back({.kind = EventKind::kFree, .id = block.id, .stream = Stream(stream)});
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseMark() {
+    uint64_t number;
+    if (absl::Status s = rows_.Number(kId, "the mark's number", &number); !s.ok()) return s;
+    if (absl::Status s = OptionalNumber(kBytes, "bytes"); !s.ok()) return s;
+    if (absl::Status s = OptionalNumber(kStream, "stream"); !s.ok()) return s;
+    events_.push_back({.kind = EventKind::kMark, .id = BlockId(number)});
+    return absl::OkStatus();
+  }
+
+  // A field that has no meaning in its row: empty, or at least a number.
+  absl::Status OptionalNumber(size_t index, std::string_view meaning) const {
+    uint64_t ignored;
+    return rows_.fields()[index].empty() ? absl::OkStatus() : rows_.Number(index, meaning, &ignored);
+  }
+
+  CsvRows rows_;
+  absl::flat_hash_map<uint64_t, Block> blocks_;  // by the file's ids
+  uint64_t next_id_ = 0;
+  int64_t live_bytes_ = 0;
+  std::vector<Event> events_;
+};
+
+class LifetimeCsv {
+ public:
+  LifetimeCsv(std::string_view contents, std::string_view name) : rows_(contents, name) {}
+
+  absl::StatusOr<std::vector<Lifetime>> Parse() {
+    if (absl::Status status = ParseHeader(); !status.ok()) return status;
+    while (rows_.Next()) {
+      if (absl::Status status = ParseRow(); !status.ok()) return status;
+    }
+    if (!rows_.status().ok()) return rows_.status();
+    return std::move(lifetimes_);
+  }
+
+ private:
+  absl::Status ParseHeader() {
+    if (!rows_.Next()) return HeaderError(rows_, "expected the header 'id,lower,upper,size'");
+    columns_ = rows_.fields().size();
+    for (size_t i = 0; i < columns_; ++i) {
+      const std::string_view name = rows_.fields()[i];
+      const std::optional<LifetimeColumn> column = ColumnNamed(name);
+      if (!column) {
+        return rows_.Error(
+            fmt::format("column {} is not supported; remove it, or name it id, lower, upper, size "
+                        "or alignment",
+                        Quoted(name)));
+      }
+      if (index_[*column])
+        return rows_.Error(fmt::format("column {} says again what another one says", Quoted(name)));
+      index_[*column] = i;
+      if (name == kInclusiveUpper) inclusive_ = true;
+    }
+    if (index_[kName] && index_[kLower] && index_[kUpper] && index_[kSize]) return absl::OkStatus();
+    return rows_.Error("a column is missing; expected the header 'id,lower,upper,size'");
+  }
+
+  absl::Status ParseRow() {
+    const size_t fields = rows_.fields().size();
+    if (fields != columns_) {
+      return rows_.Error(fmt::format("{} fields where the header has {}; {}", fields, columns_,
+                                     fields < columns_ ? "the row is truncated" : "remove the rest"));
+    }
+    int64_t lower, upper, size, alignment = 1;
+    if (absl::Status s = rows_.Number(*index_[kLower], "lower", 0, kMostCsvNumber, &lower); !s.ok()) return s;
+    const std::string_view upper_name = inclusive_ ? kInclusiveUpper : "upper";
+    if (absl::Status s = rows_.Number(*index_[kUpper], upper_name, 0, kMostCsvNumber, &upper); !s.ok())
+      return s;
+    if (absl::Status s = rows_.Number(*index_[kSize], "size", 1, kMostCsvNumber, &size); !s.ok()) return s;
+    if (index_[kAlignment]) {
+      const absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostCsvNumber, &alignment);
+      if (!s.ok()) return s;
+    }
+    if (inclusive_) ++upper;
+    if (upper <= lower) {
+      return rows_.Error(fmt::format("the lifetime [{}, {}) is empty; {} must be {} lower", lower, upper,
+                                     upper_name, inclusive_ ? "at least" : "above"));
+    }
+    if (absl::Status s = CheckName(); !s.ok()) return s;
+    if (size > kMostCsvNumber - total_) return rows_.Error("the sizes sum to more than 2^62; check them");
+    total_ += size;
+    lifetimes_.push_back({.id = std::string(rows_.fields()[*index_[kName]]),
+                          .lower = Tick(lower),
+                          .upper = Tick(upper),
+                          .size = Bytes(size),
+                          .alignment = Bytes(alignment)});
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckName() {
+    const std::string_view name = rows_.fields()[*index_[kName]];
+    if (name.empty()) return rows_.Error("the id is empty");
+    const auto [it, added] = line_of_.try_emplace(name, rows_.line());
+    if (added) return absl::OkStatus();
+    return rows_.Error(fmt::format("id {} was used on line {}; ids must differ", Quoted(name), it->second));
+  }
+
+  CsvRows rows_;
+  std::array<std::optional<size_t>, kLifetimeColumns> index_;  // where a column stands
+  size_t columns_ = 0;
+  bool inclusive_ = false;
+  int64_t total_ = 0;
+  absl::flat_hash_map<std::string_view, int64_t> line_of_;
+  std::vector<Lifetime> lifetimes_;
+};
+
+std::vector<std::string_view> FirstFields(std::string_view contents) {
+  CsvRows rows(contents, "");
+  return rows.Next() ? rows.fields() : std::vector<std::string_view>();
+}
+
+}  // namespace
+
+bool LooksLikeEventCsv(std::string_view contents) {
+  const auto fields = FirstFields(contents);
+  return std::find(fields.begin(), fields.end(), kEventColumns[kKind]) != fields.end();
+}
+
+bool LooksLikeLifetimeCsv(std::string_view contents) {
+  const auto fields = FirstFields(contents);
+  return std::any_of(fields.begin(), fields.end(),
+                     [](std::string_view name) { return ColumnNamed(name).has_value(); });
+}
+
+absl::StatusOr<std::vector<Event>> ParseEventCsv(std::string_view contents, std::string_view name) {
+  return EventCsv(contents, name).Parse();
+}
+
+absl::StatusOr<std::vector<Lifetime>> ParseLifetimeCsv(std::string_view contents, std::string_view name) {
+  return LifetimeCsv(contents, name).Parse();
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,60 @@
+#include "profiler/load.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "profiler/read_file.h"
+
+namespace reprise::profiler {
+namespace {
+
+constexpr std::string_view kExpected =
+    "expected a Reprise trace, an event CSV (header event,id,bytes,stream) or a lifetime CSV (header "
+    "id,lower,upper,size)";
+
+bool LooksLikeTrace(std::string_view contents) {
+  const std::string_view begin = contents.substr(0, kTraceMagic.size());
+  return begin == kTraceMagic.substr(0, begin.size());
+}
+
+absl::StatusOr<Input> ParseAsTrace(std::string_view contents, std::string_view name) {
+  absl::StatusOr<Trace> trace = ParseTrace(contents, name);
+  if (!trace.ok()) return trace.status();
+  return Input{.format = InputFormat::kTrace, .trace = *std::move(trace), .lifetimes = {}};
+}
+
+absl::StatusOr<Input> ParseAsEvents(std::string_view contents, std::string_view name) {
+  absl::StatusOr<std::vector<Event>> events = ParseEventCsv(contents, name);
+  if (!events.ok()) return events.status();
+  Input input{.format = InputFormat::kEventCsv, .trace = {}, .lifetimes = {}};
+  input.trace.events = *std::move(events);
+  input.trace.closed = true;
+  return input;
+}
+
+absl::StatusOr<Input> ParseAsLifetimes(std::string_view contents, std::string_view name) {
+  absl::StatusOr<std::vector<Lifetime>> lifetimes = ParseLifetimeCsv(contents, name);
+  if (!lifetimes.ok()) return lifetimes.status();
+  return Input{.format = InputFormat::kLifetimeCsv, .trace = {}, .lifetimes = *std::move(lifetimes)};
+}
+
+}  // namespace
+
+absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name) {
+  if (contents.empty())
+    return absl::InvalidArgumentError(fmt::format("{}: the file is empty; {}", name, kExpected));
+  if (LooksLikeTrace(contents)) return ParseAsTrace(contents, name);
+  if (LooksLikeEventCsv(contents)) return ParseAsEvents(contents, name);
+  if (LooksLikeLifetimeCsv(contents)) return ParseAsLifetimes(contents, name);
+  return absl::InvalidArgumentError(fmt::format("{}:1: an unknown format; {}", name, kExpected));
+}
+
+absl::StatusOr<Input> Load(const std::string& path) {
+  const absl::StatusOr<std::string> contents = ReadFile(path);
+  if (!contents.ok()) return contents.status();
+  return Parse(*contents, path);
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,200 @@
+#include "profiler/trace_reader.h"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "profiler/event_check.h"
+#include "profiler/read_file.h"
+
+namespace reprise::profiler {
+namespace {
+
+class TraceParser {
+ public:
+  TraceParser(std::string_view contents, std::string_view name, uint64_t most_events)
+      : contents_(contents), name_(name), most_events_(most_events), decompressor_(ZSTD_createDCtx()) {
+    raw_.resize(kMostRawBytes);
+  }
+
+  absl::StatusOr<Trace> Parse() {
+    if (absl::Status status = ParsePreamble(); !status.ok()) return status;
+    while (true) {
+      absl::StatusOr<std::string_view> raw = NextBlock();
+      if (!raw.ok()) return raw.status();
+      if (raw->empty()) break;
+      if (absl::Status status = ParseBlock(*raw); !status.ok()) return status;
+    }
+    if (!has_metadata_) return Error(contents_.size(), "the file ends in its metadata; nothing was recorded");
+    AddNotes();
+    return std::move(trace_);
+  }
+
+ private:
+  absl::Status Error(size_t byte, std::string_view what) const {
+    return absl::DataLossError(fmt::format("{}: byte {}: {}", name_, byte, what));
+  }
+
+  absl::Status ParsePreamble() {
+    const std::string_view magic = contents_.substr(0, kTraceMagic.size());
+    if (magic != kTraceMagic.substr(0, magic.size())) {
+      return Error(0, "not a Reprise trace; one begins with \\x89REPRISE");
+    }
+    if (contents_.size() < kPreambleBytes) {
+      return Error(contents_.size(), "the file ends in its header; nothing was recorded");
+    }
+    const uint32_t version = GetFixed32(contents_.data() + kTraceMagic.size());
+    if (version != kTraceVersion) {
+      return Error(
+          kTraceMagic.size(),
+          fmt::format("trace format version {}, and this Reprise reads version {}; read it with the version "
+                      "that recorded it",
+                      version, kTraceVersion));
+    }
+    position_ = kPreambleBytes;
+    return absl::OkStatus();
+  }
+
+  // The next block unpacked, valid until the next call; empty at the end of the file or of its complete
+  // blocks.
+  absl::StatusOr<std::string_view> NextBlock() {
+    block_begin_ = position_;
+    const std::string_view rest = contents_.substr(position_);
+    if (rest.size() < kFramingBytes) return EndsHere(rest);
+    const absl::StatusOr<uint32_t> stored = ParseFraming(rest.data());
+    if (!stored.ok()) return Error(position_, std::string(stored.status().message()));
+    if (*stored > rest.size() - kFramingBytes) return EndsHere(rest);
+    position_ += kFramingBytes + *stored;
+    return Unpack(rest.substr(kFramingBytes, *stored));
+  }
+
+  std::string_view EndsHere(std::string_view rest) {
+    torn_bytes_ = rest.size();
+    return {};
+  }
+
+  absl::StatusOr<std::string_view> Unpack(std::string_view frame) {
+    const unsigned long long claimed = ZSTD_getFrameContentSize(frame.data(), frame.size());
+    const bool known = claimed != ZSTD_CONTENTSIZE_UNKNOWN && claimed != ZSTD_CONTENTSIZE_ERROR;
+    if (!known || claimed == 0 || claimed > kMostRawBytes) {
+      return Error(block_begin_, "a damaged block: no size, or one that no block has");
+    }
+    if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
+      return Error(block_begin_, "a damaged block: not one zstd frame");
+    }
+    const size_t size =
+        ZSTD_decompressDCtx(decompressor_.get(), raw_.data(), raw_.size(), frame.data(), frame.size());
+    if (ZSTD_isError(size)) {
+      return Error(block_begin_, fmt::format("a damaged block: {}", ZSTD_getErrorName(size)));
+    }
+    return std::string_view(raw_.data(), size);
+  }
+
+  absl::Status ParseBlock(std::string_view raw) {
+    const absl::StatusOr<BlockType> type = TypeOfBlock(raw);
+    if (!type.ok()) return Error(block_begin_, std::string(type.status().message()));
+    if (trace_.closed) return Error(block_begin_, "a block after the footer");
+    if (has_metadata_ != (*type != BlockType::kMetadata)) {
+      return Error(block_begin_, "metadata must be the first block and no other");
+    }
+    switch (*type) {
+      case BlockType::kMetadata:
+        return Metadata(raw);
+      case BlockType::kEvents:
+        return Events(raw);
+      case BlockType::kFooter:
+        return Footer(raw);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Metadata(std::string_view raw) {
+    absl::StatusOr<TraceMetadata> metadata = DecodeMetadata(raw);
+    if (!metadata.ok()) return Error(block_begin_, std::string(metadata.status().message()));
+    trace_.metadata = *std::move(metadata);
+    has_metadata_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status Events(std::string_view raw) {
+    const size_t before = trace_.events.size();
+    const absl::StatusOr<BlockHead> head = DecodeEvents(raw, &trace_.events);
+    if (!head.ok()) return Error(block_begin_, std::string(head.status().message()));
+    if (head->first_event != before) {
+      return Error(block_begin_,
+                   fmt::format("a block with events from {} on follows {} events; a block is missing "
+                               "or doubled",
+                               head->first_event, before));
+    }
+    if (trace_.events.size() > most_events_) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{}: byte {}: more than {} events", name_, block_begin_, most_events_));
+    }
+    trace_.dropped = head->dropped;
+    for (size_t i = before; i < trace_.events.size(); ++i) {
+      if (absl::Status status = checker_.Add(trace_.events[i]); !status.ok()) {
+        return Error(block_begin_, fmt::format("event {}: {}", i, std::string(status.message())));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Footer(std::string_view raw) {
+    const absl::StatusOr<TraceFooter> footer = DecodeFooter(raw);
+    if (!footer.ok()) return Error(block_begin_, std::string(footer.status().message()));
+    if (footer->events != trace_.events.size()) {
+      return Error(block_begin_,
+                   fmt::format("the footer counts {} events, and there are {}; a block is missing",
+                               footer->events, trace_.events.size()));
+    }
+    trace_.closed = true;
+    trace_.dropped = footer->dropped;
+    end_ = footer->end;
+    return absl::OkStatus();
+  }
+
+  void AddNotes() {
+    if (torn_bytes_ > 0) {
+      trace_.notes.push_back(fmt::format("{} bytes after the last complete block ignored", torn_bytes_));
+    }
+    if (!trace_.closed) {
+      trace_.notes.push_back(
+          "recording was not finished: the job was killed, still runs, or could not write on");
+    }
+    if (end_ == TraceEnd::kSizeLimit) {
+      trace_.notes.push_back("recording stopped at its size limit: later events are not in the trace");
+    }
+    if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
+  }
+
+  const std::string_view contents_;
+  const std::string_view name_;
+  const uint64_t most_events_;
+  struct FreeDecompressor {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> decompressor_;
+  std::string raw_;
+  size_t position_ = 0, block_begin_ = 0, torn_bytes_ = 0;
+  bool has_metadata_ = false;
+  TraceEnd end_ = TraceEnd::kClosed;
+  EventChecker checker_;
+  Trace trace_;
+};
+
+}  // namespace
+
+absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name, uint64_t most_events) {
+  return TraceParser(contents, name, most_events).Parse();
+}
+
+absl::StatusOr<Trace> ReadTrace(const std::string& path) {
+  const absl::StatusOr<std::string> contents = ReadFile(path);
+  if (!contents.ok()) return contents.status();
+  return ParseTrace(*contents, path);
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,34 @@
+// Reads a `.reprise` trace back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "profiler/trace_format.h"
+
+namespace reprise::profiler {
+
+struct Trace {
+  TraceMetadata metadata;
+  std::vector<Event> events;       // a consistent sequence (event_check.h)
+  uint64_t dropped = 0;            // events the recorder lost; a block lost so is missing with its free
+  bool closed = false;             // a footer says that this is all of it
+  std::vector<std::string> notes;  // for people: what is missing and why
+};
+
+// More events than this (6 GiB of them) are refused: a few bytes of a hostile file can stand for many events.
+inline constexpr uint64_t kMostTraceEvents = uint64_t{1} << 27;
+
+// A file that ends within a block (killed, or the disk was full) is read up to its last complete block, and a
+// note says how many bytes were ignored. Everything else that is wrong is an error: DataLoss that names
+// `name` and the byte; ResourceExhausted past `most_events`. Never allocates by a length that the file claims
+// and does not have.
+absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name,
+                                 uint64_t most_events = kMostTraceEvents);
+// The same for a file. Errors also: those of ReadFile.
+absl::StatusOr<Trace> ReadTrace(const std::string& path);
+
+}  // namespace reprise::profiler

@@ -1,0 +1,148 @@
+#include "profiler/trace_writer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace reprise::profiler {
+namespace {
+
+constexpr int kCompressionLevel = 3;
+constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit for the footer
+
+}  // namespace
+
+TraceWriter::TraceWriter(std::string path, int64_t most_bytes)
+    : path_(std::move(path)), most_bytes_(most_bytes) {}
+
+TraceWriter::~TraceWriter() {
+  CloseFile();
+  ZSTD_freeCCtx(compressor_);
+}
+
+absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Open(const std::string& path,
+                                                               const TraceMetadata& metadata,
+                                                               const TraceWriterOptions& options) {
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(path, options.most_bytes));
+  writer->compressor_ = ZSTD_createCCtx();
+  if (writer->compressor_ == nullptr) return absl::ResourceExhaustedError(path + ": no memory for zstd");
+  ZSTD_CCtx_setParameter(writer->compressor_, ZSTD_c_compressionLevel, kCompressionLevel);
+  ZSTD_CCtx_setParameter(writer->compressor_, ZSTD_c_checksumFlag, 1);
+  writer->stored_.resize(kFramingBytes + MostStoredBytes());
+
+  writer->fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (writer->fd_ < 0) return absl::ErrnoToStatus(errno, path + ": cannot be created");
+  struct stat file;
+  if (fstat(writer->fd_, &file) != 0) return absl::ErrnoToStatus(errno, path + ": cannot be examined");
+  writer->device_ = file.st_dev;
+  writer->inode_ = file.st_ino;
+
+  std::string preamble(kTraceMagic);
+  preamble.resize(kPreambleBytes);
+  PutFixed32(kTraceVersion, preamble.data() + kTraceMagic.size());
+  absl::Status status = writer->WriteAll(preamble);
+  if (status.ok()) status = writer->WriteBlock(EncodeMetadata(metadata), kFooterReserve);
+  if (!status.ok()) return status;
+  return writer;
+}
+
+absl::Status TraceWriter::Append(const Event& event) {
+  if (!status_.ok() || closed_) {
+    ++events_lost_;
+    return status_.ok() ? absl::FailedPreconditionError(path_ + ": the trace is closed") : status_;
+  }
+  encoder_.Add(event);
+  return encoder_.full() ? Flush() : absl::OkStatus();
+}
+
+absl::Status TraceWriter::Flush() {
+  if (!status_.ok() || closed_ || encoder_.events() == 0) return status_;
+  const uint64_t events = encoder_.events();
+  if (absl::Status status = WriteBlock(encoder_.Take(dropped_), kFooterReserve); !status.ok()) {
+    events_lost_ += events;
+    if (fd_ >= 0) WriteFooter(TraceEnd::kSizeLimit).IgnoreError();
+    CloseFile();
+    return status;
+  }
+  events_written_ += events;
+  return absl::OkStatus();
+}
+
+absl::Status TraceWriter::Close() {
+  if (closed_) return status_;
+  absl::Status status = Flush();
+  closed_ = true;
+  if (!status.ok()) return status;
+  if (status = WriteFooter(TraceEnd::kClosed); !status.ok()) return Fail(status);
+  const int fd = std::exchange(fd_, -1);
+  if (close(fd) != 0) return Fail(absl::ErrnoToStatus(errno, path_ + ": cannot be closed"));
+  return absl::OkStatus();
+}
+
+absl::Status TraceWriter::WriteFooter(TraceEnd end) {
+  return WriteBlock(EncodeFooter({events_written_, dropped_ + events_lost_, end}), 0);
+}
+
+// Writes `raw` as a block, unless fewer than `reserve` bytes would be left below the size limit. A write that
+// fails closes the file; the size limit leaves it open for the footer. Both are final.
+absl::Status TraceWriter::WriteBlock(std::string_view raw, int64_t reserve) {
+  const size_t stored = ZSTD_compress2(compressor_, stored_.data() + kFramingBytes,
+                                       stored_.size() - kFramingBytes, raw.data(), raw.size());
+  if (ZSTD_isError(stored)) {
+    CloseFile();
+    return Fail(absl::InternalError(fmt::format("{}: zstd: {}", path_, ZSTD_getErrorName(stored))));
+  }
+  PutFraming(static_cast<uint32_t>(stored), stored_.data());
+  const std::string_view block(stored_.data(), kFramingBytes + stored);
+  if (most_bytes_ > 0 && bytes_written_ + static_cast<int64_t>(block.size()) + reserve > most_bytes_) {
+    return Fail(absl::ResourceExhaustedError(
+        fmt::format("{}: recording stopped at the size limit of {} bytes", path_, most_bytes_)));
+  }
+  return WriteAll(block);
+}
+
+absl::Status TraceWriter::WriteAll(std::string_view bytes) {
+  if (absl::Status status = StillOurFile(); !status.ok()) {
+    fd_ = -1;  // whose it is now is not ours to close
+    return Fail(status);
+  }
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const ssize_t taken = write(fd_, rest.data(), rest.size());
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0) {
+      const absl::Status status = absl::ErrnoToStatus(errno, path_ + ": cannot be written");
+      // Readers ignore a torn block; the space may be wanted by the job. Best effort: a pipe cannot be cut.
+      if (ftruncate(fd_, bytes_written_) != 0) errno = 0;
+      CloseFile();
+      return Fail(status);
+    }
+    rest.remove_prefix(static_cast<size_t>(taken));
+  }
+  bytes_written_ += static_cast<int64_t>(bytes.size());
+  return absl::OkStatus();
+}
+
+// A job may close descriptors it did not open and get our number for a file of its own.
+absl::Status TraceWriter::StillOurFile() const {
+  struct stat file;
+  if (fstat(fd_, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_) return absl::OkStatus();
+  return absl::AbortedError(path_ + ": the program closed the trace's file descriptor");
+}
+
+absl::Status TraceWriter::Fail(absl::Status status) {
+  if (status_.ok()) status_ = std::move(status);
+  return status_;
+}
+
+void TraceWriter::CloseFile() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+}  // namespace reprise::profiler

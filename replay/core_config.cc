@@ -1,0 +1,174 @@
+#include "replay/core_config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+
+namespace reprise::replay {
+namespace {
+
+std::string FirstOf(const Lookup& lookup, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* value = lookup(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "0";
+}
+
+// Names come from schedulers and may hold anything; a folder's name may not.
+std::string AsFileName(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+  }
+  return name;
+}
+
+// nullopt: a '%' that names nothing.
+std::optional<std::string> Expand(std::string_view pattern, const ProcessNames& names) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      path += pattern[i];
+      continue;
+    }
+    switch (++i < pattern.size() ? pattern[i] : '\0') {
+      case 'h':
+        path += AsFileName(names.host);
+        break;
+      case 'p':
+        path += std::to_string(names.pid);
+        break;
+      case 'r':
+        path += AsFileName(names.rank);
+        break;
+      case 'j':
+        path += AsFileName(names.job);
+        break;
+      case '%':
+        path += '%';
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return path;
+}
+
+// Reads the variables one by one and keeps what is wrong with them.
+class Reader {
+ public:
+  Reader(const Lookup& lookup, Config* config) : lookup_(lookup), config_(config) {}
+
+  // The value where it is set and not empty.
+  std::optional<std::string_view> Text(const char* name) const {
+    const char* value = lookup_(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  }
+
+  template <typename Value>
+  void Word(const char* name, std::initializer_list<std::pair<std::string_view, Value>> words, Value* value,
+            std::string_view default_word) {
+    const auto text = Text(name);
+    if (!text) return;
+    std::string known;
+    for (const auto& [word, meaning] : words) {
+      if (*text == word) {
+        *value = meaning;
+        return;
+      }
+      known.append(known.empty() ? "" : ", ").append(word);
+    }
+    Complain(name, *text, "is not one of " + known, default_word);
+  }
+
+  void Size(const char* name, Bytes* value, std::string_view default_word) {
+    const auto text = Text(name);
+    if (!text) return;
+    const std::optional<Bytes> bytes = ParseSize(*text);
+    if (bytes && bytes->count() > 0) {
+      *value = *bytes;
+    } else {
+      Complain(name, *text, "is not a size above 0 such as 64KiB", default_word);
+    }
+  }
+
+  void Complain(std::string_view name, std::string_view text, std::string_view what,
+                std::string_view instead) {
+    config_->complaints.push_back(fmt::format("{}='{}' {}; using {}", name, text, what, instead));
+  }
+
+ private:
+  const Lookup& lookup_;
+  Config* config_;
+};
+
+}  // namespace
+
+std::optional<Bytes> ParseSize(std::string_view text) {
+  uint64_t count = 0;
+  const auto [digits_end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc()) return std::nullopt;
+  std::string_view suffix = text.substr(static_cast<size_t>(digits_end - text.data()));
+  int shift = 0;
+  if (!suffix.empty() && suffix != "B") {
+    static constexpr std::string_view kLetters = "KMGT";
+    const size_t letter = kLetters.find(absl::ascii_toupper(static_cast<unsigned char>(suffix[0])));
+    suffix.remove_prefix(1);
+    if (letter == kLetters.npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) return std::nullopt;
+    shift = 10 * (static_cast<int>(letter) + 1);
+  }
+  if (count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) >> shift) return std::nullopt;
+  return Bytes(static_cast<int64_t>(count << shift));
+}
+
+ProcessNames NamesOfThisProcess(const Lookup& lookup) {
+  ProcessNames names;
+  char host[256] = "";
+  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') host[0] = '0';
+  names.host = host;
+  names.pid = getpid();
+  names.rank = FirstOf(lookup, {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
+  names.job = FirstOf(lookup, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"});
+  return names;
+}
+
+Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
+  Config config;
+  Reader read(lookup, &config);
+  read.Word<Mode>("REPRISE_MODE", {{"serve", Mode::kServe}, {"record", Mode::kRecord}, {"off", Mode::kOff}},
+                  &config.mode, "serve");
+  read.Word<LogLevel>("REPRISE_LOG",
+                      {{"quiet", LogLevel::kQuiet},
+                       {"warn", LogLevel::kWarn},
+                       {"info", LogLevel::kInfo},
+                       {"debug", LogLevel::kDebug}},
+                      &config.log, "warn");
+  read.Size("REPRISE_CAPACITY", &config.capacity, "no limit");
+  read.Size("REPRISE_TRACE_LIMIT", &config.trace_limit, "256MiB");
+  Bytes threshold;  // read by the preload library; here only to say what it did not understand
+  read.Size("REPRISE_THRESHOLD", &threshold, "4KiB");
+  const auto stacks = read.Text("REPRISE_STACKS");
+  if (stacks && *stacks != "off") {
+    read.Complain("REPRISE_STACKS", *stacks, "is not supported yet", "off");
+  }
+  if (config.mode == Mode::kRecord) config.out = "reprise-out";
+  if (const auto out = read.Text("REPRISE_OUT")) {
+    if (const auto path = Expand(*out, names)) {
+      config.out = *path;
+    } else {
+      read.Complain("REPRISE_OUT", *out, "has a % that is none of %h, %p, %r, %j, %%",
+                    config.out.empty() ? "no files" : config.out);
+    }
+  }
+  return config;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,46 @@
+// What the core is told by the environment.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "replay/core_log.h"
+
+namespace reprise::replay {
+
+enum class Mode { kServe, kRecord, kOff };
+
+struct Config {
+  Mode mode = Mode::kServe;               // REPRISE_MODE=serve|record|off
+  std::string out;                        // REPRISE_OUT, expanded; empty: no files
+  Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
+  Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: the most to write while serving
+  LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
+  std::vector<std::string> complaints;    // one line for each value that was not understood
+};
+
+// What REPRISE_OUT may name: %h, %p, %r, %j, and %% for itself.
+struct ProcessNames {
+  std::string host;
+  int pid = 0;
+  std::string rank;  // of the job's launcher; "0" where there is none
+  std::string job;   // of the scheduler; "0" where there is none
+};
+
+// The value of an environment variable, or null.
+using Lookup = std::function<const char*(const char* name)>;
+
+ProcessNames NamesOfThisProcess(const Lookup& lookup);
+
+// Every value that is not understood leaves its default and one complaint.
+Config ReadConfig(const Lookup& lookup, const ProcessNames& names);
+
+// "4096", "64K", "64KB", "64KiB" (all binary, any case of the letter), as the preload library reads them.
+// nullopt: not a size, or more than fits.
+std::optional<Bytes> ParseSize(std::string_view text);
+
+}  // namespace reprise::replay

@@ -1,0 +1,456 @@
+// The core behind libreprise-host.so: one engine over host memory, and the seam in front of it.
+//
+// Ownership: one HostCore a process, made at the first allocation that matters and leaked on purpose: the
+// destructors of other libraries run after ours and still free our blocks.
+// Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
+// first exception the core serves nothing new (law 4).
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replay/abi.h"
+#include "replay/background_runner.h"
+#include "replay/core_config.h"
+#include "replay/core_log.h"
+#include "replay/core_trace.h"
+#include "replay/engine.h"
+#include "replay/host_memory.h"
+#include "replay/output_dir.h"
+#include "replay/summary.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr Bytes kLeastReserve = kGiB;
+constexpr Bytes kUsualReserve{64 * kGiB.count()};
+constexpr Bytes kMostReserve{1024 * kGiB.count()};
+// A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
+// a job (compilers, loaders) have their stderr read by others.
+constexpr Bytes kWorthASummary{64 * kMiB.count()};
+constexpr std::chrono::milliseconds kPatienceAtExit{200};
+
+class ErrnoKept {
+ public:
+  ErrnoKept() = default;
+  ~ErrnoKept() { errno = saved_; }
+  ErrnoKept(const ErrnoKept&) = delete;
+  ErrnoKept& operator=(const ErrnoKept&) = delete;
+
+ private:
+  const int saved_ = errno;
+};
+
+class HostCore {
+ public:
+  HostCore(const reprise_host_shim& shim, Config config, ProcessNames names, const HostMemory& memory)
+      : shim_(shim),
+        config_(std::move(config)),
+        names_(std::move(names)),
+        begin_(memory.begin()),
+        end_(memory.end()),
+        // The planner's own memory never enters the engine.
+        runner_([this] { ++*shim_.thread_depth(); }) {}
+  HostCore(const HostCore&) = delete;
+  HostCore& operator=(const HostCore&) = delete;
+
+  absl::Status Begin(std::unique_ptr<HostMemory> memory);
+
+  uintptr_t begin() const { return begin_; }
+  uintptr_t end() const { return end_; }
+
+  void* Allocate(size_t bytes, size_t alignment) noexcept;
+  void Release(void* block) noexcept;
+  void ReleaseLater(void* block) noexcept;
+  size_t UsableSize(void* block) noexcept;
+
+  void BeforeFork() noexcept;
+  void AfterForkInParent() noexcept;
+  void AfterForkInChild() noexcept;
+  void AtExit() noexcept;
+
+ private:
+  // A free that could not wait for the lock, kept in the freed block itself.
+  struct LateFree {
+    LateFree* next;
+  };
+
+  Offset OffsetOf(const void* block) const {
+    return Offset(static_cast<int64_t>(reinterpret_cast<uintptr_t>(block) - begin_));
+  }
+  std::optional<Engine::Guard> TakeLock();
+  void TakeInLateFrees(const Engine::Guard& guard);
+  void Fail() noexcept;
+  void BeginFiles();
+  void FinishTrace(Summary* summary);
+  void Finish();
+  void Report(const Summary& summary) const;
+
+  const reprise_host_shim& shim_;
+  const Config config_;
+  const ProcessNames names_;
+  const uintptr_t begin_;
+  const uintptr_t end_;
+  BackgroundRunner runner_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<OutputDir> out_;
+  std::unique_ptr<CoreTrace> trace_;
+  bool listening_ = false;  // the trace hears of the engine's events; under the lock
+
+  std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
+  std::atomic<int> forks_{0};       // going on now
+  std::atomic<LateFree*> late_{nullptr};
+  std::atomic<int64_t> passed_{0};
+  std::atomic<int64_t> late_frees_{0};
+  std::atomic<int64_t> errors_{0};
+  bool is_child_ = false;
+  bool finished_ = false;
+};
+
+HostCore* host = nullptr;
+
+std::vector<std::string> CommandWords() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+// One line, for people.
+std::string CommandLine() {
+  std::string line = fmt::format("{}", fmt::join(CommandWords(), " "));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  if (line.size() > 120) line = line.substr(0, 117) + "...";
+  return line;
+}
+
+std::string UtcNow() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
+}
+
+absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
+  Engine::Options options;
+  options.plan = config_.mode == Mode::kServe;
+  options.capacity = config_.capacity;
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
+  if (!engine.ok()) return engine.status();
+  engine_ = *std::move(engine);
+  if (!config_.out.empty()) BeginFiles();
+  return absl::OkStatus();
+}
+
+// Whatever is wrong with files costs one line, and the files.
+void HostCore::BeginFiles() {
+  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
+  if (!out.ok()) {
+    Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
+    return;
+  }
+  out_ = *std::move(out);
+  CoreTrace::Options options;
+  options.path = out_->trace_path();
+  options.metadata.reprise_version = REPRISE_VERSION;
+  options.metadata.command = CommandWords();
+  options.metadata.host = names_.host;
+  options.metadata.started = UtcNow();
+  options.metadata.pid = names_.pid;
+  options.metadata.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
+  options.metadata.granule = HostMemory::kGranule;
+  options.until_planned = config_.mode == Mode::kServe;
+  if (options.until_planned) options.limit = config_.trace_limit;
+  absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
+  if (!trace.ok()) {
+    Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
+    return;
+  }
+  trace_ = *std::move(trace);
+  engine_->SetEventSink(engine_->Lock(), trace_.get());
+  listening_ = true;
+}
+
+// The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
+// the lock while the job's own fork handlers run, and one of those may want a lock that our caller holds.
+std::optional<Engine::Guard> HostCore::TakeLock() {
+  std::optional<Engine::Guard> guard = engine_->TryLock();
+  while (!guard) {
+    if (forks_.load(std::memory_order_relaxed) != 0) return std::nullopt;
+    guard = engine_->TryLockFor(std::chrono::milliseconds(1));
+  }
+  return guard;
+}
+
+void HostCore::TakeInLateFrees(const Engine::Guard& guard) {
+  if (late_.load(std::memory_order_relaxed) == nullptr) return;
+  LateFree* block = late_.exchange(nullptr, std::memory_order_acquire);
+  while (block != nullptr) {
+    LateFree* const next = block->next;
+    // A block freed twice makes a ring; what follows a free of nothing is not to be trusted.
+    if (!engine_->Free(guard, OffsetOf(block), Stream{})) return;
+    block = next;
+  }
+}
+
+void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
+  const ErrnoKept errno_kept;
+  if (inert_.load(std::memory_order_relaxed)) return nullptr;
+  try {
+    // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
+    if (bytes <= end_ - begin_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
+      if (const std::optional<Engine::Guard> guard = TakeLock()) {
+        TakeInLateFrees(*guard);
+        const std::optional<Offset> block = engine_->Allocate(
+            *guard, Bytes(static_cast<int64_t>(bytes)), Bytes(static_cast<int64_t>(alignment)), Stream{});
+        if (listening_ && trace_->done()) {
+          engine_->SetEventSink(*guard, nullptr);
+          listening_ = false;
+        }
+        return block ? reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block->count())) : nullptr;
+      }
+    }
+    passed_.fetch_add(1, std::memory_order_relaxed);
+  } catch (...) {
+    Fail();
+  }
+  return nullptr;
+}
+
+void HostCore::Release(void* block) noexcept {
+  const ErrnoKept errno_kept;
+  if (inert_.load(std::memory_order_relaxed)) return;
+  try {
+    if (const std::optional<Engine::Guard> guard = TakeLock()) {
+      TakeInLateFrees(*guard);
+      engine_->Free(*guard, OffsetOf(block), Stream{});
+    } else {
+      ReleaseLater(block);
+    }
+  } catch (...) {
+    Fail();
+  }
+}
+
+void HostCore::ReleaseLater(void* block) noexcept {
+  if (inert_.load(std::memory_order_relaxed)) return;
+  auto* const late = static_cast<LateFree*>(block);
+  late->next = late_.load(std::memory_order_relaxed);
+  while (
+      !late_.compare_exchange_weak(late->next, late, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  late_frees_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Waits for a fork, unlike the others: there is no other answer.
+size_t HostCore::UsableSize(void* block) noexcept {
+  const ErrnoKept errno_kept;
+  try {
+    const Engine::Guard guard = engine_->Lock();
+    return static_cast<size_t>(engine_->UsableSize(guard, OffsetOf(block)).count());
+  } catch (...) {
+    Fail();
+    return 0;
+  }
+}
+
+// Live blocks stay where they are and readable; their frees are ignored from now on.
+void HostCore::Fail() noexcept {
+  inert_ = true;
+  if (errors_.fetch_add(1) == 0) Log(LogLevel::kWarn, "an error inside Reprise; nothing more is served");
+}
+
+// The lock is held over the fork, so that the child finds the engine whole. The job's own handlers run
+// meanwhile on this thread, which is kept out by its depth.
+void HostCore::BeforeFork() noexcept {
+  forks_.fetch_add(1);
+  engine_->LockForFork();
+  ++*shim_.thread_depth();
+}
+
+void HostCore::AfterForkInParent() noexcept {
+  --*shim_.thread_depth();
+  engine_->UnlockAfterFork();
+  forks_.fetch_sub(1);
+}
+
+// The child has this thread alone: no planner, no writer. It keeps the blocks that it inherited, takes new
+// ones from the real allocator, and leaves no files and no summary.
+void HostCore::AfterForkInChild() noexcept {
+  inert_ = true;
+  is_child_ = true;
+  if (trace_ != nullptr) trace_->AbandonAfterFork();
+  --*shim_.thread_depth();
+  engine_->UnlockAfterFork();
+  forks_ = 0;
+}
+
+void HostCore::AtExit() noexcept {
+  if (is_child_ || finished_) return;
+  finished_ = true;
+  const WriteSignalsHeld signals_held;
+  int* const depth = shim_.thread_depth();
+  ++*depth;
+  try {
+    Finish();
+  } catch (...) {
+    Log(LogLevel::kWarn, "an error while ending; no summary");
+  }
+  --*depth;
+}
+
+void HostCore::Finish() {
+  Summary summary;
+  summary.mode = config_.mode;
+  summary.pid = names_.pid;
+  summary.host = names_.host;
+  summary.command = CommandLine();
+  summary.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
+  summary.capacity = config_.capacity;
+  // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
+  // is never released.
+  const bool inside = *shim_.thread_depth() > 1;
+  std::optional<Engine::Guard> guard;
+  if (!inside) guard = engine_->TryLockFor(kPatienceAtExit);
+  summary.complete = guard.has_value();
+  if (guard) {
+    TakeInLateFrees(*guard);
+    summary.counters = engine_->counters(*guard);
+    engine_->SetEventSink(*guard, nullptr);
+    listening_ = false;
+    guard.reset();
+  }
+  summary.host_counters = {passed_.load(), late_frees_.load(), errors_.load()};
+  if (trace_ != nullptr) FinishTrace(&summary);
+  Report(summary);
+}
+
+void HostCore::FinishTrace(Summary* summary) {
+  const absl::Status finished = trace_->Finish();
+  summary->trace = out_->trace_path();
+  summary->trace_counters = trace_->counters();
+  if (!finished.ok() && summary->trace_counters.stopped.empty()) {
+    summary->trace_counters.stopped = std::string(finished.message());
+  }
+}
+
+void HostCore::Report(const Summary& summary) const {
+  if (out_) {
+    const absl::Status written = WriteSummary(out_->summary_path(), summary);
+    if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
+  }
+  const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
+                     summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary;
+  LogText(worth ? LogLevel::kWarn : LogLevel::kInfo, SummaryText(summary));
+}
+
+// Twice the machine's memory, so that fragmentation of addresses never costs memory.
+Bytes UsualReserve() {
+  struct sysinfo machine;
+  if (sysinfo(&machine) != 0) return kUsualReserve;
+  const Bytes memory(static_cast<int64_t>(machine.totalram) * machine.mem_unit);
+  return std::clamp(memory * 2, kUsualReserve, kMostReserve);
+}
+
+absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
+  Bytes bytes = UsualReserve();
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<HostMemory>> memory = HostMemory::Reserve(bytes);
+    if (memory.ok() || bytes <= kLeastReserve) return memory;
+    bytes = Bytes(bytes.count() / 2);
+  }
+}
+
+bool AddressSpaceIsLimited() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+HostCore* Open(const reprise_host_shim& shim) {
+  const Lookup environment = [](const char* name) { return static_cast<const char*>(getenv(name)); };
+  ProcessNames names = NamesOfThisProcess(environment);
+  Config config = ReadConfig(environment, names);
+  BeginLog(config.log);
+  for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
+  if (config.mode == Mode::kOff) return nullptr;
+  if (AddressSpaceIsLimited()) {
+    // Reserved addresses count against the job's own limit: it could fail where it would have run.
+    Log(LogLevel::kInfo, "the address space is limited (ulimit -v); memory is left as it is");
+    return nullptr;
+  }
+  absl::StatusOr<std::unique_ptr<HostMemory>> memory = Reserve();
+  if (!memory.ok()) {
+    Log(LogLevel::kInfo, std::string(memory.status().message()) + "; memory is left as it is");
+    return nullptr;
+  }
+  auto core = std::make_unique<HostCore>(shim, std::move(config), std::move(names), **memory);
+  const absl::Status begun = core->Begin(*std::move(memory));
+  if (!begun.ok()) {
+    Log(LogLevel::kWarn, std::string(begun.message()) + "; memory is left as it is");
+    return nullptr;
+  }
+  return core.release();
+}
+
+__attribute__((destructor)) void AtExit() {
+  if (host != nullptr) host->AtExit();
+}
+
+const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
+  static reprise_host_core entries;
+  if (shim->version != REPRISE_ABI_VERSION || shim->size < sizeof *shim) {
+    Log(LogLevel::kWarn, "the preload library is of another version; memory is left as it is");
+    return nullptr;
+  }
+  if (host != nullptr) return nullptr;  // another preload library is served already
+  HostCore* const core = Open(*shim);
+  if (core == nullptr) return nullptr;
+  host = core;
+  // Without the handlers a fork would leave a child with a lock that nobody releases.
+  if (pthread_atfork([] { host->BeforeFork(); }, [] { host->AfterForkInParent(); },
+                     [] { host->AfterForkInChild(); }) != 0) {
+    Log(LogLevel::kWarn, "no memory for fork handlers; memory is left as it is");
+    host = nullptr;
+    return nullptr;
+  }
+  entries = {REPRISE_ABI_VERSION,
+             sizeof entries,
+             host->begin(),
+             host->end(),
+             [](size_t bytes, size_t alignment) { return host->Allocate(bytes, alignment); },
+             [](void* block) { host->Release(block); },
+             [](void* block) { host->ReleaseLater(block); },
+             [](void* block) { return host->UsableSize(block); }};
+  return &entries;
+}
+
+}  // namespace
+}  // namespace reprise::replay
+
+extern "C" __attribute__((visibility("default"))) const reprise_host_core* reprise_core_open_host(
+    const reprise_host_shim* shim) {
+  try {
+    return reprise::replay::OpenOnce(shim);
+  } catch (...) {
+    reprise::replay::Log(reprise::replay::LogLevel::kWarn,
+                         "an error while starting; memory is left as it is");
+    return nullptr;
+  }
+}

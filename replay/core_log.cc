@@ -1,0 +1,74 @@
+#include "replay/core_log.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <string>
+
+namespace reprise::replay {
+namespace {
+
+LogLevel log_level = LogLevel::kWarn;
+bool have_identity = false;
+dev_t device;
+ino_t inode;
+
+bool StillStderr() {
+  if (!have_identity) return true;
+  struct stat now;
+  return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == device && now.st_ino == inode;
+}
+
+}  // namespace
+
+WriteSignalsHeld::WriteSignalsHeld() {
+  sigemptyset(&held_);
+  sigaddset(&held_, SIGPIPE);
+  sigaddset(&held_, SIGXFSZ);
+  sigpending(&pending_before_);
+  pthread_sigmask(SIG_BLOCK, &held_, &before_);
+}
+
+WriteSignalsHeld::~WriteSignalsHeld() {
+  const int saved = errno;
+  // Takes back what our writes raised, and leaves what was on its way to the job before.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    const timespec now{};
+    if (sigismember(&pending_before_, signal) == 0) sigtimedwait(&one, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = saved;
+}
+
+void BeginLog(LogLevel level) {
+  log_level = level;
+  struct stat now;
+  have_identity = fstat(STDERR_FILENO, &now) == 0;
+  if (!have_identity) log_level = LogLevel::kQuiet;
+  device = now.st_dev;
+  inode = now.st_ino;
+}
+
+void LogText(LogLevel level, std::string_view text) {
+  if (level == LogLevel::kQuiet || level > log_level) return;
+  const int saved = errno;
+  const WriteSignalsHeld signals_held;
+  while (StillStderr() && !text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  errno = saved;
+}
+
+void Log(LogLevel level, std::string_view line) {
+  LogText(level, std::string("reprise: ").append(line).append("\n"));
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,38 @@
+// The core's one voice: lines on stderr that begin with "reprise: ".
+//
+// Written with write(2) alone, so that it may be used under the engine's lock and at exit. A line goes only
+// to what was stderr when the log began: a job may close it and get the same number for a file of its own.
+#pragma once
+
+#include <csignal>
+#include <string_view>
+
+namespace reprise::replay {
+
+// While one lives, writing on this thread cannot kill the job: a reader that went away (SIGPIPE) and a limit
+// on file sizes (SIGXFSZ) are errors of our write alone.
+class WriteSignalsHeld {
+ public:
+  WriteSignalsHeld();
+  ~WriteSignalsHeld();
+  WriteSignalsHeld(const WriteSignalsHeld&) = delete;
+  WriteSignalsHeld& operator=(const WriteSignalsHeld&) = delete;
+
+ private:
+  sigset_t held_;
+  sigset_t before_;
+  sigset_t pending_before_;
+};
+
+enum class LogLevel { kQuiet, kWarn, kInfo, kDebug };
+
+// Before the first line; the level is kWarn until then. One thread.
+void BeginLog(LogLevel level);
+
+// One line where `level` is at most the level of the log. kQuiet lines are never written.
+void Log(LogLevel level, std::string_view line);
+
+// Several lines as they are, at once, each already ended; for the exit summary.
+void LogText(LogLevel level, std::string_view text);
+
+}  // namespace reprise::replay

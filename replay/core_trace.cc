@@ -1,0 +1,75 @@
+#include "replay/core_trace.h"
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+namespace reprise::replay {
+namespace {
+
+constexpr std::chrono::seconds kPatience{5};
+
+int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
+// 1, 2, ... in order of appearance.
+uint32_t NumberOfThisThread() {
+  static std::atomic<uint32_t> last{0};
+  thread_local const uint32_t number = ++last;
+  return number;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CoreTrace>> CoreTrace::Begin(const Options& options) {
+  profiler::RecorderOptions recording;
+  recording.path = options.path;
+  recording.metadata = options.metadata;
+  recording.most_bytes = options.limit.count();
+  absl::StatusOr<std::unique_ptr<profiler::Recorder>> recorder = profiler::Recorder::Start(recording);
+  if (!recorder.ok()) return recorder.status();
+  return std::unique_ptr<CoreTrace>(new CoreTrace(*std::move(recorder), options.until_planned));
+}
+
+CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, bool until_planned)
+    : recorder_(std::move(recorder)), until_planned_(until_planned), begun_ns_(NowNs()) {}
+
+profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const {
+  profiler::Event event;
+  event.kind = kind;
+  event.id = id;
+  event.stream = stream;
+  event.thread = NumberOfThisThread();
+  event.time_ns = NowNs() - begun_ns_;
+  return event;
+}
+
+void CoreTrace::OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) {
+  if (done_) return;
+  profiler::Event event = NewEvent(profiler::EventKind::kAlloc, id, stream);
+  event.bytes = bytes;
+  event.alignment = alignment;
+  recorder_->Append(event);
+}
+
+void CoreTrace::OnFree(BlockId id, Stream stream) {
+  if (!done_) recorder_->Append(NewEvent(profiler::EventKind::kFree, id, stream));
+}
+
+absl::Status CoreTrace::Finish() { return recorder_->Finish(kPatience); }
+
+TraceCounters CoreTrace::counters() const {
+  const profiler::RecorderCounters recorded = recorder_->counters();
+  TraceCounters counters;
+  counters.events = static_cast<int64_t>(recorded.written);
+  counters.bytes = Bytes(recorded.bytes);
+  counters.dropped = static_cast<int64_t>(recorded.dropped + recorded.lost);
+  counters.stopped = recorded.stopped;
+  return counters;
+}
+
+}  // namespace reprise::replay

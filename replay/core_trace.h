@@ -1,0 +1,55 @@
+// The engine's events into a trace file: the core's side of the recorder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "profiler/recorder.h"
+#include "replay/engine.h"
+#include "replay/summary.h"
+
+namespace reprise::replay {
+
+class CoreTrace : public EventSink {
+ public:
+  struct Options {
+    std::string path;  // exists, empty and ours
+    profiler::TraceMetadata metadata;
+    Bytes limit{0};             // the most to write; 0: no limit
+    bool until_planned = true;  // the served path carries no recording
+  };
+
+  // Errors: what opening and starting the recorder's thread say.
+  static absl::StatusOr<std::unique_ptr<CoreTrace>> Begin(const Options& options);
+
+  // Called under the engine's lock.
+  void OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) override;
+  void OnFree(BlockId id, Stream stream) override;
+  void OnPlanAdopted() override { done_ = until_planned_; }
+  // Nothing more will be recorded: the engine need not tell.
+  bool done() const { return done_; }
+
+  // Without the engine's lock, after it has stopped telling. Waits for the recorder's thread, but not for
+  // ever.
+  absl::Status Finish();
+  // In a child, straight after fork.
+  void AbandonAfterFork() noexcept { recorder_->AbandonAfterFork(); }
+
+  TraceCounters counters() const;
+
+ private:
+  CoreTrace(std::unique_ptr<profiler::Recorder> recorder, bool until_planned);
+  profiler::Event NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const;
+
+  const std::unique_ptr<profiler::Recorder> recorder_;
+  const bool until_planned_;
+  const int64_t begun_ns_;
+  bool done_ = false;
+};
+
+}  // namespace reprise::replay

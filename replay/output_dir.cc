@@ -1,0 +1,87 @@
+#include "replay/output_dir.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace reprise::replay {
+namespace {
+
+constexpr int kMostNames = 1000;
+
+absl::Status SystemError(std::string_view what, std::string_view path) {
+  const int error = errno;
+  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
+    if (mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) break;  // the last one tells
+  }
+  if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+  const int error = errno;
+  struct stat there;
+  if (stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) return absl::OkStatus();
+  errno = error;
+  return SystemError("cannot make the folder", path);
+}
+
+bool Exists(const std::string& path) {
+  struct stat there;
+  return lstat(path.c_str(), &there) == 0;
+}
+
+absl::Status WriteAll(int file, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SystemError("cannot write", path);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid) {
+  std::string folder(path);
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (const absl::Status made = MakeFolder(folder); !made.ok()) return made;
+  for (int attempt = 0; attempt < kMostNames; ++attempt) {
+    // The same process comes again after an exec.
+    const std::string suffix = attempt == 0   ? ""
+                               : attempt == 1 ? fmt::format(".{}", pid)
+                                              : fmt::format(".{}.{}", pid, attempt);
+    OutputDir names(folder, suffix);
+    if (Exists(names.summary_path())) continue;
+    const int file = open(names.trace_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) {
+      close(file);
+      return names;
+    }
+    if (errno != EEXIST) return SystemError("cannot create", names.trace_path());
+  }
+  return absl::AlreadyExistsError(fmt::format("every name for a trace is taken in {}", folder));
+}
+
+std::string OutputDir::PathOf(std::string_view name, std::string_view extension) const {
+  return fmt::format("{}/{}{}{}", path_, name, suffix_, extension);
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  const std::string draft = fmt::format("{}.{}.part", path, getpid());
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return SystemError("cannot create", draft);
+  absl::Status status = WriteAll(file, content, draft);
+  if (close(file) != 0 && status.ok()) status = SystemError("cannot write", draft);
+  if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) status = SystemError("cannot name", path);
+  if (!status.ok()) unlink(draft.c_str());
+  return status;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,55 @@
+// What a process under Reprise says when it ends: to people on stderr, to machines in summary.json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/units.h"
+#include "replay/core_config.h"
+#include "replay/engine.h"
+
+namespace reprise::replay {
+
+// What the core counts beside the engine (law 7).
+struct HostCounters {
+  int64_t passed =
+      0;  // not asked of the engine: alignment or size beyond it, a fork going on, after an error
+  int64_t late_frees = 0;  // freed without the lock, taken in later
+  int64_t errors = 0;      // exceptions met at the seam; after the first everything is passed
+};
+
+struct TraceCounters {
+  int64_t events = 0;
+  Bytes bytes;          // written
+  int64_t dropped = 0;  // events lost: the disk was full, the writer fell behind
+  std::string stopped;  // why recording ended early; empty: it did not
+};
+
+struct Summary {
+  Mode mode = Mode::kServe;
+  int pid = 0;
+  std::string host;
+  std::string command;
+  Bytes threshold;
+  Bytes capacity;        // 0: no limit
+  std::string trace;     // path; empty: none
+  bool complete = true;  // false: the process ended inside the engine, whose counters could not be read
+  Counters counters;
+  HostCounters host_counters;
+  TraceCounters trace_counters;
+};
+
+// "61.20 GiB", "512 B".
+std::string FormatSize(Bytes bytes);
+
+// A few aligned lines, each ended, the last naming the command to run next.
+std::string SummaryText(const Summary& summary);
+
+// One JSON object; the counters under the names that `simulate --json` uses.
+std::string SummaryJson(const Summary& summary);
+
+// Atomically. Errors name the path.
+absl::Status WriteSummary(const std::string& path, const Summary& summary);
+
+}  // namespace reprise::replay

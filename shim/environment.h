@@ -1,0 +1,16 @@
+/* What the thin library itself reads from the environment. The core reads the rest, and complains about what
+ * neither can use. */
+#ifndef REPRISE_SHIM_ENVIRONMENT_H
+#define REPRISE_SHIM_ENVIRONMENT_H
+
+#include <stddef.h>
+
+/* REPRISE_THRESHOLD, from how many bytes on allocations are caught (> 0; 4 KiB by default). SIZE_MAX where
+ * nothing is to be caught: REPRISE_DISABLE is set to anything but 0, REPRISE_MODE is off, or the program runs
+ * with more rights than its caller. */
+size_t reprise_threshold_from_environment(void);
+
+/* REPRISE_LOG=quiet. */
+int reprise_quiet(void);
+
+#endif

@@ -1,0 +1,83 @@
+/* The hooks of libreprise-host.so. host_hooks.def is the list; README.md walks one allocation through. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/core.h"
+#include "shim/probe.h"
+#include "shim/real.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define RARE __attribute__((noinline, cold))
+#define likely(condition) __builtin_expect(!!(condition), 1)
+
+/* What the real functions refuse or round is left to them, with all their rules and error codes. */
+static inline int is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+static void* serve(size_t alignment, size_t bytes) {
+  return reprise_wants(bytes) && is_power_of_two(alignment) ? reprise_allocate(bytes, alignment) : NULL;
+}
+
+EXPORTED int posix_memalign(void** out, size_t alignment, size_t bytes) {
+  void* const block = alignment % sizeof(void*) == 0 ? serve(alignment, bytes) : NULL;
+  if (!block) return REAL(posix_memalign)(out, alignment, bytes);
+  *out = block;
+  return 0;
+}
+
+EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) {
+  void* const block = serve(alignment, bytes);
+  return block ? block : REAL(aligned_alloc)(alignment, bytes);
+}
+
+EXPORTED void* memalign(size_t alignment, size_t bytes) {
+  void* const block = serve(alignment, bytes);
+  return block ? block : REAL(memalign)(alignment, bytes);
+}
+
+RARE static void probe_reached(void) { ++reprise_probe_hits; }
+
+EXPORTED void free(void* block) {
+  if (likely(!reprise_is_ours(block))) {
+    REAL(free)(block);
+  } else if (block) {
+    reprise_release(block);
+  } else {
+    probe_reached();
+  }
+}
+
+/* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. */
+RARE static void* realloc_ours(void* block, size_t bytes) {
+  if (bytes == 0) {
+    reprise_release(block);
+    return NULL;
+  }
+  const size_t usable = reprise_usable_size(block);
+  if (bytes <= usable) return block;
+  if (usable == 0) { /* not a live block, or a signal handler in the middle of one of our calls */
+    errno = ENOMEM;
+    return NULL;
+  }
+  void* const larger = REAL(realloc)(NULL, bytes);
+  if (!larger) return NULL;
+  memcpy(larger, block, usable);
+  reprise_release(block);
+  return larger;
+}
+
+EXPORTED void* realloc(void* block, size_t bytes) {
+  if (likely(!reprise_is_ours(block))) return REAL(realloc)(block, bytes);
+  if (block) return realloc_ours(block, bytes);
+  probe_reached();
+  return REAL(realloc)(NULL, bytes);
+}
+
+EXPORTED size_t malloc_usable_size(void* block) {
+  if (likely(!reprise_is_ours(block))) return REAL(malloc_usable_size)(block);
+  if (block) return reprise_usable_size(block);
+  probe_reached();
+  return 0;
+}

@@ -1,0 +1,17 @@
+/* Does a free of our block come back to us?
+ *
+ * A program may define some of the hooked functions itself (a malloc of its own without posix_memalign, a
+ * sanitizer), and its definitions come before ours. Then a block of ours would end in a foreign free, so we
+ * must not serve at all. Comparing addresses cannot tell (a program's own stub may stand for our function);
+ * calling can: each hook is called through its global name with NULL, and says here that it was reached.
+ */
+#ifndef REPRISE_SHIM_PROBE_H
+#define REPRISE_SHIM_PROBE_H
+
+/* How many hooks were reached with an address that is ours, and NULL, on this thread. */
+extern __thread int reprise_probe_hits __attribute__((tls_model("initial-exec")));
+
+/* Whether every function that takes a block reaches us. NULL is made ours before. */
+int reprise_blocks_come_back(void);
+
+#endif

@@ -1,0 +1,67 @@
+#define _GNU_SOURCE
+#include "shim/real.h"
+
+#include <errno.h>
+
+#include "shim/old_glibc.h"
+
+/* The C library's own, under the names it keeps for those who replace malloc. They serve where the loader
+ * cannot be asked. */
+extern void* __libc_memalign(size_t alignment, size_t bytes);
+extern void __libc_free(void* block);
+extern void* __libc_realloc(void* block, size_t bytes);
+
+static int libc_posix_memalign(void** out, size_t alignment, size_t bytes) {
+  if (alignment % sizeof(void*) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
+  void* const block = __libc_memalign(alignment, bytes);
+  if (!block) return ENOMEM;
+  *out = block;
+  return 0;
+}
+static void* libc_aligned_alloc(size_t alignment, size_t bytes) { return __libc_memalign(alignment, bytes); }
+static void* libc_memalign(size_t alignment, size_t bytes) { return __libc_memalign(alignment, bytes); }
+static void libc_free(void* block) { __libc_free(block); }
+static void* libc_realloc(void* block, size_t bytes) { return __libc_realloc(block, bytes); }
+static size_t libc_malloc_usable_size(void* block) { return 0; }
+
+static void leak(void* block) {}
+
+static void* next(const char* name) { return dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+
+static int have_real_functions;
+
+#define HOOK(type, name, params, args) static type first_##name params;
+#include "shim/host_hooks.def"
+#undef HOOK
+
+/* Safe to run in several threads at once: all of them find the same. */
+__attribute__((constructor)) static void find_real_functions(void) {
+  if (__atomic_load_n(&have_real_functions, __ATOMIC_ACQUIRE)) return;
+  const int saved = errno;
+  /* dlsym frees the text of an earlier error, and would come back here without end. */
+  void (*expected)(void*) = first_free;
+  __atomic_compare_exchange_n(&reprise_real.free, &expected, leak, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#define HOOK(type, name, params, args)                                                   \
+  {                                                                                      \
+    type(*found) params = (type(*) params)next(#name);                                   \
+    __atomic_store_n(&reprise_real.name, found ? found : libc_##name, __ATOMIC_RELAXED); \
+  }
+#include "shim/host_hooks.def"
+#undef HOOK
+  __atomic_store_n(&have_real_functions, 1, __ATOMIC_RELEASE);
+  errno = saved;
+}
+
+#define HOOK(type, name, params, args) \
+  static type first_##name params {    \
+    find_real_functions();             \
+    return REAL(name) args;            \
+  }
+#include "shim/host_hooks.def"
+#undef HOOK
+
+struct reprise_real_functions reprise_real = {
+#define HOOK(type, name, params, args) .name = first_##name,
+#include "shim/host_hooks.def"
+#undef HOOK
+};

@@ -1,0 +1,21 @@
+/* The allocator behind us: the next definition of each hooked function in the loader's order, so that a
+ * jemalloc that is preloaded or linked after us is respected.
+ *
+ * Every entry is callable from the first instruction of the process: it begins as a function that looks all
+ * of them up and then calls the real one. (Constructors of other libraries may run before ours.)
+ */
+#ifndef REPRISE_SHIM_REAL_H
+#define REPRISE_SHIM_REAL_H
+
+#include <stddef.h>
+
+struct reprise_real_functions {
+#define HOOK(type, name, params, args) type(*name) params;
+#include "shim/host_hooks.def"
+#undef HOOK
+};
+extern struct reprise_real_functions reprise_real;
+
+#define REAL(name) __atomic_load_n(&reprise_real.name, __ATOMIC_RELAXED)
+
+#endif

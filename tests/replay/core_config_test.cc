@@ -1,0 +1,110 @@
+// The environment is the interface for people who have no command to run: what it accepts, and that nothing
+// in it can do worse than a default and one line.
+#include "replay/core_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Environment = std::map<std::string, std::string>;
+
+Lookup In(const Environment& environment) {
+  return [&environment](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  };
+}
+
+Config Read(const Environment& environment) {
+  return ReadConfig(In(environment), {.host = "node 1", .pid = 42, .rank = "3", .job = "../77"});
+}
+
+TEST(CoreConfig, NothingSetMeansServeWithoutFiles) {
+  const Config config = Read({});
+  EXPECT_EQ(config.mode, Mode::kServe);
+  EXPECT_EQ(config.out, "");
+  EXPECT_EQ(config.capacity, Bytes(0));
+  EXPECT_EQ(config.trace_limit, kMiB * 256);
+  EXPECT_EQ(config.log, LogLevel::kWarn);
+  EXPECT_THAT(config.complaints, IsEmpty());
+}
+
+TEST(CoreConfig, ReadsEveryVariable) {
+  const Config config = Read({{"REPRISE_MODE", "record"},
+                              {"REPRISE_OUT", "/data/run"},
+                              {"REPRISE_CAPACITY", "2GiB"},
+                              {"REPRISE_TRACE_LIMIT", "1M"},
+                              {"REPRISE_STACKS", "off"},
+                              {"REPRISE_THRESHOLD", "64KiB"},
+                              {"REPRISE_LOG", "debug"}});
+  EXPECT_EQ(config.mode, Mode::kRecord);
+  EXPECT_EQ(config.out, "/data/run");
+  EXPECT_EQ(config.capacity, kGiB * 2);
+  EXPECT_EQ(config.trace_limit, kMiB);
+  EXPECT_EQ(config.log, LogLevel::kDebug);
+  EXPECT_THAT(config.complaints, IsEmpty());
+}
+
+TEST(CoreConfig, RecordingHasAFolder) {
+  EXPECT_EQ(Read({{"REPRISE_MODE", "record"}}).out, "reprise-out");
+  EXPECT_EQ(Read({{"REPRISE_MODE", "record"}, {"REPRISE_OUT", ""}}).out, "reprise-out");
+}
+
+TEST(CoreConfig, ExpandsNamesInTheFolder) {
+  EXPECT_EQ(Read({{"REPRISE_OUT", "o/%h.%p.%r.%j%%"}}).out, "o/node_1.42.3..._77%");
+}
+
+TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
+  EXPECT_THAT(Read({{"REPRISE_MODE", "fast"}}).complaints,
+              ElementsAre("REPRISE_MODE='fast' is not one of serve, record, off; using serve"));
+  EXPECT_THAT(Read({{"REPRISE_LOG", "all"}}).complaints,
+              ElementsAre("REPRISE_LOG='all' is not one of quiet, warn, info, debug; using warn"));
+  EXPECT_THAT(Read({{"REPRISE_CAPACITY", "-1"}}).complaints,
+              ElementsAre("REPRISE_CAPACITY='-1' is not a size above 0 such as 64KiB; using no limit"));
+  EXPECT_THAT(Read({{"REPRISE_TRACE_LIMIT", "0"}}).complaints, ElementsAre(HasSubstr("using 256MiB")));
+  EXPECT_THAT(Read({{"REPRISE_THRESHOLD", "big"}}).complaints, ElementsAre(HasSubstr("using 4KiB")));
+  EXPECT_THAT(Read({{"REPRISE_STACKS", "python"}}).complaints,
+              ElementsAre("REPRISE_STACKS='python' is not supported yet; using off"));
+  EXPECT_THAT(Read({{"REPRISE_OUT", "o/%x"}}).complaints, ElementsAre(HasSubstr("using no files")));
+  EXPECT_THAT(Read({{"REPRISE_OUT", "o%"}}).complaints, ElementsAre(HasSubstr("%h, %p, %r, %j")));
+}
+
+TEST(ParseSize, SuffixesAreBinary) {
+  EXPECT_EQ(ParseSize("0"), Bytes(0));
+  EXPECT_EQ(ParseSize("4096"), Bytes(4096));
+  EXPECT_EQ(ParseSize("4096B"), Bytes(4096));
+  for (const char* text : {"64K", "64k", "64KB", "64KiB", "64kiB"})
+    EXPECT_EQ(ParseSize(text), kKiB * 64) << text;
+  EXPECT_EQ(ParseSize("3MiB"), kMiB * 3);
+  EXPECT_EQ(ParseSize("2T"), kGiB * 2048);
+  EXPECT_EQ(ParseSize("9223372036854775807"), Bytes(9223372036854775807));
+}
+
+TEST(ParseSize, RefusesWhatIsNoSize) {
+  for (const char* text : {"", "K", "-1", "+1", "1.5G", " 1", "1 K", "1Ki", "1KiBs", "1Q",
+                           "9223372036854775808", "8388608T", "99999999999999999999"}) {
+    EXPECT_EQ(ParseSize(text), std::nullopt) << text;
+  }
+}
+
+TEST(NamesOfThisProcess, ComeFromTheLauncher) {
+  const ProcessNames alone = NamesOfThisProcess(In({}));
+  EXPECT_EQ(alone.rank, "0");
+  EXPECT_EQ(alone.job, "0");
+  EXPECT_GT(alone.pid, 0);
+  const Environment slurm = {{"SLURM_PROCID", "5"}, {"SLURM_JOB_ID", "1234"}};
+  EXPECT_EQ(NamesOfThisProcess(In(slurm)).rank, "5");
+  EXPECT_EQ(NamesOfThisProcess(In(slurm)).job, "1234");
+}
+
+}  // namespace
+}  // namespace reprise::replay

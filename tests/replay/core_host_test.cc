@@ -1,0 +1,160 @@
+// The seam from the core's side: what its entry points promise the preload library, in the states that a
+// program under the library reaches only by bad luck (inside a signal handler, during a fork, after a double
+// free).
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "replay/abi.h"
+
+extern "C" const reprise_host_core* reprise_core_open_host(const reprise_host_shim* shim);
+
+namespace {
+
+thread_local int depth = 0;
+int* ThreadDepth() { return &depth; }
+const reprise_host_shim kShim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth};
+
+// What the job's own fork handlers do while the core holds its lock: set by a test.
+std::atomic<bool> allocate_while_forking{false};
+std::atomic<bool> was_served{true};
+void* to_free = nullptr;
+
+// One core a process, so one for all tests.
+const reprise_host_core* Core() {
+  static const reprise_host_core* const core = [] {
+    // Registered before the core's handlers, so it runs after them, when the core's lock is held.
+    pthread_atfork(
+        [] {
+          if (!allocate_while_forking) return;
+          // The forking thread waits for another one that wants a block: neither may wait for the fork.
+          std::thread([] {
+            was_served = Core()->allocate(8192, 64) != nullptr;
+            Core()->release(to_free);
+          }).join();
+        },
+        nullptr, nullptr);
+    return reprise_core_open_host(&kShim);
+  }();
+  return core;
+}
+
+TEST(CoreHost, OpensOnce) {
+  ASSERT_NE(Core(), nullptr);
+  EXPECT_EQ(Core()->version, REPRISE_ABI_VERSION);
+  EXPECT_EQ(reprise_core_open_host(&kShim), nullptr);
+}
+
+TEST(CoreHost, RefusesAnotherVersion) {
+  reprise_host_shim other = kShim;
+  other.version = REPRISE_ABI_VERSION + 1;
+  EXPECT_EQ(reprise_core_open_host(&other), nullptr);
+}
+
+TEST(CoreHost, ServesInItsRange) {
+  errno = 77;
+  void* const block = Core()->allocate(100000, 4096);
+  ASSERT_NE(block, nullptr);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  EXPECT_EQ(address % 4096, 0u);
+  EXPECT_GE(address, Core()->arena_begin);
+  EXPECT_LT(address, Core()->arena_end);
+  EXPECT_GE(Core()->usable_size(block), 100000u);
+  std::memset(block, 1, Core()->usable_size(block));
+  Core()->release(block);
+  EXPECT_EQ(Core()->usable_size(block), 0u);
+  EXPECT_EQ(errno, 77);
+}
+
+TEST(CoreHost, LeavesToTheRealAllocatorWhatItCannotPromise) {
+  EXPECT_EQ(Core()->allocate(8192, size_t{1} << 22), nullptr);
+  EXPECT_EQ(Core()->allocate(Core()->arena_end - Core()->arena_begin + 1, 64), nullptr);
+  EXPECT_EQ(Core()->allocate(SIZE_MAX, 64), nullptr);
+}
+
+TEST(CoreHost, AFreeOfNothingIsIgnored) {
+  char* const block = static_cast<char*>(Core()->allocate(8192, 64));
+  Core()->release(block + 512);
+  Core()->release(reinterpret_cast<void*>(Core()->arena_end - 512));
+  EXPECT_GE(Core()->usable_size(block), 8192u);
+  Core()->release(block);
+  Core()->release(block);
+}
+
+TEST(CoreHost, ALateFreeIsTakenInByTheNextCall) {
+  void* const one = Core()->allocate(8192, 64);
+  void* const two = Core()->allocate(8192, 64);
+  Core()->release_later(one);
+  Core()->release_later(two);
+  EXPECT_GE(Core()->usable_size(one), 8192u);
+  Core()->release(Core()->allocate(1 << 20, 64));
+  EXPECT_EQ(Core()->usable_size(one), 0u);
+  EXPECT_EQ(Core()->usable_size(two), 0u);
+}
+
+TEST(CoreHost, ALateDoubleFreeEnds) {
+  void* const block = Core()->allocate(8192, 64);
+  Core()->release_later(block);
+  Core()->release_later(block);
+  Core()->release(Core()->allocate(1 << 20, 64));
+  EXPECT_EQ(Core()->usable_size(block), 0u);
+}
+
+int StatusOf(pid_t child) {
+  int status = -1;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(CoreHost, AForkedChildIsInert) {
+  char* const block = static_cast<char*>(Core()->allocate(8192, 64));
+  std::memset(block, 5, 8192);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int wrong = 0;
+    if (Core()->allocate(8192, 64) != nullptr) wrong |= 1;
+    if (Core()->usable_size(block) < 8192) wrong |= 2;
+    Core()->release(block);
+    Core()->release_later(block);
+    if (block[0] != 5 || block[8191] != 5) wrong |= 4;
+    if (depth != 0) wrong |= 8;
+    _exit(wrong);
+  }
+  EXPECT_EQ(StatusOf(child), 0);
+  EXPECT_EQ(depth, 0);
+  EXPECT_NE(Core()->allocate(8192, 64), nullptr);
+  Core()->release(block);
+}
+
+TEST(CoreHost, AForkHandlerMayWaitForAThreadThatAllocates) {
+  to_free = Core()->allocate(8192, 64);
+  allocate_while_forking = true;
+  const pid_t child = fork();
+  allocate_while_forking = false;
+  if (child == 0) _exit(0);
+  EXPECT_EQ(StatusOf(child), 0);
+  EXPECT_FALSE(was_served);
+  Core()->release(Core()->allocate(1 << 20, 64));
+  EXPECT_EQ(Core()->usable_size(to_free), 0u);
+}
+
+// A fresh process, whose exit comes from inside a call (a signal handler that calls exit).
+TEST(CoreHostDeathTest, AnExitFromInsideEnds) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        Core()->allocate(8192, 64);
+        ++depth;
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "ended inside an allocation");
+}
+
+}  // namespace

@@ -1,0 +1,85 @@
+// Many processes may be told to leave their files in one folder: none may overwrite another's, and a folder
+// that cannot be had must be a message, not a failure.
+#include "replay/output_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OutputDirTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/output_dir_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string ContentOf(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string folder_;
+};
+
+TEST_F(OutputDirTest, FirstProcessGetsThePlainNames) {
+  const auto out = OutputDir::Open(folder_ + "/a/b/", 4711);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->trace_path(), folder_ + "/a/b/trace.reprise");
+  EXPECT_EQ(out->summary_path(), folder_ + "/a/b/summary.json");
+  EXPECT_EQ(out->PathOf("gpt", ".plan.json"), folder_ + "/a/b/gpt.plan.json");
+  EXPECT_TRUE(std::filesystem::exists(out->trace_path()));
+}
+
+TEST_F(OutputDirTest, OthersGetNamesOfTheirOwn) {
+  const auto first = OutputDir::Open(folder_, 1);
+  const auto second = OutputDir::Open(folder_, 4711);
+  const auto after_exec = OutputDir::Open(folder_, 4711);
+  ASSERT_TRUE(first.ok() && second.ok() && after_exec.ok());
+  EXPECT_EQ(second->trace_path(), folder_ + "/trace.4711.reprise");
+  EXPECT_EQ(second->summary_path(), folder_ + "/summary.4711.json");
+  EXPECT_EQ(after_exec->trace_path(), folder_ + "/trace.4711.2.reprise");
+}
+
+TEST_F(OutputDirTest, AForeignSummaryIsNotOurs) {
+  std::ofstream(folder_ + "/summary.json") << "somebody's";
+  const auto out = OutputDir::Open(folder_, 4711);
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->summary_path(), folder_ + "/summary.4711.json");
+  EXPECT_EQ(ContentOf(folder_ + "/summary.json"), "somebody's");
+}
+
+TEST_F(OutputDirTest, AFolderThatCannotBeHadIsNamed) {
+  std::ofstream(folder_ + "/file") << "x";
+  const auto under_a_file = OutputDir::Open(folder_ + "/file/out", 1);
+  ASSERT_FALSE(under_a_file.ok());
+  EXPECT_THAT(std::string(under_a_file.status().message()), HasSubstr(folder_ + "/file/out"));
+  const auto is_a_file = OutputDir::Open(folder_ + "/file", 1);
+  EXPECT_FALSE(is_a_file.ok());
+  EXPECT_FALSE(OutputDir::Open("/proc/reprise", 1).ok());
+}
+
+TEST_F(OutputDirTest, AFileIsThereWholeOrNotAtAll) {
+  const std::string path = folder_ + "/summary.json";
+  ASSERT_TRUE(WriteFileAtomically(path, "one").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "two").ok());
+  EXPECT_EQ(ContentOf(path), "two");
+  const absl::Status status = WriteFileAtomically(folder_ + "/no/summary.json", "three");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/no/summary.json"));
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 1);
+}
+
+}  // namespace
+}  // namespace reprise::replay

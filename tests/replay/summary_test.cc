@@ -1,0 +1,107 @@
+// The summary is what people see of Reprise and what other tools read: its names and its honesty about what
+// was not served.
+#include "replay/summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Summary Served() {
+  Summary summary;
+  summary.mode = Mode::kServe;
+  summary.pid = 42;
+  summary.command = "python3 train.py";
+  summary.threshold = kKiB * 4;
+  summary.trace = "out/trace.reprise";
+  summary.counters.requests = 1000;
+  summary.counters.plans = 1;
+  summary.counters.iterations = 30;
+  summary.counters.period = 33;
+  summary.counters.first_planned_iteration = 3;
+  summary.counters.passed = 2;
+  summary.counters.requests_after_plan = 800;
+  summary.counters.planned_requests_after_plan = 796;
+  summary.counters.bytes_after_plan = kGiB * 1000;
+  summary.counters.planned_bytes_after_plan = kGiB * 998;
+  summary.counters.live_peak = kGiB;
+  summary.counters.reserved_peak = kMiB * 1044;
+  summary.counters.slab = kMiB * 510;
+  summary.counters.lower_bound = kMiB * 500;
+  summary.host_counters = {.passed = 5, .late_frees = 7};
+  return summary;
+}
+
+TEST(FormatSize, ForPeople) {
+  EXPECT_EQ(FormatSize(Bytes(0)), "0 B");
+  EXPECT_EQ(FormatSize(Bytes(1023)), "1023 B");
+  EXPECT_EQ(FormatSize(kKiB), "1.00 KiB");
+  EXPECT_EQ(FormatSize(kMiB * 1536), "1.50 GiB");
+  EXPECT_EQ(FormatSize(kGiB * 61 + kMiB * 205), "61.20 GiB");
+  EXPECT_EQ(FormatSize(kGiB * 1024 * 5000), "5000.00 TiB");
+}
+
+TEST(SummaryText, SaysWhatWasServed) {
+  const std::string text = SummaryText(Served());
+  EXPECT_THAT(text, HasSubstr("reprise: python3 train.py (pid 42), served\n"));
+  EXPECT_THAT(text, HasSubstr("1.02 GiB"));
+  EXPECT_THAT(text, HasSubstr("99.80 %"));
+  EXPECT_THAT(text, HasSubstr("gap 2.00 %"));
+  EXPECT_THAT(text, HasSubstr("1.020 of the live peak"));
+  EXPECT_THAT(text, HasSubstr("passed 7,"));
+  EXPECT_THAT(text, HasSubstr("late frees 7,"));
+  EXPECT_THAT(text, HasSubstr("\nreprise: next: reprise stats out/trace.reprise\n"));
+}
+
+TEST(SummaryText, SaysThatNothingWasPlanned) {
+  Summary summary = Served();
+  summary.counters = {};
+  EXPECT_THAT(SummaryText(summary), HasSubstr("no iteration was found"));
+  summary.counters.iterations = 4;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("4 iterations found, no plan adopted"));
+}
+
+TEST(SummaryText, SaysWhatTheTraceLost) {
+  Summary summary = Served();
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("DROPPED")));
+  summary.trace_counters.dropped = 12;
+  summary.trace_counters.stopped = "disk full";
+  EXPECT_THAT(SummaryText(summary), HasSubstr("12 DROPPED"));
+  EXPECT_THAT(SummaryText(summary), HasSubstr("ended early: disk full"));
+}
+
+TEST(SummaryText, AnUnreadableEngineIsSaid) {
+  Summary summary = Served();
+  summary.complete = false;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("ended inside an allocation"));
+}
+
+TEST(SummaryJson, NamesAreThoseOfSimulate) {
+  const auto json = nlohmann::json::parse(SummaryJson(Served()));
+  EXPECT_EQ(json["requests"], 1005);
+  EXPECT_EQ(json["passed"], 7);
+  EXPECT_EQ(json["planned_after_plan"], 0.995);
+  EXPECT_EQ(json["planned_bytes_after_plan"], 0.998);
+  EXPECT_EQ(json["live_peak"], kGiB.count());
+  EXPECT_EQ(json["complete"], true);
+  for (const char* name : {"planned", "arena", "conflicts", "mismatches", "plans", "iterations",
+                           "first_planned_iteration", "slab", "lower_bound", "reserved_peak", "late_frees"}) {
+    EXPECT_TRUE(json[name].is_number()) << name;
+  }
+}
+
+TEST(SummaryJson, HoldsAnyCommandLine) {
+  Summary summary = Served();
+  summary.command = "x \xff\" \\";
+  EXPECT_NO_THROW(nlohmann::json::parse(SummaryJson(summary)));
+}
+
+}  // namespace
+}  // namespace reprise::replay

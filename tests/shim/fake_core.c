@@ -1,0 +1,100 @@
+/* A core without an engine, so that the thin library is tested alone: a bump arena at a fixed address, where
+ * a test program can tell a served block from a real one by its address.
+ *
+ * It prints one line when it is opened and one at exit. FAKE_CORE, a word, makes it misbehave:
+ *   refuse      will not serve
+ *   newer       answers with a version that the thin library does not know
+ *   allocates   takes aligned memory itself while it is being opened, as the loader may
+ *   thread      waits, while it is being opened, for a thread that takes aligned memory
+ *   signal      raises SIGUSR1 inside every call
+ */
+#define _GNU_SOURCE
+#include "tests/shim/fake_core.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "replay/abi.h"
+
+static struct { size_t allocated, released, later; } counts;
+static const struct reprise_host_shim* shim;
+static uintptr_t next = FAKE_ARENA_BEGIN;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int told(const char* word) {
+  const char* const set = getenv("FAKE_CORE");
+  return set && strcmp(set, word) == 0;
+}
+
+static size_t* header(void* block) { return (size_t*)((uintptr_t)block - sizeof(size_t)); }
+
+static void* allocate(size_t bytes, size_t alignment) {
+  pthread_mutex_lock(&mutex);
+  if (told("signal")) raise(SIGUSR1);
+  const uintptr_t begin = (next + sizeof(size_t) + alignment - 1) / alignment * alignment;
+  void* block = NULL;
+  if (bytes <= FAKE_ARENA_END - begin) {
+    next = begin + bytes;
+    block = (void*)begin;
+    *header(block) = bytes;
+    ++counts.allocated;
+  }
+  pthread_mutex_unlock(&mutex);
+  return block;
+}
+
+static void release(void* block) {
+  pthread_mutex_lock(&mutex);
+  if (told("signal")) raise(SIGUSR1);
+  memset(block, 0xDD, *header(block));
+  ++counts.released;
+  pthread_mutex_unlock(&mutex);
+}
+
+static void release_later(void* block) { __atomic_fetch_add(&counts.later, 1, __ATOMIC_RELAXED); }
+
+static size_t usable_size(void* block) { return *header(block); }
+
+static void* take_aligned_memory(void* unused) {
+  void* block = NULL;
+  if (posix_memalign(&block, 4096, 65536) != 0 || FAKE_SERVED(block)) abort();
+  free(block);
+  return NULL;
+}
+
+const struct reprise_host_core* reprise_core_open_host(const struct reprise_host_shim* caller) {
+  static struct reprise_host_core core = {REPRISE_ABI_VERSION, sizeof core, FAKE_ARENA_BEGIN,
+                                          FAKE_ARENA_END,      allocate,    release,
+                                          release_later,       usable_size};
+  if (caller->version != REPRISE_ABI_VERSION || caller->size < sizeof *caller) return NULL;
+  shim = caller;
+  if (told("refuse")) return NULL;
+  if (told("newer")) core.version = REPRISE_ABI_VERSION + 1;
+  if (told("allocates")) take_aligned_memory(NULL);
+  if (told("thread")) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, take_aligned_memory, NULL);
+    pthread_join(thread, NULL);
+  }
+  void* const arena = mmap((void*)FAKE_ARENA_BEGIN, FAKE_ARENA_END - FAKE_ARENA_BEGIN, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (arena != (void*)FAKE_ARENA_BEGIN) return NULL;
+  fprintf(stderr, "fake core: opened, threshold %zu\n", (size_t)caller->threshold);
+  return &core;
+}
+
+#ifdef OVER_PLUGIN
+/* Depends on the plugin, so that the plugin's destructor runs after this library's. */
+extern void* plugin_block;
+void** reprise_test_plugin_block(void) { return &plugin_block; }
+#endif
+
+__attribute__((destructor)) static void say(void) {
+  if (!shim || told("refuse")) return;
+  fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu\n", counts.allocated, counts.released,
+          counts.later);
+}

@@ -1,0 +1,241 @@
+"""The preload library and the real core, over jobs that misbehave and systems that refuse: the job's output and
+status are what they are without Reprise, and what happened is in the summary."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from preloading import TIMEOUT, Installed, built, clean_environment, run
+
+
+class CoreTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.at = Installed(core="CORE")
+        cls.addClassCleanup(cls.at.close)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.out = os.path.join(self.folder, "out")
+
+    def job(self, *arguments, program="JOB", status=0, preload=(), **variables):
+        done = run([built(program), *arguments], preload=[self.at.shim, *preload], cwd=self.folder, **variables)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def summary(self, name="summary.json"):
+        with open(os.path.join(self.out, name)) as file:
+            summary = json.load(file)
+        self.assertEqual(summary["errors"], 0)
+        self.assertEqual(summary["unknown_frees"], 0)
+        return summary
+
+    def trace(self, path):
+        done = run([built("TRACE_FACTS"), path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def served(self, *arguments, **more):
+        """Runs a job with an output folder and returns its summary."""
+        self.job(*arguments, REPRISE_OUT=self.out, **more)
+        return self.summary()
+
+
+class Serving(CoreTest):
+    def test_everything_is_served(self):
+        summary = self.served("threads")
+        self.assertEqual((summary["requests"], summary["passed"]), (16017, 0))
+        self.assertTrue(summary["complete"])
+        self.assertEqual(summary["command"], built("JOB") + " threads")
+
+    def test_answers_are_those_of_the_c_library(self):
+        self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
+
+    def test_an_iteration_is_served_by_plan(self):
+        # The plan is made beside the job, so how many iterations pass until then depends on the machine.
+        for iterations in [2000, 8000, 32000, 128000]:
+            self.out = os.path.join(self.folder, str(iterations))
+            summary = self.served("iterate", str(iterations))
+            if summary["planned"] > 20000:
+                break
+        self.assertGreaterEqual(summary["plans"], 1)
+        self.assertGreater(summary["planned_bytes_after_plan"], 0.99)
+        self.assertLessEqual(summary["slab"], 1.05 * summary["lower_bound"])
+
+    def test_capacity_is_kept(self):
+        summary = self.served("iterate", "10", REPRISE_CAPACITY="2MiB")
+        self.assertLessEqual(summary["reserved_peak"], 2 << 20)
+        self.assertGreater(summary["passed"], 0)
+
+    def test_static_objects_that_allocate(self):
+        self.assertEqual(self.job(program="STATIC_OBJECTS").stdout, "4097 1\n")
+
+    def test_frees_after_our_destructors(self):
+        """The plugin is initialized before the core is opened and ends after it; its block is freed then."""
+        self.job("ordinary", program="JOB", preload=[built("PLUGIN")])
+
+    def test_jemalloc(self):
+        self.assertEqual(self.served("threads", program="JOB_JEMALLOC")["requests"], 16017)
+        self.job("ordinary", program="JOB_JEMALLOC_STATIC")
+        self.job("ordinary", preload=["libjemalloc.so.2"])
+
+    def test_two_copies(self):
+        second = Installed(core="CORE")
+        self.addCleanup(second.close)
+        self.job("threads", preload=[second.shim], REPRISE_OUT=self.out)
+        self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
+        self.assertEqual(self.summary()["requests"], 16017)
+
+    def test_everyday_programs(self):
+        for command in [["bash", "-c", "x=$(echo a b | wc -w); (exit 3); echo $? $x"], ["git", "--version"],
+                        ["python3", "-c", "import ctypes, json, subprocess, threading; print(json.dumps([1]))"]]:
+            with self.subTest(command=command[0]):
+                done = run(command, preload=[self.at.shim], REPRISE_THRESHOLD="1")
+                without = run(command)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, without.stdout, without.stderr))
+
+
+class Chaos(CoreTest):
+    def test_chaos(self):
+        for variables in [{}, {"REPRISE_THRESHOLD": "1"}, {"REPRISE_THRESHOLD": "64KiB"},
+                          {"REPRISE_MODE": "record"}, {"REPRISE_CAPACITY": "4MiB"}]:
+            with self.subTest(**variables):
+                without = run([built("CHAOS"), "1", "3", "5000"])
+                done = self.job("1", "3", "5000", program="CHAOS", **variables)
+                self.assertEqual(done.stdout, without.stdout)
+
+    def test_a_child_leaves_nothing(self):
+        summary = self.served("7", "1", "3000", program="CHAOS")  # forks three times
+        self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
+        self.assertTrue(self.trace(summary["trace"])["closed"])
+
+    def test_an_execed_child_starts_anew(self):
+        self.job("forks", REPRISE_OUT=self.out)
+        names = sorted(os.listdir(self.out))
+        self.assertEqual(len(names), 4, names)
+        self.assertEqual(self.summary()["requests"], 1)
+        child = self.summary(next(name for name in names if name.count(".") == 2 and name.endswith(".json")))
+        self.assertEqual(child["requests"], 12)
+
+
+class Files(CoreTest):
+    def test_nothing_is_written_unasked(self):
+        done = self.job("threads")
+        self.assertEqual((os.listdir(self.folder), done.stderr), ([], ""))
+
+    def test_recording_writes_to_its_folder(self):
+        done = self.job("threads", REPRISE_MODE="record")
+        self.out = os.path.join(self.folder, "reprise-out")
+        summary = self.summary()
+        facts = self.trace(os.path.join(self.out, "trace.reprise"))
+        self.assertEqual(facts, {"events": 2 * 16017 - 8, "allocations": 16017, "dropped": 0, "closed": True,
+                                 "words": 2})
+        self.assertEqual(summary["trace_events"], facts["events"])
+        self.assertIn("reprise: next: reprise stats reprise-out/trace.reprise\n", done.stderr)
+
+    def test_an_unwritable_folder_costs_one_line(self):
+        with open(os.path.join(self.folder, "file"), "w"):
+            pass
+        for folder in ["/proc/reprise", os.path.join(self.folder, "file"), "/dev/full/out"]:
+            with self.subTest(folder=folder):
+                done = self.job("ordinary", REPRISE_OUT=folder)
+                self.assertIn("cannot make the folder " + folder, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_a_full_disk(self):
+        """A limit on the size of files stands for the disk: the write that crosses it fails."""
+        limit = 128 * 1024
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        command = [built("CHAOS"), "1", "0", "120000"]
+        done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, timeout=TIMEOUT,
+                              env=clean_environment([self.at.shim], REPRISE_MODE="record", REPRISE_OUT=self.out,
+                                                     REPRISE_THRESHOLD="1"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, run(command).stdout)
+        summary = self.summary()
+        self.assertGreater(summary["trace_dropped"], 0)
+        self.assertNotEqual(summary["trace_stopped"], "")
+        facts = self.trace(summary["trace"])
+        self.assertGreater(facts["events"], 0)
+        self.assertFalse(facts["closed"])
+
+    def test_trace_limit(self):
+        summary = self.served("1", "0", "60000", program="CHAOS", REPRISE_TRACE_LIMIT="64KiB")
+        self.assertLessEqual(os.path.getsize(summary["trace"]), 64 * 1024)
+        self.assertGreater(summary["trace_dropped"], 0)
+
+    def test_killed_while_recording(self):
+        job = subprocess.Popen([built("CHAOS"), "1", "0", "1000000000"], stderr=subprocess.DEVNULL,
+                               env=clean_environment([self.at.shim], REPRISE_MODE="record", REPRISE_OUT=self.out))
+        trace = os.path.join(self.out, "trace.reprise")
+        try:
+            while not (os.path.exists(trace) and os.path.getsize(trace) > 100_000):
+                self.assertIsNone(job.poll())
+        finally:
+            job.send_signal(signal.SIGKILL)
+            job.wait()
+        facts = self.trace(trace)
+        self.assertGreater(facts["events"], 10000)
+        self.assertFalse(facts["closed"])
+
+
+class Refused(CoreTest):
+    def test_a_limited_address_space_is_left_to_the_job(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
+        done = subprocess.run([built("JOB"), "ordinary"], preexec_fn=limited, capture_output=True, text=True,
+                              timeout=TIMEOUT, env=clean_environment([self.at.shim], REPRISE_LOG="info"))
+        self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
+        self.assertEqual(done.stderr.count("reprise: the address space is limited"), 1)
+
+    def test_bad_values_cost_one_line_each(self):
+        done = self.job("threads", REPRISE_MODE="fast", REPRISE_LOG="loud", REPRISE_THRESHOLD="many")
+        self.assertEqual(done.stderr.count("reprise: REPRISE_"), 3)
+        self.assertEqual(done.stderr.count("\n"), 3)
+
+    def test_off_is_off(self):
+        for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
+            done = self.job("threads", REPRISE_OUT=self.out, REPRISE_LOG="debug", **variables)
+            self.assertEqual((done.stderr, os.path.exists(self.out)), ("", False))
+
+
+class Stderr(CoreTest):
+    """The summary is ours; the job's stderr is not."""
+
+    def check(self, stderr, **keywords):
+        done = subprocess.run([built("JOB"), "threads"], stderr=stderr, timeout=TIMEOUT,
+                              env=clean_environment([self.at.shim], REPRISE_LOG="info"), **keywords)
+        self.assertEqual(done.returncode, 0)
+
+    def test_nobody_reads_it(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as pipe:
+            self.check(pipe)
+
+    def test_it_is_full_or_closed(self):
+        with open("/dev/full", "w") as full:
+            self.check(full)
+        self.check(None, preexec_fn=lambda: os.close(2))
+
+    def test_its_number_went_to_a_file_of_the_job(self):
+        code = ("import ctypes, os; c = ctypes.CDLL(None); c.memalign(64, 65536); os.close(2); "
+                "os.open('data', os.O_WRONLY | os.O_CREAT)")
+        run([sys.executable, "-c", code], preload=[self.at.shim], cwd=self.folder, REPRISE_LOG="info")
+        self.assertEqual(os.path.getsize(os.path.join(self.folder, "data")), 0)
+
+    def test_small_helpers_say_nothing(self):
+        self.assertEqual(self.job("threads").stderr, "")
+        self.assertIn("16017", self.job("threads", REPRISE_LOG="info").stderr)
+        self.assertEqual(self.job("threads", REPRISE_LOG="quiet", REPRISE_MODE="record").stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,265 @@
+/* Jobs to be run under the thin library: `job NAME`. A job prints what it saw and returns 0, or says on
+ * stderr which check failed and returns 1. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/shim/fake_core.h"
+
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                \
+    }                                                                         \
+  } while (0)
+
+enum { kLarge = 65536 };
+
+static void* take(size_t alignment, size_t bytes) {
+  void* block = NULL;
+  CHECK(posix_memalign(&block, alignment, bytes) == 0);
+  CHECK((uintptr_t)block % alignment == 0);
+  memset(block, 0x5A, bytes);
+  return block;
+}
+
+/* What each function answers to good and bad requests; the same text is expected with and without Reprise. */
+static void answers(void) {
+  static const size_t alignments[] = {0, 1, 3, 4, 8, 12, 16, 24, 64, 100, 4096, 1 << 21};
+  static const size_t sizes[] = {0, 1, 4095, 4096, 100000, SIZE_MAX / 2 + 1, SIZE_MAX - 64, SIZE_MAX};
+  for (size_t a = 0; a < sizeof alignments / sizeof *alignments; ++a) {
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+      const size_t alignment = alignments[a];
+      const size_t bytes = sizes[s];
+      const uintptr_t mask = alignment && !(alignment & (alignment - 1)) ? alignment - 1 : 0;
+      void* block = (void*)1;
+      errno = 77;
+      const int code = posix_memalign(&block, alignment, bytes);
+      printf("posix_memalign %zu %zu: %d errno %d %s\n", alignment, bytes, code, errno,
+             code ? (block == (void*)1 ? "untouched" : "touched") : ((uintptr_t)block & mask ? "bad" : "ok"));
+      if (code == 0) free(block);
+      errno = 77;
+      block = memalign(alignment, bytes);
+      printf("memalign %zu %zu: %d errno %d %s\n", alignment, bytes, block != NULL, errno,
+             (uintptr_t)block & mask ? "bad" : "ok");
+      errno = 77;
+      free(block);
+      CHECK(errno == 77);
+      block = aligned_alloc(alignment, bytes);
+      printf("aligned_alloc %zu %zu: %d errno %d %s\n", alignment, bytes, block != NULL, errno,
+             (uintptr_t)block & mask ? "bad" : "ok");
+      free(block);
+    }
+  }
+}
+
+/* Which sizes are served, by each function. */
+static void served(void) {
+  static const size_t sizes[] = {4095, 4096, 65535, 65536, 1 << 20};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+    void* const a = take(64, sizes[s]);
+    void* const b = aligned_alloc(64, sizes[s]);
+    void* const c = memalign(1, sizes[s]);
+    printf("%zu: %d %d %d\n", sizes[s], FAKE_SERVED(a), FAKE_SERVED(b), FAKE_SERVED(c));
+    free(a);
+    free(b);
+    free(c);
+  }
+}
+
+static int all_are(const unsigned char* bytes, size_t count, unsigned char value) {
+  for (size_t i = 0; i < count; ++i) {
+    if (bytes[i] != value) return 0;
+  }
+  return 1;
+}
+
+static const size_t volatile too_much = SIZE_MAX / 2 + 1;
+static void reallocate(void) {
+  unsigned char* block = take(4096, kLarge);
+  CHECK(FAKE_SERVED(block));
+  CHECK(malloc_usable_size(block) >= kLarge);
+  CHECK(realloc(block, kLarge / 2) == block);
+  CHECK(realloc(block, kLarge) == block);
+  block = realloc(block, 4 * kLarge);
+  CHECK(!FAKE_SERVED(block));
+  CHECK(all_are(block, kLarge, 0x5A));
+  free(block);
+
+  block = take(64, kLarge);
+  errno = 0;
+  CHECK(realloc(block, too_much) == NULL && errno == ENOMEM);
+  CHECK(all_are(block, kLarge, 0x5A));
+  CHECK(realloc(block, 0) == NULL);
+
+  block = take(64, kLarge);
+  block = reallocarray(block, 4, kLarge);
+  CHECK(block && !FAKE_SERVED(block) && all_are(block, kLarge, 0x5A));
+  free(block);
+
+  block = realloc(NULL, 100);
+  CHECK(block && malloc_usable_size(block) >= 100 && malloc_usable_size(NULL) == 0);
+  free(realloc(block, 10));
+  free(NULL);
+}
+
+static void* in_thread(void* kept) {
+  for (int i = 0; i < 1000; ++i) free(take(64, 4096 + 64 * i));
+  *(void**)kept = take(64, kLarge);
+  return NULL;
+}
+
+/* Threads come and go and leave live blocks behind, which others free. */
+static void threads(void) {
+  free(take(64, kLarge)); /* the core is open from here on */
+  for (int round = 0; round < 4; ++round) {
+    pthread_t thread[4];
+    void* kept[4];
+    for (int i = 0; i < 4; ++i) CHECK(pthread_create(&thread[i], NULL, in_thread, &kept[i]) == 0);
+    for (int i = 0; i < 4; ++i) CHECK(pthread_join(thread[i], NULL) == 0);
+    for (int i = 0; i < 4; ++i) {
+      CHECK(all_are(kept[i], kLarge, 0x5A));
+      if (round % 2) free(kept[i]);
+    }
+  }
+}
+
+static void* volatile of_outside; /* volatile: the compiler takes posix_memalign for a leaf */
+static void on_signal(int signal) {
+  void* const block = take(64, kLarge);
+  CHECK(!FAKE_SERVED(block));
+  free(block);
+  free(of_outside); /* one of ours, while the thread is inside the core: it is taken later */
+  of_outside = NULL;
+}
+
+/* Run with FAKE_CORE=signal: the handler comes while the core holds its lock. */
+static void interrupted(void) {
+  CHECK(signal(SIGUSR1, SIG_IGN) != SIG_ERR);
+  of_outside = take(64, kLarge);
+  CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
+  void* const block = take(64, kLarge);
+  CHECK(FAKE_SERVED(block) && !of_outside);
+  free(block);
+}
+
+static void leave(int signal) { exit(0); }
+
+static void exit_from_handler(void) {
+  CHECK(signal(SIGUSR1, leave) != SIG_ERR);
+  take(64, kLarge);
+  CHECK(!"the handler did not come");
+}
+
+static void* late;
+static void free_late(void) {
+  CHECK(FAKE_SERVED(late));
+  free(late);
+  free(take(64, kLarge));
+}
+static void at_exit(void) {
+  late = take(64, kLarge);
+  CHECK(atexit(free_late) == 0);
+}
+
+static void forks(void) {
+  void* const block = take(64, kLarge);
+  fflush(NULL);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    CHECK(all_are(block, kLarge, 0x5A));
+    void* const own = take(64, kLarge);
+    free(own);
+    char* const argument[] = {"job", "served", NULL};
+    execv("/proc/self/exe", argument);
+    _exit(1);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  free(block);
+}
+
+#ifndef STATIC_JOB
+/* A library whose constructor makes the first allocation that matters: the loader's lock is held then. */
+static void plugin(const char* path) {
+  void* const library = dlopen(path, RTLD_NOW);
+  CHECK(library);
+  void** const block = dlsym(library, "plugin_block");
+  CHECK(block && FAKE_SERVED(*block));
+  CHECK(dlclose(library) == 0);
+}
+#endif
+
+#ifdef WITH_PLUGIN
+extern void* plugin_block;
+#endif
+
+static void ordinary(void) {
+#ifdef WITH_PLUGIN
+  CHECK(FAKE_SERVED(plugin_block));
+#endif
+  for (int i = 0; i < 1000; ++i) free(realloc(malloc(i + 1), 2 * i + 1));
+  void* const block = take(64, kLarge);
+  printf("%s\n", FAKE_SERVED(block) ? "served" : "not served");
+  free(block);
+  free(take(64, 16));
+}
+
+/* Iterations of a training step in miniature: activations are taken going forward, and freed going backward,
+ * beside a gradient each. */
+static void iterate(long count) {
+  enum { kLayers = 24 };
+  for (long iteration = 0; iteration < count; ++iteration) {
+    unsigned char* activation[kLayers];
+    for (int layer = 0; layer < kLayers; ++layer) {
+      activation[layer] = take(64, (size_t)(1 + layer % 5) * kLarge + 512 * (size_t)layer);
+    }
+    for (int layer = kLayers - 1; layer >= 0; --layer) {
+      void* const gradient = take(64, (size_t)(2 + layer % 3) * kLarge + 512 * (size_t)layer);
+      CHECK(all_are(activation[layer], kLarge, 0x5A));
+      free(activation[layer]);
+      free(gradient);
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  const char* const name = argc > 1 ? argv[1] : "";
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } jobs[] = {{"answers", answers},         {"served", served},
+              {"reallocate", reallocate},   {"threads", threads},
+              {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
+              {"at_exit", at_exit},         {"forks", forks},
+              {"ordinary", ordinary}};
+  for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
+    if (strcmp(jobs[i].name, name) == 0) {
+      jobs[i].run();
+      return 0;
+    }
+  }
+  if (strcmp(name, "iterate") == 0 && argc > 2) {
+    iterate(strtol(argv[2], NULL, 10));
+    return 0;
+  }
+#ifndef STATIC_JOB
+  if (strcmp(name, "plugin") == 0 && argc > 2) {
+    plugin(argv[2]);
+    return 0;
+  }
+#endif
+  fprintf(stderr, "no job is named '%s'\n", name);
+  return 2;
+}

@@ -2,14 +2,14 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <utility>
 
@@ -224,7 +224,7 @@ Recorder::~Recorder() {
   consumer_->Join();
 }
 
-// Hot: 47 instructions while the thread keeps up (pinned by tests/bench/recorder_instructions_test.py).
+// Hot: 45 instructions while the thread keeps up (pinned by tests/bench/recorder_instructions_test.py).
 void Recorder::Append(const Event& event) noexcept {
   const uint64_t head = head_.load(std::memory_order_relaxed);
   const bool easy = state_.load(std::memory_order_relaxed) == State::kRecording && runs_ == 0 && !dropping_ &&

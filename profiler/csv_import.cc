@@ -199,7 +199,7 @@ class LifetimeCsv {
       return s;
     if (absl::Status s = rows_.Number(*index_[kSize], "size", 1, kMostCsvNumber, &size); !s.ok()) return s;
     if (index_[kAlignment]) {
-      const absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostCsvNumber, &alignment);
+      absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostCsvNumber, &alignment);
       if (!s.ok()) return s;
     }
     if (inclusive_) ++upper;

@@ -2,14 +2,14 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <utility>
 
@@ -224,7 +224,7 @@ Recorder::~Recorder() {
   consumer_->Join();
 }
 
-// Hot: about a dozen instructions and one copy while the thread keeps up.
+// Hot: 45 instructions while the thread keeps up (pinned by tests/bench/recorder_instructions_test.py).
 void Recorder::Append(const Event& event) noexcept {
   const uint64_t head = head_.load(std::memory_order_relaxed);
   const bool easy = state_.load(std::memory_order_relaxed) == State::kRecording && runs_ == 0 && !dropping_ &&
@@ -232,7 +232,7 @@ void Recorder::Append(const Event& event) noexcept {
   if (!easy && !Admit(event)) return;
   ring_[head & (ring_events_ - 1)] = event;
   head_.store(head + 1, std::memory_order_release);
-  if (head % (ring_events_ / 4) == 0) consumer_->Wake();
+  if ((head & (ring_events_ / 4 - 1)) == 0) consumer_->Wake();
 }
 
 // What Append does when something is out of the ordinary. False: the event is dropped.

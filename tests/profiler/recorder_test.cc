@@ -258,7 +258,8 @@ TEST_F(SlowDisk, StopsWhereItWouldLoseAFree) {
   EXPECT_THAT(Text(finished), HasSubstr("too slow"));
   EXPECT_THAT(recorder->counters().stopped, HasSubstr("too slow"));
   EXPECT_EQ(trace.events.size(), recorder->counters().recorded);
-  EXPECT_EQ(trace.events.size() + trace.dropped, 2 * kBlocks);
+  EXPECT_GT(trace.dropped, 0u);
+  EXPECT_EQ(recorder->counters().recorded + recorder->counters().dropped, 2 * kBlocks);
 }
 
 TEST_F(SlowDisk, FlushGivesUpInTime) {
@@ -286,6 +287,7 @@ TEST_F(RecorderTest, AFullDiskStopsItAndTheRestIsCounted) {
     const RecorderCounters counters = (*recorder)->counters();
     if (counters.written + counters.lost + counters.dropped != events.size()) _exit(3);
     if (counters.stopped.find("cannot be written") == std::string::npos) _exit(4);
+    recorder->reset();
     _exit(0);
   }
   int status;

@@ -1,0 +1,23 @@
+// libFuzzer target: any bytes as a trace file, as what lies behind a block's checksum, and as the metadata
+// there. What is accepted must be consistent.
+#include <cstdint>
+#include <cstdlib>
+
+#include "profiler/event_check.h"
+#include "profiler/trace_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace reprise::profiler;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto trace = ParseTrace(bytes, "fuzz", 1 << 20); trace.ok()) {
+    EventChecker checker;
+    for (const Event& event : trace->events) {
+      if (!checker.Add(event).ok()) abort();
+    }
+  }
+  std::vector<Event> events;
+  if (const auto head = DecodeEvents(bytes, &events); head.ok() && head->events != events.size()) abort();
+  DecodeMetadata(bytes).IgnoreError();
+  DecodeFooter(bytes).IgnoreError();
+  return 0;
+}

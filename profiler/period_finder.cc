@@ -7,7 +7,7 @@ namespace reprise::profiler {
 namespace {
 
 // Tokens in a gram. Shorter ones recur by chance inside one layer; longer ones are spoilt by noise more
-// often. The rolling hash shifts a token by kBits a step, so that it has left the 64 bits after exactly
+// often. The rolling hash shifts a token by kGramBits a step, so that it has left the 64 bits after exactly
 // kGram.
 constexpr int64_t kGram = 8;
 constexpr int kGramBits = 64 / kGram;
@@ -18,11 +18,9 @@ constexpr int64_t kMaxShift = 16;
 // Equal tokens in a row that put a follower back in step, and one more for each token of the shift. Fewer are
 // found anywhere among repeated layers.
 constexpr int64_t kResyncRun = 4;
-// The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
-// kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
-// back at.
+// The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period. One noisy
+// block costs two misses, when it comes and when it is looked back at.
 constexpr int64_t kMatchesPerMiss = 32;
-constexpr int64_t kMinBurst = 8;
 // The tracker has been confirmed and tolerates more, 12 %: what it loses too early would be taken for a new
 // period.
 constexpr int64_t kTrackerMatchesPerMiss = 8;
@@ -31,7 +29,7 @@ constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
 
 // How far a new candidate looks back to find where its repetition began: among repeated layers the first gram
 // that tells the right distance may come late, and what accumulates shows only from the beginning.
-constexpr int64_t kLookBack = 512;
+constexpr int64_t kLookBack = 64;
 // A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
 // then.
 constexpr int64_t kMaxCandidatePeriods = 64;
@@ -78,8 +76,8 @@ constexpr int64_t kMaxDoubt = 8;
 
 // Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
 constexpr int64_t kPeriodsRemembered = 256;
-// A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
-// itself.
+// A reference must not be overwritten while it is looked at; nothing is looked at farther beside it than
+// this.
 constexpr int64_t kRingMargin = 2 * kLookBack;
 
 // Levels are kept in pages of 4 KiB, in 32 bits: 16 TiB.
@@ -96,7 +94,7 @@ uint64_t Mix(Bytes bytes, Stream stream) {
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 
 // The most tolerance a follower of a period of `length` tokens saves up.
-int64_t CreditCap(int64_t length) { return std::max(length, kMinBurst * kMatchesPerMiss); }
+int64_t CreditCap(int64_t length) { return std::max(length, kFirstCredit); }
 
 }  // namespace
 
@@ -182,6 +180,7 @@ bool PeriodFinder::Follow(Follower& f) const {
   if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
     f.state = State::kLost;
     f.misses += f.unmatched;
+    f.unmatched = 0;
   }
   return false;
 }
@@ -289,7 +288,6 @@ bool PeriodFinder::CycleHeld() const {
 
 void PeriodFinder::LoseTracker() {
   tracker_.state = State::kLost;
-  tracker_.unmatched = 0;
   round_whole_ = false;
   lost_at_ = now_;
 }
@@ -398,7 +396,7 @@ bool PeriodFinder::BeatsTracker(const Candidate& c) const {
 void PeriodFinder::Confirm(const Candidate& c) {
   const int64_t lag = Lag(c);
   confirmed_ = Period{.length = lag, .found_at = Tick(now_)};
-  while (capacity() < 2 * lag + 2 * kRingMargin) Grow();
+  while (capacity() < 2 * lag + 2 * kRingMargin && capacity() < max_tokens_) Grow();
   tracker_ = {.ref = now_ - lag,
               .begin = now_ - lag,
               .end = now_,

@@ -157,11 +157,18 @@ TEST(ExtractIteration, WhatIsAliveInItsOnlyInstanceIsUnsettled) {
   EXPECT_FALSE(iteration.slots[2].persistent);
 }
 
+// Five equal sizes in a row are met by chance.
 TEST(ExtractIteration, AnotherSequenceBeforeIsNotAsked) {
   Rounds rounds;
-  for (int i = 0; i < 10; ++i) rounds.Play({.bytes = 5000, .live_before = 500, .lifetime = 3});
+  std::vector<Rounds::Token> other = kCycle;
+  for (size_t i = 0; i < 10; ++i) {
+    other[i].lifetime = 3;
+    if (i < 2 || i >= 7) other[i].bytes = 77;
+  }
+  rounds.Play(other, 10);
   rounds.Play(kCycle, 10);
-  EXPECT_EQ(ExtractIteration(rounds.history, kTen).slots[2].length, 10);  // not the 3 of other blocks of 5000
+  EXPECT_EQ(ExtractIteration(rounds.history, kTen).slots[2].bytes, Bytes(5000));
+  EXPECT_EQ(ExtractIteration(rounds.history, kTen).slots[2].length, 10);  // not the 3 of the other block
 }
 
 TEST(ExtractIteration, NoiseIsSteppedOver) {

@@ -53,6 +53,12 @@ void Job::Evaluate(int batches, int64_t length) {
   }
 }
 
+void Job::Probe(Bytes bytes) {
+  const BlockId probe = Alloc(bytes);
+  Free(Alloc(Bytes(8192)));  // sees it live
+  Free(probe);
+}
+
 BlockId Job::Alloc(Bytes bytes) {
   ++allocs_;
   ExpireNoise();

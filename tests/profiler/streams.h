@@ -36,8 +36,8 @@ class Job {
   void Evaluate(int batches, int64_t length = 100);
   // A block that is never freed.
   void Leak(Bytes bytes) { Alloc(bytes); }
-  // A block that is freed at once.
-  void Probe(Bytes bytes) { Free(Alloc(bytes)); }
+  // A block that is freed soon.
+  void Probe(Bytes bytes);
 
   const std::vector<Event>& events() const { return events_; }
 

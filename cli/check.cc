@@ -45,7 +45,7 @@ std::string FindingJson(const Finding& finding) {
                {"slab", finding.plan.slab.count()},
                {"lower_bound", finding.lower_bound.count()},
                {"gap", planner::Gap(finding.plan.slab, finding.lower_bound)}};
-  if (!finding.verdict.ok()) json["fault"] = finding.verdict.message();
+  if (!finding.verdict.ok()) json["fault"] = MessageOf(finding.verdict);
   if (finding.overlap) {
     json["first_overlap"] = {{"first", finding.overlap->first},
                              {"second", finding.overlap->second},
@@ -60,7 +60,7 @@ std::string FindingText(const Finding& finding) {
                        FormatSize(finding.plan.slab), FormatSize(finding.lower_bound),
                        FormatShare(planner::Gap(finding.plan.slab, finding.lower_bound)));
   }
-  std::string text = fmt::format("invalid: {}\n", finding.verdict.message());
+  std::string text = fmt::format("invalid: {}\n", MessageOf(finding.verdict));
   if (finding.overlap && finding.input.is_lifetimes()) {
     text += fmt::format("buffer {} has the id {}, buffer {} the id {}\n", finding.overlap->first,
                         NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->first)),
@@ -81,14 +81,13 @@ int Check(const CheckOptions& options) {
   const absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
   if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
-    return Fail(absl::InvalidArgumentError(fmt::format("{}: {}", input->name, valid.message())), kBadInput);
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(valid)), kBadInput);
   }
   const absl::StatusOr<planner::Plan> plan =
       planner::ReadPlan(options.plan == "-" ? "/dev/stdin" : options.plan);
   if (!plan.ok()) return Fail(plan.status(), kBadInput);
   if (const absl::Status belongs = planner::CheckPlanIsFor(*problem, *plan); !belongs.ok()) {
-    return Fail(absl::InvalidArgumentError(fmt::format("{}: {}", options.plan, belongs.message())),
-                kBadInput);
+    return Fail(fmt::format("{}: {}", options.plan, MessageOf(belongs)), kBadInput);
   }
 
   Finding finding{*input, *problem,

@@ -42,10 +42,14 @@ void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: 
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 
-int Fail(const absl::Status& error, int exit_status) {
-  Say(error.message());
+std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }
+
+int Fail(std::string_view error, int exit_status) {
+  Say(error);
   return exit_status;
 }
+
+int Fail(const absl::Status& error, int exit_status) { return Fail(MessageOf(error), exit_status); }
 
 int Finish(std::string_view data, int exit_status) {
   if (const absl::Status written = WriteStdout(data); !written.ok()) return Fail(written, kUsage);

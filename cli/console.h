@@ -24,7 +24,10 @@ void Say(std::string_view line);
 // "reprise: next: reprise COMMAND", the last line of every command.
 void SayNext(std::string_view command);
 
+std::string MessageOf(const absl::Status& error);
+
 // Says the error and returns `exit_status`.
+int Fail(std::string_view error, int exit_status);
 int Fail(const absl::Status& error, int exit_status);
 
 // Writes `data` as the command's result: `exit_status`, or kUsage when stdout cannot take it.

@@ -17,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -65,9 +63,7 @@ std::string LineOf(const std::string& path) {
   return text.ok() ? text->substr(0, text->find('\n')) : "";
 }
 
-std::string FirstLine(const std::string& text) {
-  return std::string(absl::StripAsciiWhitespace(std::string_view(text).substr(0, text.find('\n'))));
-}
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // The highest GLIBC_2.x that the library names, as {2, x}; its string table holds them in plain text.
 std::pair<int, int> NeededGlibc(const std::string& library) {
@@ -118,8 +114,7 @@ void CheckCore(const std::string& core, std::vector<Check>& checks) {
 void CheckLibraries(std::vector<Check>& checks) {
   const absl::StatusOr<std::string> library = FindHostLibrary();
   if (!library.ok()) {
-    checks.push_back(
-        Problem("preload library", std::string(library.status().message()), "build or install it"));
+    checks.push_back(Problem("preload library", MessageOf(library.status()), "build or install it"));
     return;
   }
   CheckPreloadLibrary(*library, checks);
@@ -166,7 +161,7 @@ void CheckVariables(std::vector<Check>& checks) {
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));
-    if (!absl::StartsWith(name, "REPRISE_")) continue;
+    if (!name.starts_with("REPRISE_")) continue;
     if (known.count(name) == 0) {
       checks.push_back(Note(std::string(name), "is not a variable that Reprise reads"));
       continue;
@@ -198,18 +193,20 @@ fs::path NearestFolder(fs::path path) {
 }
 
 void CheckOutput(std::vector<Check>& checks) {
+  constexpr const char* kAdvice = "name another place with --out or REPRISE_OUT";
   const std::string out = EnvironmentOr("REPRISE_OUT", "reprise-out");
   // What a pattern expands to is not known here; the folder above it is.
   const fs::path named = out.substr(0, out.find('%'));
   const fs::path folder =
       NearestFolder(out.find('%') == std::string::npos ? named : named.parent_path() / ".");
-  if (access(folder.c_str(), W_OK | X_OK) == 0) {
-    checks.push_back(
-        Fine("output folder", fmt::format("{} can be written", folder.lexically_normal().string())));
+  const std::string shown = folder.lexically_normal().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    checks.push_back(Problem("output folder", fmt::format("{} is not a folder", shown), kAdvice));
+  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    checks.push_back(Problem("output folder", fmt::format("{}: {}", shown, strerror(errno)), kAdvice));
   } else {
-    checks.push_back(Problem("output folder",
-                             fmt::format("{}: {}", folder.lexically_normal().string(), strerror(errno)),
-                             "name another place with --out or REPRISE_OUT"));
+    checks.push_back(Fine("output folder", fmt::format("{} can be written", shown)));
   }
 }
 

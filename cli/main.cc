@@ -47,14 +47,20 @@ size_t Distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-int FailUnknownCommand(CLI::App& app, const std::string& word) {
+std::vector<std::string> CommandNames(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+int FailUnknownCommand(const std::vector<std::string>& names, const std::string& word) {
   std::string nearest;
   size_t best = 3;  // letters; further away it is no slip of the finger
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    const size_t distance = Distance(word, command->get_name());
+  for (const std::string& name : names) {
+    const size_t distance = Distance(word, name);
     if (distance < best) {
       best = distance;
-      nearest = command->get_name();
+      nearest = name;
     }
   }
   Say(fmt::format("there is no command \"{}\"{}", word,
@@ -98,9 +104,10 @@ int Main(std::vector<std::string> words) {
   AddStats(app, exit_status);
   AddDoctor(app, exit_status);
 
-  if (!words.empty() && words[0][0] != '-' && app.get_subcommand_no_throw(words[0]) == nullptr) {
-    return FailUnknownCommand(app, words[0]);
-  }
+  const std::vector<std::string> names = CommandNames(app);
+  const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
+                             std::find(names.begin(), names.end(), words[0]) != names.end();
+  if (!names_command) return FailUnknownCommand(names, words[0]);
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));

@@ -1,6 +1,8 @@
 // reprise plan: where every block of an input should lie.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -19,7 +22,6 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
-#include "fmt/ranges.h"
 #include "planner/bound.h"
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
@@ -79,10 +81,18 @@ absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, c
   return planner::SolveWith(options.solver, problem, budget);
 }
 
-int StatusOfSolver(const absl::Status& error) {
-  if (absl::IsDeadlineExceeded(error)) return kOutOfTime;
-  return absl::IsInvalidArgument(error) ? kBadInput : kUsage;  // the rest: no such solver, not for this input
+int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
+  if (absl::IsDeadlineExceeded(error)) {
+    return Fail(fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
+                            FormatDuration(options.seconds)),
+                kOutOfTime);
+  }
+  // The rest is a solver that cannot do this.
+  return Fail(fmt::format("{}: {}", input.name, MessageOf(error)),
+              absl::IsInvalidArgument(error) ? kBadInput : kUsage);
 }
+
+std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
 
 std::string Now() {
   const std::time_t now = std::time(nullptr);
@@ -142,11 +152,7 @@ int Plan(const PlanOptions& options) {
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
   problem->capacity = options.capacity;
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
-  if (!solution.ok()) {
-    return Fail(absl::Status(solution.status().code(),
-                             fmt::format("{}: {}", input->name, solution.status().message())),
-                StatusOfSolver(solution.status()));
-  }
+  if (!solution.ok()) return FailToSolve(*input, options, solution.status());
 
   const bool fits = !options.capacity || solution->placement.slab <= *options.capacity;
   if (!fits) {
@@ -185,9 +191,15 @@ void AddPlan(CLI::App& app, int& exit_status) {
   AddSizeOption(*command, "--capacity", options->capacity,
                 "Stop at the first placement that fits; status 4 if none");
   AddDurationOption(*command, "--time-limit", options->seconds, "The most time to search, 10s by default");
-  command
-      ->add_option("--solver", options->solver,
-                   fmt::format("auto or one of {}", fmt::join(planner::SolverNames(), ", ")))
+  command->add_option("--solver", options->solver, fmt::format("auto or one of {}", SolverList()))
+      ->check(
+          [](const std::string& name) {
+            const std::vector<std::string_view> names = planner::SolverNames();
+            const bool known = name == "auto" || std::find(names.begin(), names.end(), name) != names.end();
+            return known ? std::string()
+                         : fmt::format("there is no solver \"{}\"; there are auto, {}", name, SolverList());
+          },
+          "")
       ->type_name("NAME");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 // From the program's own folder. REPRISE_LIBDIR is Meson's libdir, which on Debian names the architecture.
 constexpr std::string_view kFolders[] = {
     ".", "../shim", "../shim/host", "../lib/reprise", "../" REPRISE_LIBDIR, "../lib"};
-constexpr std::string_view kSeparators = " \t\n:";
+constexpr char kSeparators[] = " \t\n:";
 
 }  // namespace
 
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> FindHostLibrary() {
       continue;
     }
     // $ too: the loader would expand $ORIGIN.
-    if (path.string().find_first_of("$ \t\n:") != std::string::npos) {
+    if (path.string().find_first_of(std::string("$") + kSeparators) != std::string::npos) {
       return absl::FailedPreconditionError(fmt::format(
           "{}: LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign; install it elsewhere",
           path.string()));
@@ -46,11 +46,12 @@ std::string CoreBeside(std::string_view library) {
   return (fs::path(library).parent_path() / kCoreLibrary).string();
 }
 
-std::string Preloading(std::string_view library, std::string_view present) {
-  std::string value(library);
-  for (const std::string_view other :
-       absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty())) {
-    if (other != library) value += fmt::format(":{}", other);
+std::string Preloading(const std::string& library, const std::string& present) {
+  std::string value = library;
+  const std::vector<std::string> others =
+      absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty());
+  for (const std::string& other : others) {
+    if (other != library) value += ":" + other;
   }
   return value;
 }

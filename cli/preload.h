@@ -21,6 +21,6 @@ std::string CoreBeside(std::string_view library);
 
 // LD_PRELOAD with `library` in it. It comes first, before `present` (which may be empty): of two libraries
 // that define a function, the first is called.
-std::string Preloading(std::string_view library, std::string_view present);
+std::string Preloading(const std::string& library, const std::string& present);
 
 }  // namespace reprise::cli

@@ -1,5 +1,6 @@
 // reprise run: starts a job under the preload library and says what it left behind.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +125,16 @@ std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view p
   return names;
 }
 
+// The files by name while they are few.
+std::string Listed(std::vector<std::string> summaries, const std::vector<std::string>& traces) {
+  constexpr size_t kFew = 4;
+  if (summaries.size() + traces.size() > kFew) {
+    return fmt::format("summaries {}, traces {}", summaries.size(), traces.size());
+  }
+  summaries.insert(summaries.end(), traces.begin(), traces.end());
+  return fmt::format("{}", fmt::join(summaries, ", "));
+}
+
 void SayNothingCaught() {
   Say("no process left a summary: nothing was caught (a static binary, a program with an allocator of its "
       "own, "
@@ -153,15 +164,14 @@ void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
     Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then",
                     end.signal == 0 ? "in a way that runs no exit handlers" : "by a signal"));
   }
-  Say(fmt::format("{} summaries and {} traces in {}", summaries.size(), traces.size(), folder.path));
+  Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayNext(traces.empty() ? "doctor"
                          : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
 }
 
 int Run(const RunOptions& options, const std::vector<std::string>& job) {
   if (!options.host) {
-    return Fail(absl::UnimplementedError(
-                    "only the host's memory can be served yet, the CUDA front end is not built; add --host"),
+    return Fail("only the host's memory can be served yet, the CUDA front end is not built; add --host",
                 kUsage);
   }
   const absl::StatusOr<std::string> library = FindHostLibrary();
@@ -203,7 +213,6 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   CLI::App* const command = app.add_subcommand("run", "Run a job, watched and served");
   const auto options = std::make_shared<RunOptions>();
   command->prefix_command();
-  command->usage("Usage: reprise run --host [OPTIONS] -- COMMAND [ARGUMENTS...]");
   command->add_flag("--host", options->host, "Catch the host's aligned allocations");
   command->add_option("--mode", options->mode, "serve (default), record or off")
       ->check(CLI::IsMember({"serve", "record", "off"}))
@@ -223,7 +232,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   command->callback([options, command, &job, &exit_status] {
     const std::vector<std::string> words = JobOf(*command, job);
     if (words.empty()) {
-      throw CLI::RequiredError("COMMAND: run needs the job's command line behind --; it");
+      throw CLI::RequiredError("run needs the job's command line behind --", CLI::ExitCodes::RequiredError);
     }
     exit_status = Run(*options, words);
   });

@@ -93,17 +93,14 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   if (input->is_lifetimes()) {
-    return Fail(absl::InvalidArgumentError(fmt::format(
-                    "{}: line 1: is a lifetime CSV; simulate needs events in order, a trace or an event CSV",
-                    input->name)),
+    return Fail(fmt::format("{}:1: a lifetime CSV; simulate needs events in order, a trace or an event CSV",
+                            input->name),
                 kBadInput);
   }
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
   if (!result.ok()) {
-    return Fail(
-        absl::Status(result.status().code(), fmt::format("{}: {}", input->name, result.status().message())),
-        kBadInput);
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kBadInput);
   }
   int exit_status = kFine;
   if (options.capacity && result->counters.passed > 0) {

@@ -90,7 +90,7 @@ absl::StatusOr<InputStats> StatsOfFile(const std::string& path) {
   const absl::StatusOr<planner::Problem> problem = ProblemOf(result.input);
   if (!problem.ok()) return problem.status();
   if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
-    return absl::InvalidArgumentError(fmt::format("{}: {}", result.input.name, valid.message()));
+    return absl::InvalidArgumentError(fmt::format("{}: {}", result.input.name, MessageOf(valid)));
   }
   result.lower_bound = planner::LowerBound(*problem);
   return result;

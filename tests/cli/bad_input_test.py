@@ -1,0 +1,87 @@
+"""Why this exists: whatever is wrong with a file, every command that reads it ends with status 3 and says where."""
+
+import unittest
+
+import command
+
+E = "event,id,bytes,stream\n"
+L = "id,lower,upper,size\n"
+
+# What the file holds, and what must be said of it.
+EVENT_FILES = {
+    "truncated row": (E + "alloc,0,10,0\nalloc,1", ":3:"),
+    "corrupted number": (E + "alloc,0,1\x0000,0\n", ":2:"),
+    "unknown event": (E + "alloc,0,10,0\nresize,0,20,0\n", ":3: .*resize"),
+    "free of an unknown id": (E + "alloc,0,10,0\nfree,1,,0\n", ":3: .*1"),
+    "freed twice": (E + "alloc,0,10,0\nfree,0,,0\nfree,0,,0\n", ":4:"),
+    "id reused while live": (E + "alloc,0,10,0\nalloc,0,10,0\n", ":3: .*live"),
+    "negative size": (E + "alloc,0,-10,0\n", ":2: .*-10"),
+    "size of zero": (E + "alloc,0,0,0\n", ":2:"),
+    "size that overflows": (E + "alloc,0,99999999999999999999,0\n", ":2:"),
+    "sizes whose sum overflows": (E + f"alloc,0,{2**62},0\nalloc,1,{2**62},0\n", ":3:"),
+}
+LIFETIME_FILES = {
+    "truncated row": (L + "a,0,5,10\nb,0", ":3:"),
+    "upper equal to lower": (L + "a,5,5,10\n", ":2:"),
+    "upper below lower": (L + "a,5,4,10\n", ":2:"),
+    "negative size": (L + "a,0,5,-10\n", ":2:"),
+    "negative lower": (L + "a,-1,5,10\n", ":2:"),
+    "size that overflows": (L + "a,0,5,99999999999999999999\n", ":2:"),
+    "sizes whose sum overflows": (L + f"a,0,5,{2**62}\nb,0,5,{2**62}\n", ":3:"),
+    "id used twice": (L + "a,0,5,10\na,5,9,10\n", ":3:"),
+}
+OTHER_FILES = {
+    "empty": ("", "empty"),
+    "wrong header": ("name,size\na,10\n", ":1:"),
+    "no text at all": (bytes(range(256)), ":1:|byte"),
+}
+
+
+class BadInput(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("good.csv", command.LIFETIMES)
+        self.ok("plan", "good.csv", "-o", "good.plan.json")
+
+    def assert_refused(self, files):
+        for what, (content, says) in files.items():
+            self.write("bad.csv", content)
+            for words in (
+                ["plan", "bad.csv"],
+                ["plan", "bad.csv", "--json"],
+                ["plan", "bad.csv", "-o", "new.json"],
+                ["check", "bad.csv", "good.plan.json"],
+                ["simulate", "bad.csv"],
+                ["stats", "bad.csv"],
+                ["stats", "bad.csv", "--json"],
+            ):
+                with self.subTest(what, words=words):
+                    done = self.fails(3, *words, says=f"bad.csv.*({says})")
+                    self.assertEqual(done.out, "")
+
+    def test_events(self):
+        self.assert_refused(EVENT_FILES)
+
+    def test_lifetimes(self):
+        self.assert_refused(LIFETIME_FILES)
+
+    def test_neither(self):
+        self.assert_refused(OTHER_FILES)
+
+    def test_not_a_file(self):
+        for name in ("nowhere.csv", "."):
+            for words in (["plan"], ["simulate"], ["stats"]):
+                self.fails(3, *words, name)
+            self.fails(3, "check", name, "good.plan.json")
+
+    def test_nothing_to_place(self):
+        self.write("none.csv", E)
+        self.fails(3, "plan", "none.csv", says="none.csv: there is not one allocation")
+        self.fails(3, "check", "none.csv", "good.plan.json", says="none.csv: there is not one allocation")
+
+    def test_standard_input_is_named(self):
+        self.fails(3, "plan", "-", input=b"", says="standard input: .*empty")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+"""The harness of the tests of the command: a temporary folder, files in it, and `reprise` run there.
+
+The environment variable REPRISE_COMMAND names the binary.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+REPRISE = os.environ["REPRISE_COMMAND"]
+
+# Three buffers of 4 bytes; b and c never live together, so that 8 bytes are enough.
+LIFETIMES = "id,lower,upper,size\na,0,9,4\nb,0,4,4\nc,4,9,4\n"
+EVENTS = "event,id,bytes,stream\nalloc,0,100,0\nalloc,1,50,0\nfree,0,,0\nalloc,2,80,0\nfree,1,,0\n"
+
+
+def clean_environment():
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != "LD_PRELOAD" and not name.startswith("REPRISE_")
+    }
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as out:
+            out.write(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    def read(self, name):
+        with open(self.path(name), "rb") as content:
+            return content.read()
+
+    def reprise(self, *words, env=None, **options):
+        options = {"cwd": self.folder, "capture_output": True, "timeout": 120, **options}
+        options["env"] = {**clean_environment(), **(env or {})}
+        done = subprocess.run([options.pop("program", REPRISE), *words], **options)
+        done.out, done.err = ((stream or b"").decode(errors="replace") for stream in (done.stdout, done.stderr))
+        return done
+
+    def assert_status(self, done, status):
+        self.assertEqual(done.returncode, status, f"{done.args}\nstdout: {done.out}\nstderr: {done.err}")
+
+    def ok(self, *words, **options):
+        done = self.reprise(*words, **options)
+        self.assert_status(done, 0)
+        return done
+
+    def json(self, *words, status=0, **options):
+        done = self.reprise(*words, "--json", **options)
+        self.assert_status(done, status)
+        return json.loads(done.out)
+
+    def fails(self, status, *words, says="", **options):
+        done = self.reprise(*words, **options)
+        self.assert_status(done, status)
+        self.assertTrue(done.err.startswith("reprise: "), done.err)
+        self.assertRegex(done.err, says)
+        return done

@@ -1,0 +1,65 @@
+"""Why this exists: the first thing anybody types is wrong, and what comes back decides whether they go on."""
+
+import os
+import subprocess
+import unittest
+
+import command
+
+
+class Main(command.CommandTest):
+    def test_version(self):
+        self.assertRegex(self.ok("--version").out, r"^reprise \d+\.\d+\.\d+\n$")
+
+    def test_help_names_every_command(self):
+        out = self.ok("--help").out
+        for name in ("run", "plan", "check", "simulate", "stats", "doctor"):
+            self.assertRegex(out, rf"(?m)^  {name} ")
+
+    def test_help_of_every_command_has_an_example(self):
+        for name in ("run", "plan", "check", "simulate", "stats", "doctor"):
+            self.assertIn(f"Example:\n  reprise {name}", self.ok(name, "--help").out)
+
+    def test_nothing(self):
+        self.fails(2, says="subcommand is required")
+
+    def test_mistyped_command(self):
+        self.fails(2, "simulat", "x", says='no command "simulat"; did you mean "simulate"\\?')
+
+    def test_what_is_no_command_at_all(self):
+        self.assertNotIn("did you mean", self.fails(2, "xylophone").err)
+
+    def test_unknown_flag(self):
+        self.fails(2, "plan", "x.csv", "--colour", says="--colour")
+
+    def test_missing_argument(self):
+        self.fails(2, "check", "x.csv", says="PLAN")
+
+    def test_sizes_and_times_that_are_none(self):
+        self.fails(2, "plan", "x.csv", "--capacity", "lots", says='"lots" is not a size')
+        self.fails(2, "plan", "x.csv", "--capacity", "-1", says="not a size")
+        self.fails(2, "plan", "x.csv", "--time-limit", "soon", says='"soon" is not a time')
+
+    def test_full_output(self):
+        self.write("a.csv", command.LIFETIMES)
+        for words in (["--help"], ["--version"], ["plan", "a.csv"], ["plan", "a.csv", "--json"], ["stats", "a.csv"]):
+            with self.subTest(words=words), open("/dev/full", "wb") as full:
+                self.fails(2, *words, capture_output=False, stdout=full, stderr=subprocess.PIPE,
+                           says="standard output: No space left")
+
+    def test_closed_output(self):
+        self.write("a.csv", command.LIFETIMES)
+        done = self.reprise("plan", "a.csv", capture_output=False, stderr=subprocess.PIPE,
+                            preexec_fn=lambda: os.close(1))
+        self.assert_status(done, 2)
+        self.assertIn("standard output: Bad file descriptor", done.err)
+
+    def test_closed_output_does_not_end_up_in_a_file(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.reprise("plan", "a.csv", "-o", "a.plan.json", capture_output=False, stderr=subprocess.PIPE,
+                     preexec_fn=lambda: os.close(1))
+        self.ok("check", "a.csv", "a.plan.json")
+
+
+if __name__ == "__main__":
+    unittest.main()

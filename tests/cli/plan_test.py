@@ -1,0 +1,94 @@
+"""Why this exists: other tools read these plans and this JSON, and scripts branch on these statuses."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import command
+
+
+class Plan(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("a.csv", command.LIFETIMES)
+
+    def test_file(self):
+        self.ok("plan", "a.csv", "-o", "a.plan.json")
+        plan = json.loads(self.read("a.plan.json"))
+        self.assertEqual(plan["slab"], 8)
+        self.assertEqual(plan["lower_bound"], 8)
+        a, b, c = plan["offsets"]
+        self.assertEqual({a, b}, {0, 4})
+        self.assertEqual(b, c)
+        self.assertEqual(plan["provenance"]["input"], "a.csv")
+        self.assertRegex(plan["provenance"]["input_hash"], "^fnv1a-64:[0-9a-f]{16}$")
+
+    def test_json(self):
+        result = self.json("plan", "a.csv")
+        self.assertEqual(
+            list(result), ["buffers", "lower_bound", "slab", "gap", "seconds", "proven_optimal", "solver"]
+        )
+        self.assertEqual((result["buffers"], result["lower_bound"], result["slab"]), (3, 8, 8))
+        self.assertEqual(result["gap"], 0)
+        self.assertIs(result["proven_optimal"], True)
+        self.assertIsInstance(result["seconds"], float)
+
+    def test_people_are_told_the_next_command(self):
+        self.assertIn("next: reprise plan a.csv -o", self.ok("plan", "a.csv").err)
+        self.assertIn("next: reprise check a.csv a.plan.json", self.ok("plan", "a.csv", "-o", "a.plan.json").err)
+        self.assertNotIn("next:", self.ok("plan", "a.csv", "--json").err)
+
+    def test_events_over_the_whole_stream(self):
+        self.write("e.csv", command.EVENTS)
+        result = self.json("plan", "e.csv")
+        self.assertEqual((result["buffers"], result["lower_bound"]), (3, 150))
+
+    def test_standard_input(self):
+        self.assertEqual(self.json("plan", "-", input=command.LIFETIMES.encode())["buffers"], 3)
+
+    def test_plan_to_standard_output_and_nothing_else(self):
+        out = self.ok("plan", "a.csv", "-o", "-").out
+        self.assertEqual(json.loads(out)["slab"], 8)
+
+    def test_capacity(self):
+        self.assertEqual(self.json("plan", "a.csv", "--capacity", "8")["slab"], 8)
+        self.fails(4, "plan", "a.csv", "--capacity", "7", says="8 bytes are needed at least, the capacity is 7")
+
+    def test_what_does_not_fit_leaves_the_old_file(self):
+        self.write("old", "precious")
+        self.fails(4, "plan", "a.csv", "--capacity", "7", "-o", "old")
+        self.assertEqual(self.read("old"), b"precious")
+
+    def test_out_of_time(self):
+        # Many buffers that all live at once take longer than no time at all.
+        rows = "".join(f"{i},{i},{i + 9000},{1 + i % 977}\n" for i in range(30000))
+        self.write("many.csv", "id,lower,upper,size\n" + rows)
+        self.fails(5, "plan", "many.csv", "--time-limit", "0.0001ms", says="no placement within")
+
+    def test_solver_by_name(self):
+        self.assertEqual(self.json("plan", "a.csv", "--solver", "best-fit")["solver"], "best-fit")
+        self.fails(2, "plan", "a.csv", "--solver", "magic", says='no solver "magic"; there are auto, ')
+
+    def test_output_that_cannot_be_written(self):
+        self.fails(2, "plan", "a.csv", "-o", "no/such/folder", says="no/such/folder.*No such file")
+        self.fails(2, "plan", "a.csv", "-o", "/dev/full", says="/dev/full.*No space left")
+
+    def test_a_failed_write_leaves_the_old_file_and_no_other(self):
+        self.write("old", "precious")
+        limit = ["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", command.REPRISE]
+        done = subprocess.run([*limit, "plan", "a.csv", "-o", "old"], cwd=self.folder, capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.read("old"), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.csv", "old"])
+
+    def test_a_link_keeps_pointing_where_it_did(self):
+        self.write("target", "old")
+        os.symlink("target", self.path("link"))
+        self.ok("plan", "a.csv", "-o", "link")
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertEqual(json.loads(self.read("target"))["slab"], 8)
+
+
+if __name__ == "__main__":
+    unittest.main()

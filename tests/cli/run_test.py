@@ -1,0 +1,225 @@
+"""Why this exists: a job under `reprise run` must not be able to tell, and neither must whoever started it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import command
+
+# Allocates through the functions that are caught, in rounds, then ends with the status it is told.
+JOB = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype = ctypes.c_void_p
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+for _ in range(20):
+    for block in [libc.aligned_alloc(64, 8192 * (i + 1)) for i in range(16)]:
+        libc.free(block)
+sys.exit(int(sys.argv[1]))
+"""
+PRINT = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sys.argv[1:]), sep='\\n')"
+
+
+class Run(command.CommandTest):
+    def run_host(self, *words, **options):
+        return self.reprise("run", "--host", *words, **options)
+
+    def run_job(self, *options, status=0):
+        done = self.run_host(*options, "--", sys.executable, "-c", JOB, str(status))
+        self.assert_status(done, status)
+        return done
+
+    def variables(self, *names, options=(), **keywords):
+        done = self.run_host(*options, "--", sys.executable, "-c", PRINT, *names, **keywords)
+        self.assert_status(done, 0)
+        return dict(line.split("=", 1) for line in done.out.splitlines())
+
+    def test_status_is_the_jobs(self):
+        self.run_job(status=0)
+        self.run_job(status=7)
+
+    def test_output_is_the_jobs_byte_by_byte(self):
+        done = self.run_host("--", "sh", "-c", r"printf 'a\000b\n'; printf 'e' >&2")
+        self.assertEqual(done.stdout, b"a\0b\n")
+        self.assertTrue(done.stderr.startswith(b"e"))
+
+    def test_without_dashes(self):
+        self.assert_status(self.run_host("sh", "-c", "exit 3"), 3)
+        self.assertEqual(self.run_host("echo", "a", "--", "--mode").out, "a -- --mode\n")
+
+    def test_words_of_the_job_are_its_own(self):
+        self.assertEqual(self.run_host("--", "echo", "--out", "x", "--", "run").out, "--out x -- run\n")
+
+    def test_files_and_next_command(self):
+        done = self.run_job()
+        self.assertEqual(sorted(os.listdir(self.path("reprise-out"))), ["summary.json", "trace.reprise"])
+        self.assertIn("in reprise-out: summary.json, trace.reprise", done.err)
+        self.assertIn("next: reprise stats reprise-out/trace.reprise", done.err)
+        self.ok("stats", "reprise-out/trace.reprise")
+        summary = json.loads(self.read("reprise-out/summary.json"))
+        self.assertEqual(summary["requests"], 320)
+
+    def test_every_run_has_a_folder_of_its_own(self):
+        for folder in ("reprise-out", "reprise-out.2", "reprise-out.3"):
+            self.run_job()
+            self.assertIn("summary.json", os.listdir(self.path(folder)))
+
+    def test_named_folder(self):
+        self.run_job("--out", "deep/er")
+        self.assertIn("summary.json", os.listdir(self.path("deep/er")))
+        self.assertFalse(os.path.exists(self.path("reprise-out")))
+
+    def test_folder_holds_where_the_job_goes_elsewhere(self):
+        self.write("job.py", JOB)
+        self.run_host("--out", "out", "--", "sh", "-c", f'cd / && "{sys.executable}" "{self.path("job.py")}" 0')
+        self.assertIn("summary.json", os.listdir(self.path("out")))
+
+    def test_percent_in_the_present_folder(self):
+        os.mkdir(self.path("100%p"))
+        done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0", cwd=self.path("100%p"))
+        self.assert_status(done, 0)
+        self.assertIn("summary.json", os.listdir(self.path("100%p/out")))
+
+    def test_record_leaves_a_trace_that_can_be_worked_on(self):
+        self.run_job("--mode", "record", "--out", "out")
+        self.assertEqual(self.json("stats", "out/trace.reprise")["allocs"], 320)
+        self.ok("simulate", "out/trace.reprise")
+        self.ok("plan", "out/trace.reprise", "-o", "plan.json")
+        self.ok("check", "out/trace.reprise", "plan.json")
+
+    def test_damaged_traces(self):
+        self.run_job("--mode", "record", "--out", "out")
+        whole = self.read("out/trace.reprise")
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+        self.ok("plan", "out/trace.reprise", "-o", "plan.json")
+        for what, content in (("head only", whole[:20]), ("flipped byte", flipped)):
+            self.write("bad.reprise", content)
+            for words in (["plan"], ["simulate"], ["stats"]):
+                with self.subTest(what, words=words):
+                    self.fails(3, *words, "bad.reprise", says=r"bad.reprise: byte \d+")
+            self.fails(3, "check", "bad.reprise", "plan.json", says=r"bad.reprise: byte \d+")
+
+    def test_plan_for_another_trace(self):
+        self.run_job("--mode", "record", "--out", "out")
+        self.write("a.csv", command.LIFETIMES)
+        self.ok("plan", "a.csv", "-o", "a.json")
+        self.fails(3, "check", "out/trace.reprise", "a.json", says="another input")
+
+    def test_nothing_caught(self):
+        done = self.run_host("--", "true")
+        self.assert_status(done, 0)
+        self.assertIn("nothing was caught", done.err)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_variables(self):
+        names = ("REPRISE_MODE", "REPRISE_CAPACITY", "REPRISE_THRESHOLD", "REPRISE_OUT")
+        options = ("--mode", "record", "--capacity", "1.5GiB", "--threshold", "64K", "--out", "out")
+        told = self.variables(*names, options=options)
+        self.assertEqual([told[name] for name in names[:3]], ["record", str(3 << 29), "65536"])
+        self.assertTrue(told["REPRISE_OUT"].endswith("/out") and told["REPRISE_OUT"].startswith("/"))
+
+    def test_variables_of_the_user_stay(self):
+        told = self.variables("REPRISE_MODE", "REPRISE_LOG", env={"REPRISE_MODE": "record", "REPRISE_LOG": "quiet"})
+        self.assertEqual(told, {"REPRISE_MODE": "record", "REPRISE_LOG": "quiet"})
+
+    def test_preload_of_the_user_stays_behind_ours(self):
+        other = shutil.copy(self.host_library(), self.path("other.so"))
+        value = self.variables("LD_PRELOAD", env={"LD_PRELOAD": other})["LD_PRELOAD"]
+        self.assertRegex(value, f"^/.*/libreprise-host.so:{other}$")
+
+    def test_preload_of_ours_once_only(self):
+        library = self.host_library()
+        self.assertEqual(self.variables("LD_PRELOAD", env={"LD_PRELOAD": library})["LD_PRELOAD"], library)
+
+    def host_library(self):
+        return self.variables("LD_PRELOAD")["LD_PRELOAD"]
+
+    def test_library_beside_the_command(self):
+        os.mkdir(self.path("installed"))
+        program = shutil.copy(command.REPRISE, self.path("installed"))
+        self.fails(2, "run", "--host", "--", "true", program=program, says="libreprise-host.so is in none of")
+        library = shutil.copy(self.host_library(), self.path("installed"))
+        done = self.reprise("run", "--host", "--", "printenv", "LD_PRELOAD", program=program)
+        self.assertEqual(done.out, os.path.realpath(library) + "\n")
+
+    def test_library_where_preload_cannot_name_it(self):
+        os.mkdir(self.path("a b"))
+        program = shutil.copy(command.REPRISE, self.path("a b"))
+        shutil.copy(self.host_library(), self.path("a b"))
+        self.fails(2, "run", "--host", "--", "true", program=program, says="LD_PRELOAD cannot name")
+
+    def test_no_such_command(self):
+        self.fails(127, "run", "--host", "--", "no-such-command", says="no-such-command: command not found")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_command_that_cannot_be_started(self):
+        self.fails(126, "run", "--host", "--", self.folder, says="Permission denied")
+
+    def test_usage(self):
+        self.fails(2, "run", "--", "true", says="add --host")
+        self.fails(2, "run", "--host", says="run needs the job's command line behind --")
+        self.fails(2, "run", "--hots", "--", "true", says="--hots")
+        self.fails(2, "run", "--host", "--mode", "fast", "--", "true", says="fast")
+
+    def test_death_by_signal_is_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+            done = self.run_host("--", "sh", "-c", f"kill -{int(number)} $$")
+            self.assert_status(done, -number)
+
+    def start(self, code):
+        """A job that has printed `ready`."""
+        job = subprocess.Popen(
+            [command.REPRISE, "run", "--host", "--", sys.executable, "-c", code],
+            cwd=self.folder, env=command.clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        self.assertEqual(job.stdout.readline(), b"ready\n")
+        return job
+
+    def test_signals_are_passed_on(self):
+        for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            job = self.start(
+                "import signal, sys\n"
+                f"signal.signal({int(number)}, lambda *_: sys.exit(9))\n"
+                "print('ready', flush=True)\nsignal.pause()"
+            )
+            job.send_signal(number)
+            self.assertEqual(job.wait(60), 9)
+
+    def test_stops_and_goes_on_with_the_job(self):
+        job = self.start("import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)")
+        pid, status = os.waitpid(job.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        job.send_signal(signal.SIGCONT)
+        pid, status = os.waitpid(job.pid, 0)
+        job.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(job.returncode, 5)
+
+    def test_closed_streams_stay_closed(self):
+        code = "import os, sys\ntry:\n    os.fstat(0)\nexcept OSError:\n    sys.exit(9)"
+        done = self.run_host("--", sys.executable, "-c", code, preexec_fn=lambda: os.close(0))
+        self.assert_status(done, 9)
+
+    def test_folder_that_cannot_be_made_is_no_reason_not_to_run(self):
+        gone = self.path("gone")
+        os.mkdir(gone)
+        done = self.run_host("--", "sh", "-c", "exit 4", cwd=gone, preexec_fn=lambda: os.rmdir(gone))
+        self.assert_status(done, 4)
+        self.assertIn("going on without files", done.err)
+
+    def test_disabled(self):
+        done = self.run_host("--", sys.executable, "-c", JOB, "0", env={"REPRISE_DISABLE": "1"})
+        self.assert_status(done, 0)
+        self.assertIn("REPRISE_DISABLE is set", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

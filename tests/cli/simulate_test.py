@@ -1,0 +1,50 @@
+"""Why this exists: what simulate prints is how the engine is judged; names and statuses must hold still."""
+
+import unittest
+
+import command
+from stats_test import job
+
+FIELDS = (
+    "requests planned arena passed conflicts mismatches plans iterations first_planned_iteration planned_after_plan "
+    "planned_bytes_after_plan live_peak slab reserved_peak overlaps seconds"
+).split()
+
+
+class Simulate(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("job.csv", job(40))
+
+    def test_fields(self):
+        result = self.json("simulate", "job.csv")
+        for field in FIELDS:
+            self.assertIn(field, result)
+
+    def test_a_job_that_repeats_is_served_by_plan(self):
+        result = self.json("simulate", "job.csv")
+        self.assertEqual(result["requests"], 481)
+        self.assertEqual(result["planned"] + result["arena"] + result["passed"], 481)
+        self.assertEqual((result["passed"], result["overlaps"]), (0, 0))
+        self.assertGreaterEqual(result["plans"], 1)
+        self.assertGreater(result["planned"], 0)
+        self.assertGreater(result["planned_after_plan"], 0.9)
+        self.assertEqual(result["live_peak"], (64 + 312) * 1024)
+
+    def test_people(self):
+        done = self.ok("simulate", "job.csv")
+        self.assertRegex(done.out, r"live peak +376.00 KiB")
+        self.assertIn("next: reprise plan job.csv", done.err)
+
+    def test_capacity(self):
+        self.ok("simulate", "job.csv", "--capacity", "64MiB")
+        self.write("big.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\n")
+        self.fails(4, "simulate", "big.csv", "--capacity", "32MiB", says="1 requests did not find room")
+
+    def test_lifetimes_have_no_order(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.fails(3, "simulate", "a.csv", says="a.csv:1: a lifetime CSV")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+"""Why this exists: the figures reach people and scripts through this command alone."""
+
+import json
+import unittest
+
+import command
+
+KIB = 1024
+
+
+def job(rounds):
+    """A weight of 64 KiB, and rounds of twelve blocks of 4 to 48 KiB, freed at the end of each round."""
+    rows = ["event,id,bytes,stream", f"alloc,w,{64 * KIB},0".replace("w", "1000000")]
+    for number in range(rounds):
+        ids = range(12 * number, 12 * number + 12)
+        rows += [f"alloc,{i},{4 * KIB * (i % 12 + 1)},0" for i in ids]
+        rows += [f"free,{i},,0" for i in ids]
+        rows.append(f"mark,{number},,")
+    return "\n".join(rows) + "\n"
+
+
+class Stats(command.CommandTest):
+    def test_events(self):
+        self.write("e.csv", command.EVENTS)
+        stats = self.json("stats", "e.csv")
+        self.assertEqual(
+            {name: stats[name] for name in ("events", "allocs", "frees", "marks", "live_peak", "peak_at", "live_at_end")},
+            {"events": 5, "allocs": 3, "frees": 2, "marks": 0, "live_peak": 150, "peak_at": 1, "live_at_end": 80},
+        )
+        self.assertEqual(stats["lower_bound"], 150)
+        self.assertEqual(stats["at_peak"], [{"size": 100, "blocks": 1}, {"size": 50, "blocks": 1}])
+        self.assertEqual([c["from"] for c in stats["histogram"]], [32, 64])
+        self.assertIsNone(stats["iteration"])
+
+    def test_iterations(self):
+        self.write("job.csv", job(8))
+        stats = self.json("stats", "job.csv")
+        self.assertGreater(stats["iterations"], 0)
+        self.assertEqual(stats["iteration"]["tokens"], 12)
+        self.assertEqual(stats["iteration"]["persistent"], 64 * KIB)
+        self.assertEqual(stats["iteration"]["allocated"], 312 * KIB)
+        self.assertRegex(self.ok("stats", "job.csv").out, r"iterations +\d+  of 12 allocations")
+
+    def test_lifetimes_tell_the_tick(self):
+        self.write("a.csv", "id,lower,upper,size\na,10,20,4\nb,20,30,4\nc,25,30,4\n")
+        stats = self.json("stats", "a.csv")
+        self.assertEqual((stats["live_peak"], stats["peak_at"]), (8, 25))
+
+    def test_several_inputs_a_line_each(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.write("e.csv", command.EVENTS)
+        lines = self.ok("stats", "a.csv", "e.csv", "--json").out.splitlines()
+        self.assertEqual([json.loads(line)["input"] for line in lines], ["a.csv", "e.csv"])
+
+    def test_one_bad_input_does_not_hide_the_others(self):
+        self.write("a.csv", command.LIFETIMES)
+        done = self.fails(3, "stats", "nowhere.csv", "a.csv", "--json", says="nowhere.csv")
+        self.assertEqual(json.loads(done.out)["input"], "a.csv")
+
+    def test_people_read_sizes_with_units(self):
+        self.write("a.csv", "id,lower,upper,size\na,0,1,65712603955\n")
+        self.assertIn("61.20 GiB", self.ok("stats", "a.csv").out)
+
+    def test_no_allocation_is_no_error(self):
+        self.write("e.csv", "event,id,bytes,stream\n")
+        self.assertEqual(self.json("stats", "e.csv")["live_peak"], 0)
+        self.ok("stats", "e.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()

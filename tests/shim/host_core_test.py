@@ -111,7 +111,9 @@ class Chaos(CoreTest):
                 self.assertEqual(done.stdout, without.stdout)
 
     def test_a_child_leaves_nothing(self):
-        summary = self.served("7", "1", "3000", program="CHAOS")  # forks three times
+        done = self.job("7", "1", "3000", program="CHAOS", REPRISE_OUT=self.out, REPRISE_LOG="info")
+        self.assertEqual(done.stderr.count("reprise: next"), 1)  # it forks three times
+        summary = self.summary()
         self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
         self.assertTrue(self.trace(summary["trace"])["closed"])
 

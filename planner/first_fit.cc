@@ -73,20 +73,22 @@ void FirstFit::AddRange(int32_t begin, int32_t end) {
   }
 }
 
-int64_t FirstFit::LowestFree(int32_t buffer) const {
-  const int64_t size = instance_.size[buffer];
-  const int64_t alignment = instance_.alignment[buffer];
+int64_t FirstFit::LowestFree(int32_t buffer) {
+  blockers_.clear();
+  for (int32_t node : canonical_) {
+    if (!sets_.Empty(Any(node))) blockers_.push_back(sets_.Begin(Any(node)));
+  }
+  for (int32_t node : above_) {
+    if (!sets_.Empty(Cover(node))) blockers_.push_back(sets_.Begin(Cover(node)));
+  }
   int64_t address = 0;
   // Go round until no set has asked for a leap since the last one that did.
-  const size_t sets = canonical_.size() + above_.size();
   size_t quiet = 0;
-  for (size_t i = 0; quiet < sets; i = i + 1 == sets ? 0 : i + 1, ++quiet) {
-    const int32_t set = i < canonical_.size() ? Any(canonical_[i]) : Cover(above_[i - canonical_.size()]);
-    if (sets_.Empty(set)) continue;
-    const int64_t leapt = sets_.Leap(set, address, size, alignment);
-    if (leapt == address) continue;
+  for (size_t i = 0; quiet < blockers_.size(); i = i + 1 == blockers_.size() ? 0 : i + 1) {
+    const int64_t leapt =
+        IntervalLists::Leap(blockers_[i], address, instance_.size[buffer], instance_.alignment[buffer]);
+    quiet = leapt == address ? quiet + 1 : 1;
     address = leapt;
-    quiet = 0;
   }
   return address;
 }

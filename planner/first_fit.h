@@ -33,7 +33,7 @@ class FirstFit {
  private:
   void FindNodes(int32_t buffer);
   void AddRange(int32_t begin, int32_t end);
-  int64_t LowestFree(int32_t buffer) const;
+  int64_t LowestFree(int32_t buffer);
   void Insert(int32_t buffer, int64_t offset);
 
   static int32_t Cover(int32_t node) { return 2 * node; }
@@ -46,6 +46,7 @@ class FirstFit {
   // Of the buffer at hand: its canonical nodes, and all nodes above them, each once.
   std::vector<int32_t> canonical_;
   std::vector<int32_t> above_;
+  std::vector<IntervalLists::Cursor> blockers_;
   std::vector<uint32_t> seen_;  // per node: the last round in which it was put into above_
   uint32_t round_ = 0;
   int32_t too_high_ = -1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -15,6 +16,11 @@ namespace reprise::planner {
 // that the same memory serves many runs.
 class IntervalLists {
  public:
+  struct Interval {
+    int64_t begin;
+    int64_t end;
+  };
+
   explicit IntervalLists(int32_t lists) : heads_(lists) {}
 
   void Clear() {
@@ -43,29 +49,45 @@ class IntervalLists {
     heads_[list].count -= static_cast<uint32_t>(high - low - 1);
   }
 
+  // A place in a list, for a walk to ever higher addresses. Invalid after an Insert or a Clear.
+  struct Cursor {
+    const Interval* next;
+    const Interval* last;
+  };
+  Cursor Begin(int32_t list) const {
+    const Interval* first = At(heads_[list]);
+    return {first, first + heads_[list].count};
+  }
+
   // The least multiple of `alignment` from `address` (one itself) on where `size` bytes are not in the list.
-  int64_t Leap(int32_t list, int64_t address, int64_t size, int64_t alignment) const {
-    const Interval* i = At(heads_[list]);
-    const Interval* const last = i + heads_[list].count;
-    i = std::partition_point(i, last, [&](const Interval& i) { return i.end <= address; });
-    for (; i != last && i->begin - address < size; ++i) {
-      if (i->end <= address) continue;
-      address = alignment == 1 ? i->end : (i->end + alignment - 1) / alignment * alignment;
+  // The cursor must not have been used for a higher address.
+  static int64_t Leap(Cursor& cursor, int64_t address, int64_t size, int64_t alignment) {
+    SkipUpTo(cursor, address);
+    for (; cursor.next != cursor.last && cursor.next->begin - address < size; ++cursor.next) {
+      if (cursor.next->end <= address) continue;
+      const int64_t end = cursor.next->end;
+      address = alignment == 1 ? end : (end + alignment - 1) / alignment * alignment;
     }
     return address;
   }
 
  private:
-  struct Interval {
-    int64_t begin;
-    int64_t end;
-  };
   struct Head {
     uint32_t at = 0;  // of the list's block in intervals_
     uint32_t count = 0;
     uint32_t log_capacity = kNoBlock;
   };
   static constexpr uint32_t kNoBlock = ~0u;
+
+  // To the first interval that ends above `address`, by steps that double: most are short.
+  static void SkipUpTo(Cursor& cursor, int64_t address) {
+    const Interval* low = cursor.next;
+    for (std::ptrdiff_t step = 1; low != cursor.last && low->end <= address; step *= 2) {
+      cursor.next = low + 1;
+      low += std::min(step, cursor.last - low);
+    }
+    cursor.next = std::partition_point(cursor.next, low, [&](const Interval& i) { return i.end <= address; });
+  }
 
   Interval* At(const Head& head) { return intervals_.data() + head.at; }
   const Interval* At(const Head& head) const { return intervals_.data() + head.at; }

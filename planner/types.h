@@ -30,13 +30,13 @@ struct Buffer {
   Tick upper;          // > lower; in a cyclic problem upper - lower <= period and lower is in [0, period)
   Bytes size;          // > 0
   Bytes alignment{1};  // > 0; the offset is a multiple of it
-  std::optional<Offset> pinned{};  // >= 0; not subject to `alignment`
+  std::optional<Offset> pinned;  // >= 0; not subject to `alignment`
 };
 
 struct Problem {
-  std::vector<Buffer> buffers{};
-  std::optional<int64_t> period{};  // > 0; set: the problem is cyclic
-  std::optional<Bytes> capacity{};  // > 0; set: any slab of at most this is as good as any other
+  std::vector<Buffer> buffers;
+  std::optional<int64_t> period;  // > 0; set: the problem is cyclic
+  std::optional<Bytes> capacity;  // > 0; set: any slab of at most this is as good as any other
 };
 
 struct Placement {

@@ -96,12 +96,18 @@ bool SetLifetime(const History& history, int64_t tick, int64_t period, const std
   const bool alive = history.at(Tick(tick)).freed_at == History::kAlive;
   int64_t known = KnownLength(history, tick, period);
   bool seen = known > 0;
-  for (const Pairing& pairing : earlier) {
-    const int64_t past = pairing.Of(tick);
+  // Instances at another distance than whole periods had other tokens between, perhaps in their lifetime (the
+  // first iteration has those of the optimizer's state): they are believed only when there are no others.
+  int64_t doubtful = 0;
+  for (size_t i = 0; i < earlier.size(); ++i) {
+    const int64_t past = earlier[i].Of(tick);
     if (past == Pairing::kNone) continue;
     seen = true;
-    known = std::max(known, KnownLength(history, past, period));
+    const bool straight = tick - past == static_cast<int64_t>(i + 1) * period;
+    int64_t& longest = straight ? known : doubtful;
+    longest = std::max(longest, KnownLength(history, past, period));
   }
+  if (known == 0) known = doubtful;
   slot.persistent = seen && known == 0;
   slot.length = known > 0 ? known : period;
   // A block that has outlived its earlier instances is alive at least until now.

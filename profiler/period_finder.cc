@@ -15,12 +15,9 @@ constexpr int kGramBits = 64 / kGram;
 // A follower out of step searches this far to either side. Noise shifts by one or two; a layer more or less
 // is another sequence and must not be bridged.
 constexpr int64_t kMaxShift = 16;
-// Equal tokens in a row that put a follower back in step. Fewer are found anywhere among repeated layers.
+// Equal tokens in a row that put a follower back in step, and one more for each token of the shift. Fewer are
+// found anywhere among repeated layers.
 constexpr int64_t kResyncRun = 4;
-// Searching longer than this is being lost: the largest shift, and the run that ends the search, with room
-// for one more miss inside that run.
-constexpr int64_t kMaxSearch = kMaxShift + 2 * kResyncRun;
-
 // The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period (at least
 // kMinBurst misses, for short periods). One noisy block costs two misses, when it comes and when it is looked
 // back at.
@@ -32,11 +29,12 @@ constexpr int64_t kTrackerMatchesPerMiss = 8;
 // Misses granted to a candidate before it has shown anything.
 constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
 
-// How far a new candidate looks back to find where its repetition began.
-constexpr int64_t kLookBack = 64;
+// How far a new candidate looks back to find where its repetition began: among repeated layers the first gram
+// that tells the right distance may come late, and what accumulates shows only from the beginning.
+constexpr int64_t kLookBack = 512;
 // A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
 // then.
-constexpr int64_t kMaxCandidatePeriods = 16;
+constexpr int64_t kMaxCandidatePeriods = 64;
 
 // A short period repeats by chance: its confirmation takes so many matches at least.
 constexpr int64_t kMinMatches = 48;
@@ -47,7 +45,8 @@ constexpr int64_t kMinMatches = 48;
 constexpr uint32_t kLevelParts = 64;
 // ... or by this much, whatever the swing: 64 KiB, for the small blocks that are no tokens.
 constexpr uint32_t kLevelPages = 16;
-// A period swings by at least the largest swing seen divided by this (an optimizer's loop does not).
+// A period swings by at least the largest swing seen divided by this, within one round: an optimizer's loop
+// does not, and layers that climb too little to be noticed by the level test do so only over many of them.
 constexpr uint32_t kSwingParts = 2;
 // A swing larger than all that follow (an algorithm search that takes all free memory, once) must not block
 // confirmations for ever, yet the largest of an iteration has to be remembered for at least one iteration. So
@@ -65,7 +64,7 @@ constexpr uint32_t kAccumulationParts = 16;
 // left behind one by one, until their sum is no longer more than the last time.
 constexpr uint32_t kReleaseParts = 8;
 // It is held back for so many periods: then the micro-batches are so many that a plan for them pays.
-constexpr int64_t kHoldBackPeriods = 8;
+constexpr int64_t kHoldBackPeriods = 32;
 
 // A challenger matches more than one round of the confirmed cycle, by this part of it: behind an interruption
 // the old cycle is found again at a wrong distance, and matches for one round exactly.
@@ -78,7 +77,7 @@ constexpr int64_t kTrueRounds = 8;
 constexpr int64_t kMaxDoubt = 8;
 
 // Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
-constexpr int64_t kPeriodsRemembered = 32;
+constexpr int64_t kPeriodsRemembered = 256;
 // A reference must not be overwritten while it is looked at; this is more than it is ever looked at beyond
 // itself.
 constexpr int64_t kRingMargin = 2 * kLookBack;
@@ -109,10 +108,12 @@ PeriodFinder::PeriodFinder(Options options)
       gram_shift_(32 - std::countr_zero(ring_.size())),
       mask_(capacity() - 1),
       max_tokens_(options.max_tokens),
+      rules_(options.rules),
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
-// In step, nothing below the first `return` is called, so that the compiler saves no registers.
+// In step it calls nothing, and what it calls otherwise comes last: the compiler saves no registers for
+// either.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
   const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
@@ -136,13 +137,13 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
                                                         : 0);
 }
 
-bool PeriodFinder::RoundDone() {
+[[gnu::noinline]] bool PeriodFinder::RoundDone() {
   tracker_.ref = tracker_.begin;
   FinishRound();
   return false;
 }
 
-bool PeriodFinder::OffTheFastPath(int64_t lag) {
+[[gnu::noinline]] bool PeriodFinder::OffTheFastPath(int64_t lag) {
   if (now_ == checkpoint_) Checkpoint();
   if (confirmed_) FollowTracker();
   const Candidate* best = FollowCandidates();
@@ -174,8 +175,11 @@ bool PeriodFinder::Follow(Follower& f) const {
     f.state = State::kSearching;
   }
   ++f.unmatched;
-  if (Resynchronise(f)) return true;
-  if (f.credit < 0 || f.unmatched > kMaxSearch) {
+  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would
+  // cost.
+  const int64_t affordable = std::min(f.cap, f.credit + now_ - f.credited) / f.price;
+  if (Resynchronise(f, affordable)) return true;
+  if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
     f.state = State::kLost;
     f.misses += f.unmatched;
   }
@@ -183,21 +187,24 @@ bool PeriodFinder::Follow(Follower& f) const {
 }
 
 // Looks for the nearest reference at which the latest tokens match. Tokens inserted now shift the reference
-// back, tokens that did not come shift it ahead, a changed token leaves it.
-bool PeriodFinder::Resynchronise(Follower& f) const {
-  if (f.unmatched < kResyncRun) return false;
+// back, tokens that did not come shift it ahead, a changed token leaves it. The farther the shift, the longer
+// the run that has to show it: repeated layers offer many.
+bool PeriodFinder::Resynchronise(Follower& f, int64_t affordable) const {
+  if (!rules_.resynchronise) return false;
   const int64_t straight = f.ref + f.unmatched - 1;
-  for (int64_t step = 0; step <= 2 * kMaxShift; ++step) {
+  const int64_t farthest = std::min({kMaxShift, affordable, f.unmatched - kResyncRun});
+  for (int64_t step = 0; step <= 2 * farthest; ++step) {
     const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
     const int64_t ref = f.Wrap(straight + shift);
     if (now_ - 1 - ref < kMinPeriod) continue;
+    const int64_t needed = kResyncRun + std::abs(shift);
     int64_t run = 0;
-    while (run < kResyncRun && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
-    if (run < kResyncRun) continue;
-    const int64_t misses = std::max<int64_t>({1, f.unmatched - kResyncRun, std::abs(shift)});
+    while (run < needed && At(f.Wrap(ref - run)).hash == At(now_ - 1 - run).hash) ++run;
+    if (run < needed) continue;
+    const int64_t misses = std::max<int64_t>({1, f.unmatched - run, std::abs(shift)});
+    if (misses > affordable) continue;
     f.credit = std::min(f.cap, f.credit + now_ - f.credited) - f.price * misses;
     f.credited = now_;
-    if (f.credit < 0) return false;
     f.misses += misses;
     f.ref = f.Wrap(ref + 1);
     f.unmatched = 0;
@@ -210,37 +217,48 @@ bool PeriodFinder::Resynchronise(Follower& f) const {
 // ---- the tracker: the confirmed cycle
 
 void PeriodFinder::FollowTracker() {
-  const int64_t length = tracker_.end - tracker_.begin;
   const int64_t before = tracker_.ref;
-  if (tracker_.state == State::kLost) {
-    if (!Realign()) ++tracker_.misses;
-  } else if (Follow(tracker_)) {
-    if (tracker_.ref < before - length / 2) FinishRound();
-  } else if (tracker_.state == State::kLost) {
-    LoseTracker();
+  const bool was_lost = tracker_.state == State::kLost;
+  if (Follow(tracker_)) {
+    if (tracker_.ref < before - (tracker_.end - tracker_.begin) / 2) FinishRound();
+  } else if (!Realign()) {
+    if (was_lost) ++tracker_.misses;
+    if (tracker_.state == State::kLost && !was_lost) LoseTracker();
   }
-  if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * length) GiveUp();
+  if (!given_up_ && now_ - last_round_ > kGiveUpPeriods * (tracker_.end - tracker_.begin)) GiveUp();
 }
 
-// Back in step at the cut, where an interrupted job goes on: the latest tokens are the first gram after it,
-// at its level. The level tells the first micro-batch of a step from the others, and a step from an
-// evaluation.
+// Out of step, comes back at the cut, where an interrupted job goes on.
 bool PeriodFinder::Realign() {
-  const Token& latest = At(now_ - 1);
-  if (At(anchor_).hash != latest.hash || !SameLevel(At(anchor_).level, latest.level) || !CycleHeld())
-    return false;
-  for (int64_t i = 1; i < kGram; ++i) {
-    if (At(tracker_.Wrap(anchor_ - i)).hash != At(now_ - 1 - i).hash) return false;
+  if (!CycleHeld()) return false;
+  if (cut_of_ != tracker_.begin) FindCut();
+  const int64_t last = tracker_.Wrap(cut_ + kGram - 1);
+  // The level tells the first micro-batch of a step from the others, and a step from an evaluation.
+  if (!SameLevel(At(last).level, At(now_ - 1).level)) return false;
+  for (int64_t i = 0; i < kGram; ++i) {
+    if (At(tracker_.Wrap(last - i)).hash != At(now_ - 1 - i).hash) return false;
   }
-  tracker_.ref = tracker_.Wrap(anchor_ + 1);
+  round_whole_ = false;
+  tracker_.ref = tracker_.Wrap(last + 1);
+  tracker_.misses += tracker_.unmatched;
   tracker_.unmatched = 0;
   tracker_.credit = tracker_.cap;
+  tracker_.credited = now_;
   tracker_.state = State::kInStep;
   return true;
 }
 
+// Once for each cycle that is left: O(1) a token, since a new cycle takes a whole round.
+void PeriodFinder::FindCut() {
+  cut_of_ = cut_ = tracker_.begin;
+  for (int64_t tick = cut_; tick < tracker_.end; ++tick) {
+    if (At(tick).level < At(cut_).level) cut_ = tick;
+  }
+}
+
 // The reference has just gone past the end of the cycle. A round without interruption becomes the reference
-// of the next, so that slow changes are followed and the ring never overwrites it.
+// of the next, so that slow changes are followed and the ring never overwrites it. An evaluation's forward
+// pass looks like the step's, but not at its level.
 void PeriodFinder::FinishRound() {
   const int64_t offset = tracker_.ref - tracker_.begin;
   const int64_t boundary = now_ - offset;
@@ -251,7 +269,8 @@ void PeriodFinder::FinishRound() {
     given_up_ = false;
     last_round_ = now_;
   }
-  if (round_whole_ && boundary - round_start_ >= kMinPeriod) {
+  const bool same = SameLevel(At(boundary - 1).level, At(tracker_.end - 1).level) || !CycleHeld();
+  if (round_whole_ && same && boundary - round_start_ >= kMinPeriod) {
     tracker_.begin = round_start_;
     tracker_.end = boundary;
     tracker_.ref = round_start_ + offset;
@@ -268,23 +287,16 @@ bool PeriodFinder::CycleHeld() const {
   return tracker_.begin + capacity() >= now_ + (tracker_.end - tracker_.begin) + kRingMargin;
 }
 
-// Finds the place to come back to, once for each cycle: O(1) a token, since a new one takes a whole round.
 void PeriodFinder::LoseTracker() {
   tracker_.state = State::kLost;
+  tracker_.unmatched = 0;
   round_whole_ = false;
   lost_at_ = now_;
-  if (anchored_ == tracker_.begin) return;
-  anchored_ = tracker_.begin;
-  int64_t cut = tracker_.begin;
-  for (int64_t tick = cut; tick < tracker_.end; ++tick) {
-    if (At(tick).level < At(cut).level) cut = tick;
-  }
-  anchor_ = tracker_.Wrap(cut + kGram - 1);
 }
 
 void PeriodFinder::GiveUp() {
   given_up_ = true;
-  if (judged_) return;
+  if (judged_ || !rules_.doubt) return;
   judged_ = true;
   doubt_ = rounds_ < kTrueRounds ? 2 * std::max(doubt_, Evidence(confirmed_->length)) : 0;
 }
@@ -315,8 +327,9 @@ void PeriodFinder::Propose(int64_t lag) {
     if (Lag(candidates_[i]) == lag) return;
   }
   const int64_t tick = now_ - 1;
-  const int64_t most = std::min(kLookBack, tick - lag + 1);
+  const int64_t most = std::min({kLookBack, tick - lag + 1, capacity() - lag - kRingMargin + kGram});
   Candidate c;
+  c.window = lag;
   int64_t run = 0;
   while (run < most && At(tick - run).hash == At(tick - run - lag).hash) ++run;
   if (run < kGram) return;  // another gram with the same hash
@@ -346,13 +359,14 @@ void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) co
   }
   c.last_excess = excess;
   if (!SameLevel(token.level, past.level)) return;
-  ++c.matched;
+  if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
   c.lowest = std::min(c.lowest, token.level);
   c.highest = std::max(c.highest, token.level);
+  c.swing = std::max(c.swing, c.highest - c.lowest);
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
-  return Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
+  return !rules_.level || Difference(a, b) <= std::max(Swing() / kLevelParts, kLevelPages);
 }
 
 // The matches that the confirmation of a period takes.
@@ -363,15 +377,15 @@ int64_t PeriodFinder::Evidence(int64_t length) const {
 bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
   if (c.matched < Evidence(lag)) return false;
-  if (c.highest == c.lowest || c.highest - c.lowest < Swing() / kSwingParts) return false;
+  if (c.swing == 0 || (rules_.swing && c.swing < Swing() / kSwingParts)) return false;
   const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
-  return !accumulates || c.matched >= kHoldBackPeriods * lag;
+  return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
 }
 
 // The candidate repeats; is it better than what is confirmed? Multiples of the length, give or take the shift
 // of noise, are the same cycle unless the tracker matches hardly at all.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
-  if (given_up_) return true;
+  if (given_up_ || !rules_.challenge) return true;
   const int64_t length = tracker_.end - tracker_.begin;
   if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
   const int64_t misses = tracker_.misses - c.tracker_misses;

@@ -41,9 +41,20 @@ struct Period {
 
 class PeriodFinder {
  public:
+  // Each may be taken away, to show what it is for (period_finder_test.cc does); a job has no reason to.
+  struct Rules {
+    bool level = true;          // matches count only at the same live level
+    bool swing = true;          // a period swings by half the largest swing seen
+    bool hold_back = true;      // a micro-batch that accumulates waits for its step
+    bool challenge = true;      // another period has to be better than the confirmed one
+    bool doubt = true;          // false alarms raise the evidence asked for
+    bool resynchronise = true;  // noise is stepped over
+  };
   struct Options {
     int64_t initial_tokens = int64_t{1} << 12;  // a power of two >= 64
-    int64_t max_tokens = int64_t{1} << 21;  // a power of two >= initial_tokens; longer periods are not seen
+    int64_t max_tokens =
+        int64_t{1} << 21;  // a power of two >= initial_tokens; periods of at most half of it are found
+    Rules rules{};
   };
   // Shorter repetitions are no iterations worth a plan, and the hash of 8 tokens cannot tell them apart.
   static constexpr int64_t kMinPeriod = 8;
@@ -98,9 +109,11 @@ class PeriodFinder {
   struct Candidate {
     Follower follower;
     int64_t start = 0;    // its first token that matched
-    int64_t matched = 0;  // tokens that matched in level too, and the levels of those
-    uint32_t lowest = UINT32_MAX;
+    int64_t matched = 0;  // tokens that matched in level too
+    int64_t window = 0;   // so many of which are one round, when it was proposed
+    uint32_t lowest = 0;  // their levels in the present round, and the largest swing in any
     uint32_t highest = 0;
+    uint32_t swing = 0;
     uint32_t trough = UINT32_MAX;  // lowest level of any matched token
     uint32_t floor = UINT32_MAX;   // lowest level of any token they were matched with
     uint32_t excess = 0;  // the most that a level was above that of the token matched, and the latest
@@ -110,7 +123,7 @@ class PeriodFinder {
     int64_t tracker_misses = 0;
   };
   // Followers at once: a stack of layers inside a micro-batch inside a step needs three.
-  static constexpr int kCandidates = 4;
+  static constexpr int kCandidates = 6;
 
   const Token& At(int64_t tick) const { return ring_[static_cast<size_t>(tick & mask_)]; }
   Gram& GramAt(uint32_t fingerprint) { return grams_[(fingerprint * uint32_t{0x9E3779B1}) >> gram_shift_]; }
@@ -122,10 +135,11 @@ class PeriodFinder {
   // `lag`: the distance to the last gram like the latest one, 0 for none.
   bool OffTheFastPath(int64_t lag);
   bool Follow(Follower& f) const;
-  bool Resynchronise(Follower& f) const;
+  bool Resynchronise(Follower& f, int64_t affordable) const;
 
   void FollowTracker();
   bool Realign();
+  void FindCut();
   void FinishRound();
   bool CycleHeld() const;
   void LoseTracker();
@@ -148,6 +162,7 @@ class PeriodFinder {
   int gram_shift_ = 0;
   int64_t mask_ = 0;
   int64_t max_tokens_ = 0;
+  Rules rules_;
   int64_t now_ = 0;
   uint64_t gram_ = 0;
   int64_t checkpoint_ = 0;  // the tick at which an epoch or the ring ends next
@@ -168,8 +183,8 @@ class PeriodFinder {
   bool round_whole_ = false;  // no interruption in it so far
   int64_t round_misses_ = 0;  // tracker_.misses when it began
   int64_t lost_at_ = 0;       // when it was last lost
-  int64_t anchor_ = 0;        // the end of the first gram after the cut of the cycle that
-  int64_t anchored_ = -1;     // begins here
+  int64_t cut_ = 0;           // the token of least level of the cycle
+  int64_t cut_of_ = -1;       // that begins here
   bool given_up_ = true;      // nothing is confirmed, or it has been lost for long
   bool judged_ = true;        // it has been told whether the confirmation was a false alarm
   int64_t doubt_ = 0;         // matches asked for after false alarms

@@ -34,8 +34,8 @@
 namespace reprise::profiler {
 
 struct RecorderOptions {
-  std::string path;
-  TraceMetadata metadata;
+  std::string path{};
+  TraceMetadata metadata{};
   int64_t most_bytes = 0;  // recording stops when the file would grow past it; 0: no limit
   size_t ring_events =
       size_t{1} << 17;  // rounded up to a power of two, at least 64; pages are used on demand

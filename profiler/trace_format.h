@@ -31,13 +31,13 @@ inline constexpr size_t kMostBlockEvents = size_t{1} << 15;
 
 // What a trace says about the job it was recorded in. A reader ignores keys it does not know.
 struct TraceMetadata {
-  std::string reprise_version;
-  std::vector<std::string> command;
-  std::string host;
-  std::string started;  // UTC, ISO 8601; where time_ns counts from
+  std::string reprise_version{};
+  std::vector<std::string> command{};
+  std::string host{};
+  std::string started{};  // UTC, ISO 8601; where time_ns counts from
   int64_t pid = 0;
-  Bytes threshold;  // allocations below it were not recorded
-  Bytes granule;    // of the arena
+  Bytes threshold{};  // allocations below it were not recorded
+  Bytes granule{};    // of the arena
   friend bool operator==(const TraceMetadata&, const TraceMetadata&) = default;
 };
 

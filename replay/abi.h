@@ -1,8 +1,8 @@
 /* The seam between the thin preload libraries (shim/) and the core (libreprise_core.so).
  *
  * Plain C, one struct each way. The shim tells the core what it will ask for; the core hands back its entry
- * points. Both structs begin with a version and their own size, and either side refuses what it does not know,
- * which ends in pass-through.
+ * points. Both structs begin with a version and their own size, and either side refuses what it does not
+ * know, which ends in pass-through.
  *
  * No function here may throw, exit or abort. Any of them may be called from any thread, at any time after
  * reprise_core_open_host has returned non-null, until the process is gone (the core is never unloaded).
@@ -30,8 +30,8 @@ struct reprise_host_shim {
   int* (*thread_depth)(void);
 };
 
-/* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim tells
- * ours from theirs by that range alone, so a free of somebody else's block never enters the core. */
+/* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim
+ * tells ours from theirs by that range alone, so a free of somebody else's block never enters the core. */
 struct reprise_host_core {
   uint32_t version;
   uint32_t size;
@@ -40,8 +40,8 @@ struct reprise_host_core {
   /* A block of `bytes` (> 0) at a multiple of `alignment` (a power of two), or NULL: then the shim calls the
    * real allocator. errno is left as it was. */
   void* (*allocate)(size_t bytes, size_t alignment);
-  /* Gives back a block that allocate returned. A pointer inside the arena that is not the begin of a live block
-   * is counted and ignored. errno is left as it was. */
+  /* Gives back a block that allocate returned. A pointer inside the arena that is not the begin of a live
+   * block is counted and ignored. errno is left as it was. */
   void (*release)(void* block);
   /* The same without taking a lock, for a thread that is already inside the core. */
   void (*release_later)(void* block);

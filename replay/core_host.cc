@@ -191,10 +191,12 @@ void HostCore::BeginFiles() {
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
 // the lock while the job's own fork handlers run, and one of those may want a lock that our caller holds.
 std::optional<Engine::Guard> HostCore::TakeLock() {
-  for (;;) {
+  std::optional<Engine::Guard> guard = engine_->TryLock();
+  while (!guard) {
     if (forks_.load(std::memory_order_relaxed) != 0) return std::nullopt;
-    if (std::optional<Engine::Guard> guard = engine_->TryLockFor(std::chrono::milliseconds(1))) return guard;
+    guard = engine_->TryLockFor(std::chrono::milliseconds(1));
   }
+  return guard;
 }
 
 void HostCore::TakeInLateFrees(const Engine::Guard& guard) {

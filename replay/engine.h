@@ -102,6 +102,10 @@ class Engine {
     mutex_.lock();
     return Guard(&mutex_);
   }
+  std::optional<Guard> TryLock() {
+    if (!mutex_.try_lock()) return std::nullopt;
+    return Guard(&mutex_);
+  }
   // Where the lock may be held by a thread that will never go on (at exit): tries for about `patience`.
   std::optional<Guard> TryLockFor(std::chrono::milliseconds patience);
   // Around fork: the child gets the lock in a known state.

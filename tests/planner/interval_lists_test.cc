@@ -10,17 +10,22 @@
 namespace reprise::planner {
 namespace {
 
+int64_t Leap(const IntervalLists& lists, int32_t list, int64_t address, int64_t size, int64_t alignment) {
+  IntervalLists::Cursor cursor = lists.Begin(list);
+  return IntervalLists::Leap(cursor, address, size, alignment);
+}
+
 TEST(IntervalLists, LeapsOverWhatIsTaken) {
   IntervalLists lists(1);
   lists.Insert(0, 10, 20);
   lists.Insert(0, 25, 30);
-  EXPECT_EQ(lists.Leap(0, 0, 10, 1), 0);
-  EXPECT_EQ(lists.Leap(0, 0, 11, 1), 30);
-  EXPECT_EQ(lists.Leap(0, 1, 10, 1), 30);
-  EXPECT_EQ(lists.Leap(0, 1, 5, 1), 1);
-  EXPECT_EQ(lists.Leap(0, 12, 5, 1), 20);
-  EXPECT_EQ(lists.Leap(0, 12, 4, 8), 32) << "24 is aligned, but not free for 4 bytes";
-  EXPECT_EQ(lists.Leap(0, 100, 5, 1), 100);
+  EXPECT_EQ(Leap(lists, 0, 0, 10, 1), 0);
+  EXPECT_EQ(Leap(lists, 0, 0, 11, 1), 30);
+  EXPECT_EQ(Leap(lists, 0, 1, 10, 1), 30);
+  EXPECT_EQ(Leap(lists, 0, 1, 5, 1), 1);
+  EXPECT_EQ(Leap(lists, 0, 12, 5, 1), 20);
+  EXPECT_EQ(Leap(lists, 0, 12, 4, 8), 32) << "24 is aligned, but not free for 4 bytes";
+  EXPECT_EQ(Leap(lists, 0, 100, 5, 1), 100);
 }
 
 TEST(IntervalLists, JoinsWhatTouches) {
@@ -28,11 +33,24 @@ TEST(IntervalLists, JoinsWhatTouches) {
   lists.Insert(0, 10, 20);
   lists.Insert(0, 30, 40);
   lists.Insert(0, 20, 30);
-  EXPECT_EQ(lists.Leap(0, 10, 1, 1), 40);
+  EXPECT_EQ(Leap(lists, 0, 10, 1, 1), 40);
   EXPECT_TRUE(lists.Empty(1));
   lists.Clear();
   EXPECT_TRUE(lists.Empty(0));
-  EXPECT_EQ(lists.Leap(0, 10, 1, 1), 10);
+  EXPECT_EQ(Leap(lists, 0, 10, 1, 1), 10);
+}
+
+TEST(IntervalLists, ACursorWalksToEverHigherAddresses) {
+  IntervalLists lists(1);
+  for (int64_t i = 0; i < 100; ++i) lists.Insert(0, 10 * i, 10 * i + 6 + i % 4);
+  IntervalLists::Cursor cursor = lists.Begin(0);
+  int64_t address = 0;
+  for (int64_t step = 0; address < 1100; ++step) {
+    const int64_t size = 1 + step % 4;
+    const int64_t leapt = IntervalLists::Leap(cursor, address, size, 1);
+    ASSERT_EQ(leapt, Leap(lists, 0, address, size, 1)) << address << " " << size;
+    address = leapt + step % 13;
+  }
 }
 
 TEST(IntervalLists, AgreeWithSetsOfAddresses) {
@@ -55,7 +73,7 @@ TEST(IntervalLists, AgreeWithSetsOfAddresses) {
            next != taken[list].end() && *next < expected + size; next = taken[list].lower_bound(expected)) {
         expected += alignment;
       }
-      ASSERT_EQ(lists.Leap(list, from, size, alignment), expected);
+      ASSERT_EQ(Leap(lists, list, from, size, alignment), expected);
     }
   }
 }

@@ -7,6 +7,18 @@
 #include <utility>
 
 namespace reprise::profiler::streams {
+namespace {
+constexpr Bytes kTokenBytes(4096);
+
+Event MakeEvent(EventKind kind, BlockId id, Bytes bytes = Bytes(0)) {
+  Event event;
+  event.kind = kind;
+  event.id = id;
+  event.bytes = bytes;
+  return event;
+}
+
+}  // namespace
 
 Job::Job(Model model, uint64_t seed) : model_(model), random_(seed) {
   for (int layer = 0; layer < model_.layers; ++layer) Alloc(Weight(layer));
@@ -19,7 +31,7 @@ void Job::SetNoise(double probability, Bytes least, Bytes most) {
 }
 
 void Job::Train(int64_t length, int micro_batches) {
-  events_.push_back({.kind = EventKind::kMark, .id = BlockId{static_cast<uint64_t>(steps_)}});
+  events_.push_back(MakeEvent(EventKind::kMark, BlockId{static_cast<uint64_t>(steps_)}));
   if (!model_.late_zero_grad) FreeAll(gradients_);
   for (int i = 0; i < micro_batches; ++i) {
     std::vector<BlockId> saved;
@@ -50,16 +62,16 @@ BlockId Job::Alloc(Bytes bytes) {
       bytes = size;
     } else {
       const BlockId id{events_.size()};
-      events_.push_back({.kind = EventKind::kAlloc, .id = id, .bytes = size});
+      events_.push_back(MakeEvent(EventKind::kAlloc, id, size));
       noise_blocks_.push_back({id, allocs_ + std::uniform_int_distribution<size_t>(1, 20)(random_)});
     }
   }
   const BlockId id{events_.size()};
-  events_.push_back({.kind = EventKind::kAlloc, .id = id, .bytes = bytes});
+  events_.push_back(MakeEvent(EventKind::kAlloc, id, bytes));
   return id;
 }
 
-void Job::Free(BlockId id) { events_.push_back({.kind = EventKind::kFree, .id = id}); }
+void Job::Free(BlockId id) { events_.push_back(MakeEvent(EventKind::kFree, id)); }
 
 void Job::FreeAll(std::vector<BlockId>& ids) {
   for (const BlockId id : ids) Free(id);
@@ -77,10 +89,10 @@ void Job::ExpireNoise() {
   }
 }
 
-Bytes Job::Weight(int layer) const { return Bytes(400'000 + (model_.equal_layers ? 0 : 10'000 * layer)); }
+Bytes Job::Weight(int layer) const { return Bytes(600'000 + 10'000 * (layer % model_.kinds)); }
 
 Bytes Job::Activation(int layer, int64_t length) const {
-  return Bytes(length * (2'000 + (model_.equal_layers ? 0 : 100 * layer)));
+  return Bytes(length * (2'000 + 100 * (layer % model_.kinds)));
 }
 
 void Job::Forward(int64_t length, std::vector<BlockId>* saved) {
@@ -142,51 +154,53 @@ std::vector<Event> ReadBench(const std::string& path) {
     uint64_t id = 0;
     int64_t bytes = 0;
     row >> kind >> id >> bytes;
-    if (kind == "alloc") events.push_back({.kind = EventKind::kAlloc, .id = BlockId(id), .bytes = Bytes(bytes)});
-    if (kind == "free") events.push_back({.kind = EventKind::kFree, .id = BlockId(id)});
-    if (kind == "mark") events.push_back({.kind = EventKind::kMark, .id = BlockId(id)});
+    if (kind == "alloc") events.push_back(MakeEvent(EventKind::kAlloc, BlockId(id), Bytes(bytes)));
+    if (kind == "free") events.push_back(MakeEvent(EventKind::kFree, BlockId(id)));
+    if (kind == "mark") events.push_back(MakeEvent(EventKind::kMark, BlockId(id)));
   }
   return events;
 }
 
-Run Feed(const std::vector<Event>& events, Bytes threshold) {
+Outcome Feed(const std::vector<Event>& events, PeriodFinder::Options options) {
   struct Block {
     Bytes bytes;
     Tick tick{-1};
   };
-  Run run;
-  PeriodFinder finder;
+  Outcome outcome;
+  PeriodFinder finder(options);
   std::unordered_map<uint64_t, Block> blocks;
   Bytes live;
   for (const Event& event : events) {
     const auto id = static_cast<uint64_t>(event.id);
     if (event.kind == EventKind::kMark) {
-      run.marks.push_back(finder.now().count());
+      outcome.marks.push_back(finder.now().count());
     } else if (event.kind == EventKind::kFree) {
       live -= blocks[id].bytes;
-      run.history.OnFree(blocks[id].tick);
+      outcome.history.OnFree(blocks[id].tick);
       blocks.erase(id);
     } else {
       Block& block = blocks[id];
       block.bytes = event.bytes;
-      if (event.bytes >= threshold) {
-        block.tick = run.history.OnAlloc(event.bytes, event.alignment, event.stream, live);
+      if (event.bytes >= kTokenBytes) {
+        block.tick = outcome.history.OnAlloc(event.bytes, event.alignment, event.stream, live);
         const bool found = finder.OnAlloc(event.bytes, event.stream, live);
-        run.history.Reserve(finder.capacity());
-        run.in_step.push_back(finder.in_step());
+        outcome.history.Reserve(finder.capacity());
+        outcome.in_step.push_back(finder.in_step());
         if (found) {
-          run.findings.push_back({.period = *finder.confirmed(),
-                                  .step = static_cast<int64_t>(run.marks.size()) - 1,
-                                  .into_step = finder.now().count() - (run.marks.empty() ? 0 : run.marks.back()),
-                                  .iteration = ExtractIteration(run.history, *finder.confirmed())});
+          outcome.findings.push_back(
+              {.period = *finder.confirmed(),
+               .step = static_cast<int64_t>(outcome.marks.size()) - 1,
+               .into_step = finder.now().count() - (outcome.marks.empty() ? 0 : outcome.marks.back()),
+               .iteration = ExtractIteration(outcome.history, *finder.confirmed())});
         }
       }
       live += event.bytes;
     }
   }
-  run.iterations = finder.iterations();
-  run.tokens = finder.now().count();
-  return run;
+  outcome.iterations = finder.iterations();
+  outcome.tokens = finder.now().count();
+  outcome.capacity = finder.capacity();
+  return outcome;
 }
 
 }  // namespace reprise::profiler::streams

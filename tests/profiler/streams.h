@@ -17,7 +17,7 @@ namespace reprise::profiler::streams {
 // A stack of `layers` layers, each with a weight, two temporaries and two saved activations.
 struct Model {
   int layers = 12;
-  bool equal_layers = true;     // false: every layer has sizes of its own
+  int kinds = 12;               // layers differ in their sizes, but for every so many; 1: all are equal
   bool optimizer_state = true;  // allocated in the first step
   bool late_zero_grad = false;  // gradients of the last step are freed after the forward pass, not before it
 };
@@ -27,8 +27,8 @@ class Job {
  public:
   explicit Job(Model model, uint64_t seed = 1);
 
-  // Every allocation is preceded with this probability by one that does not belong there (alive for up to 20 more),
-  // or, when large, has its size changed.
+  // Every allocation is preceded with this probability by one that does not belong there (alive for up to 20
+  // more), or, when large, has its size changed.
   void SetNoise(double probability, Bytes least, Bytes most);
   // One training step on sequences of `length`, accumulated over `micro_batches`.
   void Train(int64_t length = 100, int micro_batches = 1);
@@ -73,18 +73,19 @@ std::vector<Event> ReadBench(const std::string& path);
 // What the finder made of a stream.
 struct Finding {
   Period period;
-  int64_t step = 0;        // marks seen before it, minus one: the step during which it was found
-  int64_t into_step = 0;   // tokens since that mark
-  Iteration iteration;     // extracted at that moment
+  int64_t step = 0;       // marks seen before it, minus one: the step during which it was found
+  int64_t into_step = 0;  // tokens since that mark
+  Iteration iteration;    // extracted at that moment
 };
-struct Run {
+struct Outcome {
   std::vector<Finding> findings;
-  std::vector<int64_t> marks;    // tokens before each mark
-  std::vector<bool> in_step;     // after each token
+  std::vector<int64_t> marks;  // tokens before each mark
+  std::vector<bool> in_step;   // after each token
   int64_t iterations = 0;
   int64_t tokens = 0;
-  History history;               // at the end, every free in it
+  int64_t capacity = 0;
+  History history;  // at the end, every free in it
 };
-Run Feed(const std::vector<Event>& events, Bytes threshold = Bytes(4096));
+Outcome Feed(const std::vector<Event>& events, PeriodFinder::Options options = {});
 
 }  // namespace reprise::profiler::streams

@@ -1,0 +1,3 @@
+#include "tests/bench/empty_call.h"
+
+void reprise_bench_empty(void* block) {}

@@ -1,0 +1,241 @@
+// People hand us files that other tools wrote: each fault is refused by file and line with what to do about
+// it, and what is right is read as it is meant.
+#include "profiler/csv_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "profiler/event_check.h"
+#include "profiler/read_file.h"
+#include "tests/profiler/testing.h"
+
+namespace reprise::profiler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kHeader = "event,id,bytes,stream\n";
+
+std::string EventError(const std::string& contents) {
+  return Text(ParseEventCsv(contents, "e.csv").status());
+}
+std::string LifetimeError(const std::string& contents) {
+  return Text(ParseLifetimeCsv(contents, "l.csv").status());
+}
+
+TEST(EventCsv, ReadsAllocationsFreesAndMarks) {
+  const auto events = ParseEventCsv(kHeader + "alloc,0,1008,0\nmark,3,,\nfree,0,,2\n", "e.csv");
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, ElementsAre(Alloc(0, 1008), Mark(3), Free(0, 2)));
+}
+
+TEST(EventCsv, NumbersBlocksAnewSoThatAnIdMayComeBack) {
+  const auto events =
+      ParseEventCsv(kHeader + "alloc,77,8,0\nfree,77,,0\nalloc,77,9,0\nalloc,5,1,0\nfree,77,,0\n", "e");
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, ElementsAre(Alloc(0, 8), Free(0), Alloc(1, 9), Alloc(2, 1), Free(1)));
+}
+
+TEST(EventCsv, AcceptsAHeaderAlone) { EXPECT_TRUE(ParseEventCsv(kHeader, "e")->empty()); }
+
+TEST(EventCsv, AcceptsAByteOrderMarkCrlfAndNoLastLineEnd) {
+  const auto events = ParseEventCsv(
+      "\xEF\xBB\xBF"
+      "event,id,bytes,stream\r\nalloc,0,8,0\r\nfree,0,,0",
+      "e");
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_EQ(events->size(), 2u);
+}
+
+TEST(EventCsv, RefusesAWrongOrMissingHeader) {
+  for (const std::string header :
+       {"", "\n\n", "alloc,0,8,0\n", "event,id,bytes\n", "event,bytes,id,stream\n"}) {
+    EXPECT_THAT(EventError(header), HasSubstr("expected the header 'event,id,bytes,stream'")) << header;
+  }
+}
+
+TEST(EventCsv, RefusesARowCutShort) {
+  EXPECT_EQ(EventError(kHeader + "alloc,0,8,0\nalloc,1,40"),
+            "e.csv:3: 3 fields in place of event,id,bytes,stream; the row is truncated");
+  EXPECT_THAT(EventError(kHeader + "alloc,0,8,"), StartsWith("e.csv:2: stream is ''"));
+  EXPECT_THAT(EventError(kHeader + "alloc,0,8,0,5\n"), HasSubstr("5 fields"));
+}
+
+TEST(EventCsv, RefusesAnUnknownEvent) {
+  EXPECT_EQ(EventError(kHeader + "realloc,0,8,0\n"),
+            "e.csv:2: unknown event 'realloc'; it must be alloc, free or mark");
+}
+
+TEST(EventCsv, RefusesAFreeOfAnUnknownId) {
+  EXPECT_THAT(EventError(kHeader + "free,4,,0\n"),
+              StartsWith("e.csv:2: free of id 4, which no line before allocates"));
+}
+
+TEST(EventCsv, RefusesASecondFree) {
+  EXPECT_THAT(EventError(kHeader + "alloc,4,8,0\nfree,4,,0\nfree,4,,0\n"),
+              StartsWith("e.csv:4: id 4 was already freed on line 3"));
+}
+
+TEST(EventCsv, RefusesAnIdThatIsStillLive) {
+  EXPECT_THAT(EventError(kHeader + "alloc,4,8,0\nalloc,4,8,0\n"),
+              StartsWith("e.csv:3: id 4 is live since line 2"));
+}
+
+TEST(EventCsv, RefusesSizesThatAreNone) {
+  for (const std::string bytes :
+       {"-8", "0", "9223372036854775808", "99999999999999999999", "8.5", "", "eight"}) {
+    EXPECT_THAT(EventError(kHeader + "alloc,0," + bytes + ",0\n"),
+                StartsWith("e.csv:2: bytes is '" + bytes + "'"));
+  }
+}
+
+TEST(EventCsv, RefusesNumbersThatAreNoneAnywhere) {
+  EXPECT_THAT(EventError(kHeader + "alloc,-1,8,0\n"), StartsWith("e.csv:2: id is '-1'"));
+  EXPECT_THAT(EventError(kHeader + "alloc,0,8,x\n"), StartsWith("e.csv:2: stream is 'x'"));
+  EXPECT_THAT(EventError(kHeader + "mark,x,,\n"), StartsWith("e.csv:2: the mark's number is 'x'"));
+  EXPECT_THAT(EventError(kHeader + "alloc,0,8,0\nfree,0,x,0\n"), StartsWith("e.csv:3: bytes is 'x'"));
+}
+
+TEST(EventCsv, RefusesMoreLiveBytesThanCanBeCounted) {
+  const std::string huge = std::to_string(int64_t{1} << 62);
+  EXPECT_TRUE(
+      ParseEventCsv(kHeader + "alloc,0," + huge + ",0\nfree,0,,0\nalloc,1," + huge + ",0\n", "e").ok());
+  EXPECT_THAT(EventError(kHeader + "alloc,0," + huge + ",0\nalloc,1,1,0\n"),
+              StartsWith("e.csv:3: more than 2^62"));
+}
+
+TEST(EventCsv, RefusesWhatIsNoText) {
+  EXPECT_THAT(EventError(kHeader + std::string("alloc,0\0,8,0\n", 13)), StartsWith("e.csv:2: a NUL byte"));
+  EXPECT_THAT(EventError(kHeader + std::string(1 << 20, '9')),
+              StartsWith("e.csv:2: a line of 1048576 bytes"));
+}
+
+TEST(LifetimeCsv, ReadsRowsInOrder) {
+  const auto rows = ParseLifetimeCsv("id,lower,upper,size\nb1,0,3,4\nb2,3,9,8\n", "l.csv");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].id, "b1");
+  EXPECT_EQ((*rows)[1].id, "b2");
+  EXPECT_EQ((*rows)[1].lower, Tick(3));
+  EXPECT_EQ((*rows)[1].upper, Tick(9));
+  EXPECT_EQ((*rows)[1].size, Bytes(8));
+  EXPECT_EQ((*rows)[1].alignment, Bytes(1));
+}
+
+TEST(LifetimeCsv, ReadsEveryNameOfAColumnInAnyOrder) {
+  for (const std::string id : {"id", "buffer", "buffer_id"}) {
+    for (const std::string lower : {"lower", "start", "begin"}) {
+      const auto rows =
+          ParseLifetimeCsv("alignment,size," + lower + ",upper," + id + "\n64,100,5,7,x\n", "l");
+      ASSERT_TRUE(rows.ok()) << rows.status();
+      const Lifetime& row = rows->at(0);
+      EXPECT_EQ(row.id, "x");
+      EXPECT_EQ(row.lower, Tick(5));
+      EXPECT_EQ(row.upper, Tick(7));
+      EXPECT_EQ(row.size, Bytes(100));
+      EXPECT_EQ(row.alignment, Bytes(64));
+    }
+  }
+}
+
+TEST(LifetimeCsv, AnEndIsIncluded) {
+  const auto rows = ParseLifetimeCsv("buffer,start,end,size\n0,5,5,1\n", "l");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->at(0).upper, Tick(6));
+  EXPECT_THAT(LifetimeError("buffer,start,end,size\n0,5,4,1\n"), HasSubstr("end must be at least lower"));
+}
+
+TEST(LifetimeCsv, RefusesColumnsItWouldHaveToIgnore) {
+  for (const std::string column : {"offset", "gaps", "colour", ""}) {
+    EXPECT_THAT(LifetimeError("id,lower,upper,size," + column + "\n"),
+                StartsWith("l.csv:1: column '" + column + "' is not supported"));
+  }
+}
+
+TEST(LifetimeCsv, RefusesAHeaderThatSaysTooLittleOrTwice) {
+  for (const std::string header :
+       {"", "id,lower,upper\n", "lower,upper,size\n", "id,upper,size\n", "id,lower,size\n"}) {
+    EXPECT_THAT(LifetimeError(header), HasSubstr("expected the header 'id,lower,upper,size'")) << header;
+  }
+  EXPECT_THAT(LifetimeError("id,lower,start,upper,size\n"), HasSubstr("column 'start' says again"));
+  EXPECT_THAT(LifetimeError("id,lower,upper,end,size\n"), HasSubstr("column 'end' says again"));
+}
+
+TEST(LifetimeCsv, RefusesAnEmptyLifetime) {
+  EXPECT_EQ(LifetimeError("id,lower,upper,size\na,3,3,1\n"),
+            "l.csv:2: the lifetime [3, 3) is empty; upper must be above lower");
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,4,3,1\n"),
+              StartsWith("l.csv:2: the lifetime [4, 3) is empty"));
+}
+
+TEST(LifetimeCsv, RefusesARowCutShort) {
+  EXPECT_EQ(LifetimeError("id,lower,upper,size\na,0,3,4\nb,0,3"),
+            "l.csv:3: 3 fields where the header has 4; the row is truncated");
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3,4,5\n"), HasSubstr("remove the rest"));
+}
+
+TEST(LifetimeCsv, RefusesNumbersThatAreNone) {
+  for (const std::string bad : {"-1", "9223372036854775807", "99999999999999999999", "x", ""}) {
+    EXPECT_THAT(LifetimeError("id,lower,upper,size\na," + bad + ",3,4\n"),
+                StartsWith("l.csv:2: lower is '" + bad));
+    EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0," + bad + ",4\n"),
+                StartsWith("l.csv:2: upper is '" + bad));
+    EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3," + bad + "\n"),
+                StartsWith("l.csv:2: size is '" + bad));
+  }
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3,0\n"), StartsWith("l.csv:2: size is '0'"));
+  EXPECT_THAT(LifetimeError("id,lower,upper,size,alignment\na,0,3,1,0\n"),
+              StartsWith("l.csv:2: alignment is '0'"));
+}
+
+TEST(LifetimeCsv, RefusesSizesThatCannotBeSummed) {
+  const std::string huge = std::to_string(int64_t{1} << 62);
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3," + huge + "\nb,0,3,1\n"),
+              StartsWith("l.csv:3: the sizes sum to more than 2^62"));
+}
+
+TEST(LifetimeCsv, RefusesAnIdTwiceOrNone) {
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3,1\na,3,5,1\n"),
+              StartsWith("l.csv:3: id 'a' was used on line 2"));
+  EXPECT_THAT(LifetimeError("id,lower,upper,size\n,0,3,1\n"), StartsWith("l.csv:2: the id is empty"));
+}
+
+TEST(BothCsv, AreToldApartByTheirHeader) {
+  EXPECT_TRUE(
+      LooksLikeEventCsv("\xEF\xBB\xBF"
+                        "event,id\r\n"));
+  EXPECT_FALSE(LooksLikeEventCsv("id,lower,upper,size\n"));
+  EXPECT_TRUE(LooksLikeLifetimeCsv("start,end\n"));
+  EXPECT_FALSE(LooksLikeLifetimeCsv("{\"offsets\": []}"));
+  EXPECT_FALSE(LooksLikeLifetimeCsv(""));
+}
+
+TEST(BothCsv, ReadTheBenchData) {
+  const char* bench = std::getenv("REPRISE_BENCH");
+  if (bench == nullptr) GTEST_SKIP() << "REPRISE_BENCH is not set: no real files to read";
+  int files = 0;
+  for (const std::string folder : {"events", "lifetimes", "minimalloc"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(bench) / folder)) {
+      if (entry.path().extension() != ".csv") continue;
+      ++files;
+      const std::string contents = *ReadFile(entry.path());
+      if (folder != "events") {
+        const auto rows = ParseLifetimeCsv(contents, entry.path().string());
+        EXPECT_TRUE(rows.ok()) << rows.status();
+        continue;
+      }
+      const auto events = ParseEventCsv(contents, entry.path().string());
+      ASSERT_TRUE(events.ok()) << events.status();
+      EventChecker checker;
+      for (const Event& event : *events) ASSERT_TRUE(checker.Add(event).ok());
+    }
+  }
+  EXPECT_GT(files, 0);
+}
+
+}  // namespace
+}  // namespace reprise::profiler

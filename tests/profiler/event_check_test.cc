@@ -1,0 +1,75 @@
+// Everything behind the readers relies on consistent sequences: each way of not being one is refused.
+#include "profiler/event_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/profiler/testing.h"
+
+namespace reprise::profiler {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(EventChecker, AcceptsAConsistentSequence) {
+  EventChecker checker;
+  for (const Event& event : RandomEvents(1, 10'000)) ASSERT_TRUE(checker.Add(event).ok());
+}
+
+TEST(EventChecker, CountsLiveBytes) {
+  EventChecker checker;
+  for (const Event& event : {Alloc(0, 5), Alloc(1, 7), Mark(0), Free(0)})
+    ASSERT_TRUE(checker.Add(event).ok());
+  EXPECT_EQ(checker.live_bytes(), 7);
+}
+
+TEST(EventChecker, RefusesAFreeOfWhatIsNotLive) {
+  EventChecker checker;
+  EXPECT_THAT(Text(checker.Add(Free(0))), HasSubstr("free of 0, which is not live"));
+  ASSERT_TRUE(checker.Add(Alloc(0, 1)).ok());
+  ASSERT_TRUE(checker.Add(Free(0)).ok());
+  EXPECT_FALSE(checker.Add(Free(0)).ok());
+}
+
+TEST(EventChecker, RefusesAnIdThatDoesNotRise) {
+  EventChecker checker;
+  ASSERT_TRUE(checker.Add(Alloc(5, 1)).ok());
+  EXPECT_THAT(Text(checker.Add(Alloc(5, 1))), HasSubstr("ids must rise"));
+  EXPECT_FALSE(checker.Add(Alloc(4, 1)).ok());
+  EXPECT_TRUE(checker.Add(Alloc(9, 1)).ok());
+}
+
+TEST(EventChecker, KnowsTheLastIdThereIs) {
+  EventChecker checker;
+  ASSERT_TRUE(checker.Add(Alloc(std::numeric_limits<uint64_t>::max(), 1)).ok());
+  EXPECT_FALSE(checker.Add(Alloc(0, 1)).ok());
+}
+
+TEST(EventChecker, RefusesSizesThatAreNone) {
+  EventChecker checker;
+  EXPECT_FALSE(checker.Add(Alloc(0, 0)).ok());
+  EXPECT_FALSE(checker.Add(Alloc(0, -1)).ok());
+  Event event = Alloc(0, 1);
+  event.alignment = Bytes(-8);
+  EXPECT_THAT(Text(checker.Add(event)), HasSubstr("alignment -8"));
+}
+
+TEST(EventChecker, RefusesMoreLiveBytesThanCanBeCounted) {
+  EventChecker checker;
+  EXPECT_FALSE(checker.Add(Alloc(0, std::numeric_limits<int64_t>::max())).ok());
+  ASSERT_TRUE(checker.Add(Alloc(0, int64_t{1} << 62)).ok());
+  EXPECT_THAT(Text(checker.Add(Alloc(1, 1))), HasSubstr("2^62"));
+  ASSERT_TRUE(checker.Add(Free(0)).ok());
+  EXPECT_TRUE(checker.Add(Alloc(1, 1)).ok());
+}
+
+TEST(EventChecker, RefusesAKindThatIsNone) {
+  Event event;
+  event.kind = static_cast<EventKind>(9);
+  EXPECT_FALSE(EventChecker().Add(event).ok());
+}
+
+}  // namespace
+}  // namespace reprise::profiler

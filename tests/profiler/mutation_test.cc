@@ -1,0 +1,111 @@
+// The fuzzers' little sister, the same in every run: damages good files at random, also behind right
+// checksums, where only the reader's own care is left. Nothing may crash, and what is accepted must be
+// consistent.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "profiler/csv_export.h"
+#include "profiler/csv_import.h"
+#include "profiler/event_check.h"
+#include "profiler/load.h"
+#include "profiler/trace_format.h"
+#include "tests/profiler/testing.h"
+
+namespace reprise::profiler {
+namespace {
+
+constexpr int kRounds = 20'000;
+
+// One to four changes: a byte, a piece cut out, a piece doubled, the end cut off.
+std::string Damaged(std::string bytes, std::mt19937* random) {
+  const auto below = [&](size_t n) { return (*random)() % n; };
+  for (size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
+    const size_t at = below(bytes.size()), length = 1 + below(16);
+    switch (below(4)) {
+      case 0:
+        bytes[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        bytes.erase(at, length);
+        break;
+      case 2:
+        bytes.insert(at, bytes.substr(below(bytes.size()), length));
+        break;
+      default:
+        bytes.erase(bytes.size() - std::min(bytes.size(), length));
+        break;
+    }
+  }
+  return bytes;
+}
+
+void ExpectConsistent(const std::vector<Event>& events) {
+  EventChecker checker;
+  for (const Event& event : events) ASSERT_TRUE(checker.Add(event).ok());
+}
+
+TEST(Mutation, OfABlockBehindItsChecksum) {
+  std::mt19937 random(1);
+  BlockEncoder encoder;
+  for (const Event& event : RandomEvents(1, 100)) encoder.Add(event);
+  const std::string good(encoder.Take(0));
+  int accepted = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::string bytes = Damaged(good, &random);
+    std::vector<Event> events;
+    const auto head = DecodeEvents(bytes, &events);
+    if (!head.ok()) continue;
+    ++accepted;
+    ASSERT_EQ(events.size(), head->events);
+  }
+  // Both ends of the decoder must have been reached.
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds);
+}
+
+TEST(Mutation, OfMetadataAndFooter) {
+  std::mt19937 random(2);
+  const std::string metadata = EncodeMetadata({.command = {"python3", "train.py"}, .host = "here", .pid = 1});
+  const std::string footer = EncodeFooter({.events = 5, .dropped = 6});
+  for (int i = 0; i < kRounds; ++i) {
+    DecodeMetadata(Damaged(metadata, &random)).IgnoreError();
+    DecodeFooter(Damaged(footer, &random)).IgnoreError();
+  }
+}
+
+TEST(Mutation, OfAnEventCsv) {
+  std::mt19937 random(3);
+  const std::string good = ToEventCsv(RandomEvents(2, 20));
+  int accepted = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    const auto input = Parse(Damaged(good, &random), "f");
+    if (!input.ok()) continue;
+    ++accepted;
+    ExpectConsistent(input->trace.events);
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds);
+}
+
+TEST(Mutation, OfALifetimeCsv) {
+  std::mt19937 random(4);
+  const std::string good = "id,lower,upper,size,alignment\na,0,10,4096,64\nb,5,12,100,1\nc,11,40,7,8\n";
+  int accepted = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    const auto rows = ParseLifetimeCsv(Damaged(good, &random), "f");
+    if (!rows.ok()) continue;
+    ++accepted;
+    for (const Lifetime& row : *rows) {
+      ASSERT_GE(row.lower, Tick(0));
+      ASSERT_LT(row.lower, row.upper);
+      ASSERT_GT(row.size, Bytes(0));
+      ASSERT_GT(row.alignment, Bytes(0));
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds);
+}
+
+}  // namespace
+}  // namespace reprise::profiler

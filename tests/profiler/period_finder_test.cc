@@ -1,0 +1,324 @@
+// The period finder decides when a plan can be made at all: it must find the true iteration of a job early,
+// never take a part of one for it, and find nothing where nothing repeats. Judged on made-up jobs with known
+// truth, and on recorded ones when REPRISE_BENCH names the directory of the bench data.
+#include "profiler/period_finder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/profiler/streams.h"
+
+namespace reprise::profiler {
+namespace {
+
+using streams::Feed;
+using streams::Job;
+using streams::Model;
+using streams::Outcome;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::IsEmpty;
+using testing::Le;
+using testing::SizeIs;
+
+constexpr Model kTwelveLayers{.layers = 12, .kinds = 4};
+constexpr int64_t kStep =
+    97;  // tokens of one of its steps: a batch, 12 times 4 forward, 2 backward, 2 to optimize
+constexpr int64_t kMicroBatch = 73;  // the same without the optimizer
+constexpr int64_t kBatch = 49;       // ... and without the backward pass
+
+std::vector<int64_t> Lengths(const Outcome& outcome) {
+  std::vector<int64_t> lengths;
+  for (const streams::Finding& finding : outcome.findings) lengths.push_back(finding.period.length);
+  return lengths;
+}
+
+// The share of the tokens after the first finding that were in step.
+double InStepAfterwards(const Outcome& outcome) {
+  const auto found = outcome.in_step.begin() + outcome.findings.at(0).period.found_at.count();
+  return static_cast<double>(std::count(found, outcome.in_step.end(), true)) /
+         static_cast<double>(outcome.in_step.end() - found);
+}
+
+Job Steps(int steps, Model model = kTwelveLayers) {
+  Job job(model);
+  for (int i = 0; i < steps; ++i) job.Train();
+  return job;
+}
+
+TEST(PeriodFinder, FixedStepsAreFoundInTheThirdStepAndFollowed) {
+  const Outcome outcome = Feed(Steps(30).events());
+  ASSERT_THAT(Lengths(outcome), ElementsAre(kStep));
+  EXPECT_EQ(outcome.findings[0].step, 2);
+  EXPECT_LE(outcome.findings[0].into_step, kStep * 6 / 10);
+  EXPECT_EQ(InStepAfterwards(outcome), 1.0);
+  EXPECT_EQ(outcome.iterations, 28);
+}
+
+TEST(PeriodFinder, StepsWithoutOptimizerStateAreFoundInTheSecond) {
+  const Outcome outcome = Feed(Steps(10, {.layers = 12, .kinds = 4, .optimizer_state = false}).events());
+  ASSERT_THAT(Lengths(outcome), ElementsAre(kMicroBatch));
+  EXPECT_EQ(outcome.findings[0].step, 1);
+}
+
+// The order of many tutorials. It looks like a micro-batch that accumulates, but frees all of it at once.
+TEST(PeriodFinder, GradientsFreedAfterTheForwardPassAreNotTakenForAccumulation) {
+  const Outcome outcome =
+      Feed(Steps(10, {.layers = 12, .kinds = 4, .optimizer_state = false, .late_zero_grad = true}).events());
+  ASSERT_THAT(Lengths(outcome), ElementsAre(kMicroBatch));
+  EXPECT_LE(outcome.findings[0].step, 2);
+}
+
+TEST(PeriodFinder, TinyStepsAreFoundAfterMoreOfThem) {
+  const Outcome outcome = Feed(Steps(10, {.layers = 2}).events());
+  ASSERT_THAT(Lengths(outcome), ElementsAre(17));
+  EXPECT_LE(outcome.findings[0].step, 4);
+}
+
+TEST(PeriodFinder, LayersAreNoPeriod) {
+  for (const int kinds : {1, 2, 4, 96}) {
+    const Outcome outcome = Feed(Steps(4, {.layers = 96, .kinds = kinds}).events());
+    EXPECT_THAT(Lengths(outcome), ElementsAre(769)) << kinds << " kinds of layers";
+  }
+}
+
+TEST(PeriodFinder, AStepLongerThanTheFirstRingIsFound) {
+  const Outcome outcome = Feed(Steps(4, {.layers = 700, .kinds = 7}).events());
+  EXPECT_THAT(Lengths(outcome), ElementsAre(5601));
+  EXPECT_GE(outcome.capacity, 2 * 5601);
+}
+
+TEST(PeriodFinder, ARingThatMayNotGrowFindsNoLongStep) {
+  const Outcome outcome = Feed(Steps(4, {.layers = 700, .kinds = 7}).events(), {.max_tokens = 1 << 12});
+  EXPECT_THAT(outcome.findings, IsEmpty());
+  EXPECT_EQ(outcome.capacity, 1 << 12);
+}
+
+TEST(PeriodFinder, MemoryDoesNotGrowWhileInStep) { EXPECT_EQ(Feed(Steps(200).events()).capacity, 1 << 12); }
+
+TEST(PeriodFinder, SmallBlocksDoNotDisturb) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Job job(kTwelveLayers, seed);
+    job.SetNoise(0.01, Bytes(16), Bytes(4000));
+    for (int i = 0; i < 20; ++i) job.Train();
+    const Outcome outcome = Feed(job.events());
+    EXPECT_THAT(Lengths(outcome), ElementsAre(kStep)) << seed;
+    EXPECT_EQ(outcome.findings.at(0).step, 2) << seed;
+    EXPECT_EQ(InStepAfterwards(outcome), 1.0) << seed;
+  }
+}
+
+TEST(PeriodFinder, OnePercentOfLargeBlocksIsSteppedOver) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Job job(kTwelveLayers, seed);
+    job.SetNoise(0.01, Bytes(4096), Bytes(400'000));
+    for (int i = 0; i < 40; ++i) job.Train();
+    const Outcome outcome = Feed(job.events());
+    ASSERT_THAT(outcome.findings, SizeIs(Ge(1u))) << seed;
+    EXPECT_LE(outcome.findings[0].step, 4) << seed;
+    EXPECT_THAT(Lengths(outcome), Each(testing::AllOf(Ge(kStep - 3), Le(kStep + 3)))) << seed;
+    EXPECT_GE(InStepAfterwards(outcome), 0.8) << seed;
+  }
+}
+
+TEST(PeriodFinder, MicroBatchesAreHeldBackForTheirStep) {
+  for (const int micro_batches : {2, 4, 8, 16, 32}) {
+    Job job(kTwelveLayers);
+    for (int i = 0; i < 6; ++i) job.Train(100, micro_batches);
+    const Outcome outcome = Feed(job.events());
+    ASSERT_THAT(Lengths(outcome), ElementsAre(kStep + (micro_batches - 1) * kMicroBatch)) << micro_batches;
+    EXPECT_EQ(outcome.findings[0].step, 2) << micro_batches;
+  }
+}
+
+// Their step matches hardly better than they do.
+TEST(PeriodFinder, VeryManyMicroBatchesAreThePeriodThemselves) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 5; ++i) job.Train(100, 60);
+  const Outcome outcome = Feed(job.events());
+  EXPECT_THAT(Lengths(outcome), ElementsAre(kMicroBatch));
+  EXPECT_GE(InStepAfterwards(outcome), 0.95);
+}
+
+TEST(PeriodFinder, AnEvaluationInterruptsAndIsNotMistakenForALongerStep) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 20; ++i) {
+    job.Train();
+    if (i > 5 && i % 5 == 0) job.Evaluate(1 + i / 5);  // each longer than the one before
+  }
+  const Outcome outcome = Feed(job.events());
+  EXPECT_THAT(Lengths(outcome), ElementsAre(kStep));
+  EXPECT_EQ(outcome.iterations, 18);
+  for (size_t i = 4; i < outcome.marks.size(); ++i) {
+    EXPECT_TRUE(outcome.in_step[static_cast<size_t>(outcome.marks[i] + 8)])
+        << "soon after the begin of step " << i;
+  }
+}
+
+TEST(PeriodFinder, TwoAlternatingLengthsAreOnePeriod) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 20; ++i) job.Train(i % 2 == 0 ? 140 : 100);
+  const Outcome outcome = Feed(job.events());
+  EXPECT_THAT(Lengths(outcome), ElementsAre(2 * kStep));
+  EXPECT_EQ(InStepAfterwards(outcome), 1.0);
+}
+
+TEST(PeriodFinder, ANewPhaseReplacesThePeriod) {
+  Job job = Steps(10);
+  for (int i = 0; i < 10; ++i) job.Train(150);
+  const Outcome outcome = Feed(job.events());
+  ASSERT_THAT(Lengths(outcome), ElementsAre(kStep, kStep));
+  EXPECT_LE(outcome.findings[1].step, 12);
+}
+
+TEST(PeriodFinder, RandomLengthsHaveNoPeriod) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    std::mt19937_64 random(seed);
+    Job job(kTwelveLayers);
+    for (int i = 0; i < 60; ++i) job.Train(std::uniform_int_distribution(50, 5'000)(random));
+    EXPECT_THAT(Feed(job.events()).findings, IsEmpty()) << seed;
+  }
+}
+
+TEST(PeriodFinder, GrowingLengthsHaveNoPeriod) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 40; ++i) job.Train(100 + i);
+  EXPECT_THAT(Feed(job.events()).findings, IsEmpty());
+}
+
+TEST(PeriodFinder, ASlowLeakDoesNotHideThePeriod) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 20; ++i) {
+    job.Train();
+    job.Leak(Bytes(50'000));
+  }
+  EXPECT_THAT(Lengths(Feed(job.events())), ElementsAre(kStep + 1));
+}
+
+TEST(PeriodFinder, OneGiantBlockAtTheBeginDoesNotHideThePeriod) {
+  Job job(kTwelveLayers);
+  job.Probe(Bytes(100'000'000'000));
+  for (int i = 0; i < 10; ++i) job.Train();
+  EXPECT_THAT(Lengths(Feed(job.events())), ElementsAre(kStep));
+}
+
+TEST(PeriodFinder, TheSameSizesOnAnotherStreamAreOtherTokens) {
+  PeriodFinder finder;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 4'000; ++i) {
+    EXPECT_FALSE(finder.OnAlloc(Bytes(8192 * (i % 40)), Stream{random() % 7}, Bytes(1'000'000 * (i % 40))));
+  }
+  bool found = false;
+  for (int i = 0; i < 400; ++i) {
+    found |= finder.OnAlloc(Bytes(8192 * (i % 40)), Stream{uint64_t(i % 3)}, Bytes(1'000'000 * (i % 40)));
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(finder.confirmed()->length, 120);
+}
+
+// ---- what each rule is for: without it, this goes wrong
+
+Outcome Without(const Job& job, PeriodFinder::Rules rules) { return Feed(job.events(), {.rules = rules}); }
+
+TEST(PeriodFinderAblation, WithoutTheLevelTestTheFirstStepWithItsOptimizerStateIsThePeriod) {
+  const Job job = Steps(6);  // holding back would wait as well, for another reason
+  EXPECT_THAT(Lengths(Without(job, {.hold_back = false})), ElementsAre(kStep));
+  EXPECT_EQ(Lengths(Without(job, {.level = false, .hold_back = false})).front(),
+            kStep + kTwelveLayers.layers);
+}
+
+TEST(PeriodFinderAblation, WithoutTheSwingTestAnOptimizersLoopIsAPeriod) {
+  const Job job = Steps(3, {.layers = 48, .kinds = 4});
+  EXPECT_EQ(Lengths(Feed(job.events())).front(), 385);
+  EXPECT_LE(Lengths(Without(job, {.swing = false})).front(), 16);
+}
+
+TEST(PeriodFinderAblation, WithoutHoldingBackAMicroBatchIsThePeriod) {
+  Job job(kTwelveLayers);
+  for (int i = 0; i < 4; ++i) job.Train(100, 8);
+  EXPECT_EQ(Lengths(Feed(job.events())).front(), kStep + 7 * kMicroBatch);
+  EXPECT_EQ(Lengths(Without(job, {.hold_back = false})).front(), kMicroBatch);
+}
+
+TEST(PeriodFinderAblation, WithoutTheChallengeNoiseReplacesThePeriodByItsMultiples) {
+  int64_t longest = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Job job(kTwelveLayers, seed);
+    job.SetNoise(0.01, Bytes(4096), Bytes(400'000));
+    for (int i = 0; i < 40; ++i) job.Train();
+    for (const int64_t length : Lengths(Without(job, {.challenge = false})))
+      longest = std::max(longest, length);
+  }
+  EXPECT_GE(longest, 2 * kStep - 3);  // with it: PeriodFinder.OnePercentOfLargeBlocksIsSteppedOver
+}
+
+TEST(PeriodFinderAblation, WithoutDoubtLengthsInRandomOrderAreConfirmedAgainAndAgain) {
+  size_t with = 0;
+  size_t without = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    std::mt19937_64 random(seed);
+    Job job(kTwelveLayers);
+    for (int i = 0; i < 200; ++i) job.Train(50 * std::uniform_int_distribution(1, 7)(random));
+    with += Feed(job.events()).findings.size();
+    without += Without(job, {.doubt = false}).findings.size();
+  }
+  EXPECT_LE(with, 16u);
+  EXPECT_GE(without, 2 * with);
+}
+
+TEST(PeriodFinderAblation, WithoutResynchronisingNoiseIsFatal) {
+  Job job(kTwelveLayers);
+  job.SetNoise(0.01, Bytes(4096), Bytes(400'000));
+  for (int i = 0; i < 20; ++i) job.Train();
+  EXPECT_GE(InStepAfterwards(Feed(job.events())), 0.8);
+  const Outcome outcome = Without(job, {.resynchronise = false});
+  EXPECT_TRUE(outcome.findings.empty() || InStepAfterwards(outcome) < 0.6);
+}
+
+// ---- recorded jobs
+
+std::string Bench(const std::string& name) {
+  const char* root = std::getenv("REPRISE_BENCH");
+  return root == nullptr ? "" : std::string(root) + "/events/" + name + ".csv";
+}
+
+class RecordedJob : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecordedJob, TheTrueIterationIsFoundByTheMiddleOfTheThird) {
+  if (Bench(GetParam()).empty()) GTEST_SKIP() << "REPRISE_BENCH is not set: no bench data";
+  const Outcome outcome = Feed(streams::ReadBench(Bench(GetParam())));
+  ASSERT_THAT(outcome.marks, SizeIs(Ge(4u)));
+  const int64_t truth = outcome.marks[3] - outcome.marks[2];
+  ASSERT_THAT(Lengths(outcome), ElementsAre(truth));
+  EXPECT_EQ(outcome.findings[0].step, 2);
+  EXPECT_LE(outcome.findings[0].into_step, truth * 6 / 10);
+  EXPECT_EQ(InStepAfterwards(outcome), 1.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bench, RecordedJob, testing::Values("alexnet", "resnet50", "googlenet", "gpt"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(RecordedJob, AccumulationAndEvaluation) {
+  const std::string path = Bench("gpt_accum_eval");
+  if (path.empty()) GTEST_SKIP() << "REPRISE_BENCH is not set: no bench data";
+  const Outcome outcome = Feed(streams::ReadBench(path));
+  for (const streams::Finding& finding : outcome.findings) {
+    std::cout << "found " << finding.period.length << " after " << finding.into_step << " tokens of step "
+              << finding.step << "\n";
+  }
+  // The step of four micro-batches first; then three steps and their evaluation.
+  ASSERT_THAT(Lengths(outcome), ElementsAre(862, 2692));
+  EXPECT_EQ(outcome.findings[0].step, 2);
+  EXPECT_LE(outcome.findings[0].into_step, 862 * 6 / 10);
+}
+
+}  // namespace
+}  // namespace reprise::profiler

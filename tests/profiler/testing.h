@@ -1,0 +1,84 @@
+// What several tests of the profiler need: streams of events, folders for their files, messages as text.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "profiler/types.h"
+
+namespace reprise::profiler {
+
+// A folder of its own for each test, removed with it.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "reprise-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+inline void WriteFile(const std::string& path, const std::string& contents) {
+  std::ofstream(path, std::ios::binary) << contents;
+}
+
+inline Event Alloc(uint64_t id, int64_t bytes, uint64_t stream = 0) {
+  return {.id = BlockId(id), .bytes = Bytes(bytes), .stream = Stream(stream)};
+}
+inline Event Free(uint64_t id, uint64_t stream = 0) {
+  return {.kind = EventKind::kFree, .id = BlockId(id), .stream = Stream(stream)};
+}
+inline Event Mark(uint64_t number) { return {.kind = EventKind::kMark, .id = BlockId(number)}; }
+
+// A consistent sequence of `count` events with everything an event can have: several streams and threads, ids
+// that jump, sizes that come back and sizes that do not, marks, times in whole microseconds.
+inline std::vector<Event> RandomEvents(uint32_t seed, size_t count) {
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  std::vector<Event> events;
+  std::vector<BlockId> live;
+  uint64_t next_id = below(1000);
+  int64_t time_ns = 0;
+  while (events.size() < count) {
+    Event event{.stream = Stream(below(10) == 0 ? below(4) : 0), .thread = below(20) == 0 ? below(5) : 1};
+    time_ns += int64_t{1000} * (below(50) == 0 ? below(5'000'000) : below(200));
+    event.time_ns = time_ns;
+    const uint32_t choice = below(100);
+    if (choice == 0) {
+      event.kind = EventKind::kMark;
+      event.id = BlockId(below(1000));
+    } else if (choice < 55 || live.empty()) {
+      if (below(100) == 0) next_id += below(1'000'000);
+      event.id = BlockId(next_id++);
+      event.bytes = Bytes(below(4) == 0 ? 1 + below(1u << 31) : 4096 << below(10));
+      event.alignment = Bytes(below(3) == 0 ? 1 << below(13) : 64);
+      live.push_back(event.id);
+    } else {
+      const size_t victim = below(static_cast<uint32_t>(live.size()));
+      event.kind = EventKind::kFree;
+      event.id = live[victim];
+      live[victim] = live.back();
+      live.pop_back();
+    }
+    events.push_back(event);
+  }
+  return events;
+}
+
+inline bool IsPrefix(const std::vector<Event>& prefix, const std::vector<Event>& events) {
+  return prefix.size() <= events.size() && std::equal(prefix.begin(), prefix.end(), events.begin());
+}
+
+}  // namespace reprise::profiler

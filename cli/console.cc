@@ -1,6 +1,5 @@
 #include "cli/console.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,14 +23,6 @@ bool WriteAll(int file, std::string_view data) {
 }
 
 }  // namespace
-
-void OccupyClosedStreams() {
-  for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
-    if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest free number is this one. The wrong direction: neither reads nor writes succeed.
-    if (open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != stream) return;
-  }
-}
 
 absl::Status WriteStdout(std::string_view data) {
   if (WriteAll(STDOUT_FILENO, data)) return absl::OkStatus();

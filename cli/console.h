@@ -11,10 +11,6 @@
 
 namespace reprise::cli {
 
-// Takes the place of each standard stream that the caller closed, until exec, so that no file that is opened
-// later gets its number. Writing to such a stream fails as if it were closed. First thing in main.
-void OccupyClosedStreams();
-
 // All of `data`, or an error that says why not.
 absl::Status WriteStdout(std::string_view data);
 

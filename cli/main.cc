@@ -121,7 +121,6 @@ int Main(std::vector<std::string> words) {
 }  // namespace reprise::cli
 
 int main(int count, char** words) {
-  reprise::cli::OccupyClosedStreams();
   try {
     return reprise::cli::Main({words + 1, words + count});
   } catch (const std::exception& error) {

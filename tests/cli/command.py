@@ -62,7 +62,7 @@ class CommandTest(unittest.TestCase):
         self.assert_status(done, status)
         return json.loads(done.out)
 
-    def fails(self, status, *words, says="", **options):
+    def fails(self, status, *words, says=".", **options):
         done = self.reprise(*words, **options)
         self.assert_status(done, status)
         self.assertTrue(done.err.startswith("reprise: "), done.err)

@@ -53,6 +53,9 @@ class Doctor(command.CommandTest):
         checks = self.json("doctor", env={"LD_PRELOAD": other})["checks"]
         self.assertIn(("LD_PRELOAD", "note"), [(check["check"], check["verdict"]) for check in checks])
 
+    def test_closed_streams(self):
+        self.problems(status=0, preexec_fn=lambda: (os.close(0), os.close(2)))
+
     def installed(self):
         program = shutil.copy(command.REPRISE, self.folder)
         library = shutil.copy(os.environ["REPRISE_HOST_LIBRARY"], self.folder)

@@ -54,12 +54,6 @@ class Main(command.CommandTest):
         self.assert_status(done, 2)
         self.assertIn("standard output: Bad file descriptor", done.err)
 
-    def test_closed_output_does_not_end_up_in_a_file(self):
-        self.write("a.csv", command.LIFETIMES)
-        self.reprise("plan", "a.csv", "-o", "a.plan.json", capture_output=False, stderr=subprocess.PIPE,
-                     preexec_fn=lambda: os.close(1))
-        self.ok("check", "a.csv", "a.plan.json")
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -192,14 +192,16 @@ class Run(command.CommandTest):
                 "print('ready', flush=True)\nsignal.pause()"
             )
             job.send_signal(number)
-            self.assertEqual(job.wait(60), 9)
+            self.assertEqual(job.wait(20), 9)
 
     def test_stops_and_goes_on_with_the_job(self):
         job = self.start("import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)")
-        pid, status = os.waitpid(job.pid, os.WUNTRACED)
+        signal.alarm(60)  # a failure must not wait for ever
+        self.addCleanup(signal.alarm, 0)
+        _, status = os.waitpid(job.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
         job.send_signal(signal.SIGCONT)
-        pid, status = os.waitpid(job.pid, 0)
+        _, status = os.waitpid(job.pid, 0)
         job.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(job.returncode, 5)
 

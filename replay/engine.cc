@@ -101,7 +101,7 @@ Arena::Block Engine::PlaceToken(Bytes bytes, Bytes alignment, Stream stream, Tic
     if (planned) ++counters_.planned_requests_after_plan;
     if (planned) counters_.planned_bytes_after_plan += bytes;
   }
-  if (found) ConsiderPlanning();
+  if (found || *token == ask_again_at_) ConsiderPlanning();
   return block;
 }
 
@@ -205,6 +205,12 @@ void Engine::CancelPlanning(const Guard&) {
 void Engine::RequestPlan() {
   profiler::Iteration iteration = profiler::ExtractIteration(history_, *finder_.confirmed());
   if (iteration.slots.empty()) return;  // longer than the history
+  // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough away.
+  const profiler::Period& period = *finder_.confirmed();
+  if (iteration.unsettled > 0 && history_.now() < period.found_at + period.length) {
+    ask_again_at_ = history_.now() + std::max<int64_t>(1, period.length / 8);
+    return;
+  }
   const std::vector<Obstacle> obstacles = FindObstacles(iteration);
   auto request = std::make_shared<PlanRequest>(MakeRequest(std::move(iteration), obstacles));
   candidate_ = std::make_shared<Candidate>();

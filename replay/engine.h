@@ -159,6 +159,8 @@ class Engine {
   int64_t candidate_period_ = 0;
   bool candidate_in_shadow_ = false;
 
+  Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
+
   // Matched share over about one period: the measure of whether the plan still fits.
   int64_t window_tokens_ = 0;
   int64_t window_matched_ = 0;

@@ -161,11 +161,11 @@ class TraceParser {
       trace_.notes.push_back(fmt::format("{} bytes after the last complete block ignored", torn_bytes_));
     }
     if (!trace_.closed) {
-      trace_.notes.push_back(
+      trace_.notes.emplace_back(
           "recording was not finished: the job was killed, still runs, or could not write on");
     }
     if (end_ == TraceEnd::kSizeLimit) {
-      trace_.notes.push_back("recording stopped at its size limit: later events are not in the trace");
+      trace_.notes.emplace_back("recording stopped at its size limit: later events are not in the trace");
     }
     if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
   }

@@ -10,6 +10,7 @@
 #ifndef REPRISE_REPLAY_ABI_H
 #define REPRISE_REPLAY_ABI_H
 
+/* C, whatever C++ has of its own for it. NOLINTBEGIN(modernize-*) */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,5 +60,6 @@ typedef const struct reprise_host_core* (*reprise_core_open_host_fn)(const struc
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(modernize-*) */
 
 #endif

@@ -95,6 +95,9 @@ class HostCore {
   Offset OffsetOf(const void* block) const {
     return Offset(static_cast<int64_t>(reinterpret_cast<uintptr_t>(block) - begin_));
   }
+  void* AddressOf(Offset block) const {
+    return reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block.count()));  // NOLINT(performance-*)
+  }
   std::optional<Engine::Guard> TakeLock();
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
@@ -224,7 +227,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
           engine_->SetEventSink(*guard, nullptr);
           listening_ = false;
         }
-        return block ? reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block->count())) : nullptr;
+        return block ? AddressOf(*block) : nullptr;
       }
     }
     passed_.fetch_add(1, std::memory_order_relaxed);

@@ -35,16 +35,18 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where) {
   if (bytes > source_->granule() * source_->granule_count()) return {};
   const uint32_t units = UnitsOf(bytes);
   const uint32_t align = std::max<uint32_t>(1, UnitsOf(alignment));
-  if (bytes < kSmallBlock) return Taken(&small_, small_.TakeBest(units, align, true, true));
-  return Taken(&main_, main_.TakeBest(units, align, where == Where::kAnywhere, true));
+  if (bytes < kSmallBlock)
+    return Taken(&small_, small_.TakeBest(units, align, true, true), /*plan_too=*/false);
+  const bool anywhere = where == Where::kAnywhere;
+  return Taken(&main_, main_.TakeBest(units, align, anywhere, true), /*plan_too=*/anywhere);
 }
 
 void Arena::SetPlanEnd(Offset end) { main_.SetBarrier(UnitsOf(end - Offset(0))); }
 
 // Commits what is missing of granules [first, last), moving free ones first.
-bool Arena::CommitFor(int64_t first, int64_t last) {
+bool Arena::CommitFor(int64_t first, int64_t last, bool plan_too) {
   const int64_t wanted = CountMissing(first, last);
-  granules_moved_ += ReleaseFree(wanted, /*plan_too=*/main_.barrier() == 0);
+  granules_moved_ += ReleaseFree(wanted, plan_too);
   if (CommitMissing(first, last)) return true;
   // Out of memory is first met by giving back what we hold, then by asking again (law 3).
   ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);

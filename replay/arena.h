@@ -47,7 +47,7 @@ class Arena {
     const int64_t begin = offset.count() / kUnit.count();
     const uint32_t units = UnitsOf(bytes);
     if (begin + units > small_begin_) return {};
-    return Taken(&main_, main_.TakeAt(static_cast<uint32_t>(begin), units));
+    return Taken(&main_, main_.TakeAt(static_cast<uint32_t>(begin), units), /*plan_too=*/false);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) by best fit. None when no memory
   // can be had: the real allocator is next.
@@ -67,8 +67,9 @@ class Arena {
   Bytes SizeOf(Block block) const { return kUnit * (*block.zone)[block.index].units; }
   static BlockInfo& Info(Block block) { return block.zone->info(block.index); }
 
-  // The plan covers [0, end) from now on; 0: no plan. Memory inside is then not moved away while any is to be
-  // had elsewhere: the plan will want it at the next iteration.
+  // The plan covers [0, end) from now on; 0: no plan. While it is followed, memory inside is not moved away
+  // for others: the plan will want it at the next iteration. Place(kAnywhere), which is for when it is not,
+  // may.
   void SetPlanEnd(Offset end);
 
   // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
@@ -94,19 +95,19 @@ class Arena {
   }
 
   // A range taken becomes a block once there is memory under all of it.
-  Block Taken(Ranges* zone, Ranges::Index index) {
+  Block Taken(Ranges* zone, Ranges::Index index, bool plan_too) {
     if (index == Ranges::kNone) return {};
     const Ranges::Range& range = (*zone)[index];
     const auto first = static_cast<uint64_t>(range.begin >> granule_shift_);
     const uint64_t last = (uint64_t{range.end()} - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
-        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1))) {
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), plan_too)) {
       return {zone, index};
     }
     zone->Release(index);
     return {};
   }
-  bool CommitFor(int64_t first, int64_t last);
+  bool CommitFor(int64_t first, int64_t last, bool plan_too);
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);

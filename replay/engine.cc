@@ -205,7 +205,8 @@ void Engine::CancelPlanning(const Guard&) {
 void Engine::RequestPlan() {
   profiler::Iteration iteration = profiler::ExtractIteration(history_, *finder_.confirmed());
   if (iteration.slots.empty()) return;  // longer than the history
-  // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough away.
+  // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
+  // away.
   const profiler::Period& period = *finder_.confirmed();
   if (iteration.unsettled > 0 && history_.now() < period.found_at + period.length) {
     ask_again_at_ = history_.now() + std::max<int64_t>(1, period.length / 8);

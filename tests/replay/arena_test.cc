@@ -100,6 +100,17 @@ TEST(Arena, KeepsThePlansMemoryAndGivesBackTheRest) {
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 2);
 }
 
+TEST(Arena, WhenThePlanIsNotFollowedItsFreeMemoryMoves) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 4));
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 4));
+  ASSERT_TRUE(arena.Place(kGranule * 5, Bytes(1), kAnywhere)) << "does not fit the plan's range";
+  EXPECT_EQ(memory.peak(), kGranule * 5);
+  ASSERT_TRUE(arena.PlaceAt(Offset(0), kGranule)) << "the plan is followed again";
+  EXPECT_EQ(memory.peak(), kGranule * 6);
+}
+
 TEST(Arena, FindsOnlyLiveBlocks) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -18,14 +18,13 @@ SimulationResult Simulated(const EventScript& script, SimulationOptions options 
 
 TEST(Simulator, ASteadyJobIsPlannedFromItsFourthIteration) {
   EventScript script;
-  AppendTraining(script, 8);
+  AppendTraining(script, 8, {.layers = 40});
   const SimulationResult result = Simulated(script);
-  EXPECT_EQ(result.counters.period, 36);
+  EXPECT_EQ(result.counters.period, 120);
   EXPECT_EQ(result.counters.plans, 1);
   EXPECT_LE(result.counters.first_planned_iteration, 4);
-  // Weights, then the first iteration with its optimizer state, then two: the fourth begins with request 12 +
-  // 48 + 12 + 2 * 48 + 1 (36 tokens and 12 small blocks an iteration).
-  EXPECT_LE(result.counters.first_planned_request, 12 + 48 + 12 + 2 * 48 + 1);
+  // 40 weights; an iteration makes 160 requests, 40 of them small; the first also 40 of optimizer state.
+  EXPECT_LE(result.counters.first_planned_request, 40 + 160 + 40 + 2 * 160 + 1);
   EXPECT_EQ(result.planned_after_plan, 1.0);
   EXPECT_EQ(result.planned_bytes_after_plan, 1.0);
   EXPECT_EQ(result.counters.conflicts, 0);

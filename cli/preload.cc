@@ -13,9 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From the program's own folder. REPRISE_LIBDIR is Meson's libdir, which on Debian names the architecture.
-constexpr std::string_view kFolders[] = {
-    ".", "../shim", "../shim/host", "../lib/reprise", "../" REPRISE_LIBDIR, "../lib"};
+// From the program's own folder. REPRISE_LIBDIR leads to Meson's libdir, which on Debian names the
+// architecture.
+constexpr std::string_view kFolders[] = {".",     "../shim", "../shim/host", "../lib/reprise", REPRISE_LIBDIR,
+                                         "../lib"};
 constexpr char kSeparators[] = " \t\n:";
 
 }  // namespace

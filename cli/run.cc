@@ -201,7 +201,7 @@ std::vector<std::string> JobOf(const CLI::App& command, const std::vector<std::s
   }
   if (job.empty()) return behind_dashes;
   if (!behind_dashes.empty()) {
-    job.push_back("--");
+    job.emplace_back("--");
     job.insert(job.end(), behind_dashes.begin(), behind_dashes.end());
   }
   return job;

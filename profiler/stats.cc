@@ -77,9 +77,9 @@ class Follower {
       stats_.live_peak = live_bytes_;
       stats_.peak_at = index;
     }
-    const int log = std::bit_width(static_cast<uint64_t>(event.bytes.count())) - 1;
-    SizeClass& size_class = classes_[static_cast<size_t>(log)];
-    size_class.from = Bytes(int64_t{1} << log);
+    const uint64_t from = std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, event.bytes.count())));
+    SizeClass& size_class = classes_[static_cast<size_t>(std::countr_zero(from))];
+    size_class.from = Bytes(static_cast<int64_t>(from));
     ++size_class.blocks;
     size_class.bytes += event.bytes;
   }
@@ -121,6 +121,7 @@ std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at)
   std::map<Bytes, int64_t> counts;
   for (const auto& [id, bytes] : live) ++counts[bytes];
   std::vector<SizeCount> sizes;
+  sizes.reserve(counts.size());
   for (const auto& [size, blocks] : counts) sizes.push_back({size, blocks});
   std::sort(sizes.begin(), sizes.end(), [](const SizeCount& a, const SizeCount& b) {
     return std::tuple(a.size * a.blocks, a.size) > std::tuple(b.size * b.blocks, b.size);

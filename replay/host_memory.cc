@@ -20,9 +20,10 @@ absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
         absl::StrCat("cannot reserve ", mapped, " bytes of address space: ", strerror(errno)));
   }
   const auto step = static_cast<uintptr_t>(kGranule.count());
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(mapping) + step - 1) / step * step;
+  char* const begin =
+      static_cast<char*>(mapping) + (step - reinterpret_cast<uintptr_t>(mapping) % step) % step;
   // Fewer, larger pages; where the system has none this changes nothing, so the answer does not matter.
-  madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(size.count()), MADV_HUGEPAGE);
+  madvise(begin, static_cast<size_t>(size.count()), MADV_HUGEPAGE);
   return std::unique_ptr<HostMemory>(new HostMemory(mapping, mapped, begin, size / kGranule));
 }
 

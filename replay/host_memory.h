@@ -20,8 +20,8 @@ class HostMemory : public MemorySource {
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  uintptr_t begin() const { return begin_; }
-  uintptr_t end() const { return begin_ + static_cast<uintptr_t>((kGranule * count_).count()); }
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(begin_); }
+  uintptr_t end() const { return begin() + static_cast<uintptr_t>((kGranule * count_).count()); }
 
   Bytes granule() const override { return kGranule; }
   int64_t granule_count() const override { return count_; }
@@ -29,13 +29,13 @@ class HostMemory : public MemorySource {
   void Release(int64_t first, int64_t count) override;
 
  private:
-  HostMemory(void* mapping, size_t mapped, uintptr_t begin, int64_t count)
+  HostMemory(void* mapping, size_t mapped, char* begin, int64_t count)
       : mapping_(mapping), mapped_(mapped), begin_(begin), count_(count) {}
-  void* At(int64_t granule) const { return reinterpret_cast<void*>(begin_ + granule * kGranule.count()); }
+  void* At(int64_t granule) const { return begin_ + granule * kGranule.count(); }
 
   void* mapping_;
   size_t mapped_;
-  uintptr_t begin_;
+  char* begin_;
   int64_t count_;
 };
 

@@ -19,8 +19,8 @@ struct ServingPlan {
 
   std::vector<Slot> slots;  // in the order of allocation; slot 0 is the cut
   Offset end;               // the plan covers [0, end) of the arena
-  Bytes slab;               // as solved, obstacles included
-  Bytes lower_bound;        // likewise
+  Bytes slab;               // height of the planned slots above the arena's begin, as solved
+  Bytes lower_bound;        // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
 }  // namespace reprise::replay

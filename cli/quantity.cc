@@ -60,18 +60,6 @@ std::optional<double> ParseDuration(std::string_view text) {
   return std::nullopt;
 }
 
-std::string FormatSize(Bytes bytes) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < kKiB) return fmt::format("{} B", bytes.count());
-  double value = static_cast<double>(bytes.count()) / 1024;
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.2f} {}", value, kUnits[unit]);
-}
-
 std::string FormatDuration(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
 }

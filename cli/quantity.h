@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "replay/summary.h"
 
 namespace reprise::cli {
 
@@ -17,7 +18,7 @@ std::optional<Bytes> ParseSize(std::string_view text);
 std::optional<double> ParseDuration(std::string_view text);
 
 // "61.20 GiB", "512 B".
-std::string FormatSize(Bytes bytes);
+using replay::FormatSize;
 
 // "12.3 ms", "1.24 s".
 std::string FormatDuration(double seconds);

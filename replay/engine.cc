@@ -83,6 +83,7 @@ bool Engine::Free(const Guard&, Offset offset, Stream stream) {
     return false;
   }
   CountFreed(Arena::Info(block), stream);
+  counters_.placed -= arena_.SizeOf(block);
   arena_.Remove(block, stream);
   return true;
 }
@@ -100,6 +101,7 @@ Bytes Engine::UsableSize(const Guard&, Offset offset) {
 
 Offset Engine::Live(Arena::Block block, const BlockInfo& info, Bytes alignment) {
   Arena::Info(block) = info;
+  counters_.placed += arena_.SizeOf(block);
   CountLive(info, alignment);
   return arena_.OffsetOf(block);
 }

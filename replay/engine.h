@@ -56,7 +56,8 @@ struct Counters {
   int64_t planned_requests_after_plan = 0;
   Bytes bytes_after_plan;
   Bytes planned_bytes_after_plan;
-  Bytes live;  // requested and not freed
+  Bytes live;    // requested and not freed
+  Bytes placed;  // of the arena: live blocks as they lie, with what rounding adds
   Bytes live_peak;
   Bytes slab;         // of the plan in use: its height
   Bytes lower_bound;  // of the plan in use
@@ -150,9 +151,17 @@ class Engine {
   // Calls visit(offset, info) for every live block.
   template <typename Visit>
   void ForEachLive(const Guard&, Visit visit) const {
-    arena_.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) { visit(offset, info); });
+    const auto each = [&](Offset offset, Bytes, const BlockInfo& info) { visit(offset, info); };
+    arena_.ForEachLive(each);
+    arena_.ForEachSmallLive(each);
   }
 
+  // Keeps a number with a live block for the caller.
+  void SetOwner(const Guard&, Offset block, uint8_t owner) {
+    if (const Arena::Block found = arena_.Find(block)) Arena::Info(found).owner = owner;
+  }
+  Bytes committed(const Guard&) const { return arena_.committed(); }
+  Bytes placed(const Guard&) const { return counters_.placed; }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return plan_ != nullptr; }
   // Tells a planning under way to stop; what it was solving is counted as failed.

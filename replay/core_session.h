@@ -20,7 +20,7 @@ class CoreSession {
   const Config& config() const { return config_; }
   const ProcessNames& names() const { return names_; }
 
-  // // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
+  // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
   std::unique_ptr<CoreTrace> BeginTrace(int device, Bytes threshold, Bytes granule);
 

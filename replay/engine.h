@@ -118,12 +118,19 @@ class Engine {
   void LockForFork() { mutex_.lock(); }
   void UnlockAfterFork() { mutex_.unlock(); }
 
-  // A block of `bytes` at a multiple of `alignment` (a power of two), for use on `stream`. nullopt: use the
-  // real allocator. Where `left` is given, that block may still become known by KeepOutside.
-  std::optional<Offset> Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream,
-                                 BlockInfo* left = nullptr);
-  // Like Allocate for a block that the real allocator is to serve whatever we could do.
-  BlockInfo PassOutside(const Guard&, Bytes bytes, Bytes alignment, Stream stream);
+  struct Request {
+    Bytes bytes;
+    Bytes alignment;    // a power of two
+    Stream stream{};    // on which the block will be used
+    uint8_t owner = 0;  // BlockInfo::owner
+    bool place = true;  // false: the real allocator is to serve it whatever we could do
+  };
+  // A block of at least `bytes`. nullopt: use the real allocator. Where `left` is given, the block that it
+  // then serves may be made known by KeepOutside.
+  std::optional<Offset> Allocate(const Guard&, const Request& request, BlockInfo* left = nullptr);
+  std::optional<Offset> Allocate(const Guard& guard, Bytes bytes, Bytes alignment, Stream stream) {
+    return Allocate(guard, {.bytes = bytes, .alignment = alignment, .stream = stream});
+  }
   // Tries again to place what Allocate has left; for when memory has been given back.
   std::optional<Offset> PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment);
   // The real allocator has served it: it is live from here on, and part of the sequence.
@@ -134,7 +141,11 @@ class Engine {
 
   // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has
   // finished with it. False: there is no such block, and it has been counted.
-  bool Free(const Guard&, Offset block, Stream stream);
+  bool Free(const Guard& guard, Offset block, Stream stream) {
+    return FreeBlock(guard, block, stream).has_value();
+  }
+  // The same, with what it was.
+  std::optional<BlockInfo> FreeBlock(const Guard&, Offset block, Stream stream);
   // The live block that `inside` lies in.
   struct Found {
     Offset begin;
@@ -156,10 +167,6 @@ class Engine {
     arena_.ForEachSmallLive(each);
   }
 
-  // Keeps a number with a live block for the caller.
-  void SetOwner(const Guard&, Offset block, uint8_t owner) {
-    if (const Arena::Block found = arena_.Find(block)) Arena::Info(found).owner = owner;
-  }
   Bytes committed(const Guard&) const { return arena_.committed(); }
   Bytes placed(const Guard&) const { return counters_.placed; }
   Counters counters(const Guard&) const;
@@ -171,12 +178,6 @@ class Engine {
  private:
   Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner, StreamEvents* events);
 
-  struct Request {
-    Bytes bytes;
-    Bytes alignment;
-    Stream stream{};
-    bool place = true;
-  };
   // What one request came to.
   struct Outcome {
     Arena::Block block;

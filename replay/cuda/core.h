@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "replay/core_session.h"
@@ -72,10 +73,10 @@ class Core {
   Result DestroyStream(cu_stream stream, Result (*call)(cu_stream));
   Result AllowPeer(cu_context peer, int flags);
   template <typename Call>
-  Result BeginCapture(Call call) {
+  Result BeginCapture(cu_stream stream, DefaultStream means, Call call) {
     ++captures_;  // before: nothing of ours may come in between
     const Result result = call();
-    if (result != kSuccess) --captures_;
+    if (result != kSuccess || !AddCapture(KeyOf(stream, means))) --captures_;
     return result;
   }
   Result EndCapture(cu_stream stream, void** graph, DefaultStream means);
@@ -104,27 +105,30 @@ class Core {
   bool Capturing(cu_stream stream, DefaultStream means) const;
   bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
-  std::optional<PoolTable::Pool> CurrentPool(Device& device);
+  // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
+  Owner OwnerFor(Device& device, cu_pool pool, size_t bytes);
+  Owner CurrentPool(Device& device, size_t bytes);
+  bool AddCapture(const StreamKey& origin);
+  bool TakeCapture(const StreamKey& origin);
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
   // waited for, given back and asked for again first.
   template <typename Real>
-  Result Serve(Device& device, cu_address* out, Bytes bytes, Stream stream, const PoolTable::Pool* pool,
-               Real real);
+  Result Serve(Device& device, cu_address* out, const Engine::Request& request, Real real);
   template <typename Real>
   Result PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real);
-  std::optional<cu_address> ServeAfterWait(Device& device, const BlockInfo& left,
-                                           const PoolTable::Pool* pool);
-  cu_address Served(Device& device, const Engine::Guard& guard, Offset offset, const PoolTable::Pool* pool);
+  std::optional<Offset> ServeAfterWait(Device& device, const BlockInfo& left);
+  bool WaitForDevice(Device& device, const BlockInfo& left);
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
-  Result WaitForContext(Device& device, cu_context context);
 
   std::optional<Engine::Found> FindBlock(cu_address address, Device** device, Bytes* bytes);
   Result PatchAttribute(void* value, int attribute, const Engine::Found& block, const Device& device,
                         Bytes bytes);
 
+  Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
+  cu_context Primary(int ordinal) const;
   void DropContext(Device& device, cu_context context, bool release);
 
   const Driver driver_;
@@ -142,6 +146,8 @@ class Core {
   absl::flat_hash_map<cu_address, Outside> outside_;
 
   std::atomic<int> captures_{0};  // going on now
+  std::mutex captures_mutex_;
+  std::vector<StreamKey> capturing_;  // the streams that the captures began on
   std::atomic<bool> ipc_used_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};

@@ -55,13 +55,17 @@ Device::PoolUse& Device::pool_use(const Engine::Guard&, Owner owner) {
   return pool_use_[owner];
 }
 
-void Device::CountPool(const Engine::Guard& guard, Owner owner, Bytes bytes) {
+void Device::CountIn(const Engine::Guard& guard, Owner owner, Bytes requested) {
   if (owner == kNoPool) return;
   if (first_pool_ == kNoPool) first_pool_ = owner;
   PoolUse& use = pool_use(guard, owner);
-  use.used += bytes.count();
+  use.used += RoundUp(requested, kUnit).count();
   use.used_high = std::max(use.used_high, use.used);
-  if (bytes.count() > 0) use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
+  use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
+}
+
+void Device::CountOut(const Engine::Guard& guard, const BlockInfo& freed) {
+  if (freed.owner != kNoPool) pool_use(guard, freed.owner).used -= RoundUp(freed.requested, kUnit).count();
 }
 
 int64_t Device::Reserved(const Engine::Guard& guard, Owner owner) {
@@ -70,21 +74,22 @@ int64_t Device::Reserved(const Engine::Guard& guard, Owner owner) {
   return reserved + std::max<int64_t>(0, (engine_->committed(guard) - engine_->placed(guard)).count());
 }
 
-void Device::DropContext(const Engine::Guard& guard, cu_context context) {
-  std::vector<Stream> gone = streams_.TakeContext(context);
+void Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
+  std::vector<Stream> gone = streams_.OfContext(context);
+  table.TakeAll(*this, gone);
+  streams_.DropContext(context);
   for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
   for (size_t i = 0; i < contexts_.size(); ++i) {
-    if (contexts_[i] == context) gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
+    if (contexts_[i] != context) continue;
+    gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
+    contexts_[i] = nullptr;
   }
-  std::replace(contexts_.begin(), contexts_.end(), context, cu_context{nullptr});
-  std::vector<std::pair<Offset, BlockInfo>> blocks;
+  std::vector<Offset> blocks;
   engine_->ForEachLive(guard, [&](Offset offset, const BlockInfo& info) {
-    if (std::find(gone.begin(), gone.end(), info.stream) != gone.end()) blocks.emplace_back(offset, info);
+    if (std::find(gone.begin(), gone.end(), info.stream) != gone.end()) blocks.push_back(offset);
   });
-  for (const auto& [offset, info] : blocks) {
-    CountPool(guard, info.owner, Bytes(-engine_->UsableSize(guard, offset).count()));
-    engine_->Free(guard, offset, kEveryStream);
-  }
+  for (const Offset block : blocks) CountOut(guard, *engine_->FreeBlock(guard, block, kEveryStream));
+  memory_->OnContextGone(context);
 }
 
 DeviceSummary Device::Finish(const CoreSession& session) {

@@ -53,21 +53,23 @@ class Device {
     int64_t reserved_high = 0;
   };
   PoolUse& pool_use(const Engine::Guard&, Owner owner);
-  // Counts a block into or out of its pool.
-  void CountPool(const Engine::Guard& guard, Owner owner, Bytes bytes);
+  // Counts a block into its pool and, when it has been freed, out of it.
+  void CountIn(const Engine::Guard& guard, Owner owner, Bytes requested);
+  void CountOut(const Engine::Guard& guard, const BlockInfo& freed);
   // What a pool holds of the arena beyond what the driver knows: its own blocks, and for the pool that was
   // served first all that is committed and used by nobody.
   int64_t Reserved(const Engine::Guard& guard, Owner owner);
 
   // Drops the blocks and streams of a context that is gone, or about to be; the device has finished with
   // them.
-  void DropContext(const Engine::Guard& guard, cu_context context);
+  void DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
 
   // The counters, and the trace ended. After it nothing is recorded.
   DeviceSummary Finish(const CoreSession& session);
   void AbandonAfterFork() noexcept;
 
-  std::atomic<int> current_pool{-1};  // the owner that cuMemAllocAsync serves; -1: to be asked for
+  // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. -1: to be asked for.
+  std::atomic<int> current_pool{-1};
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
   std::atomic<int64_t> segments{0};
   std::atomic<int64_t> others{0};

@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver&
 }
 
 bool DeviceMemory::Refuse(const char* function, Result result) {
+  ++refusals_;
   refusal_ = absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : "");
   return false;
 }
@@ -142,7 +143,14 @@ void SlabMemory::Plan(Bytes end) {
     return;
   }
   planned_ = granules;
+  context_ = driver_.Current();
   SetRange(begin, static_cast<uint64_t>(bytes.count()));
+}
+
+void SlabMemory::OnContextGone(cu_context context) {
+  if (planned_ == 0 || context != context_) return;
+  planned_ = 0;
+  SetRange(0, 0);
 }
 
 }  // namespace reprise::replay::cuda

@@ -34,8 +34,11 @@ class DeviceMemory : public MemorySource {
     const uint64_t offset = address - begin;
     return begin != 0 && offset < size_.load(std::memory_order_relaxed) ? static_cast<int64_t>(offset) : -1;
   }
-  // What the driver said when it last refused memory; empty: it never did.
+  // How often the driver has refused memory, and what it said last.
+  int64_t refusals() const { return refusals_; }
   const std::string& refusal() const { return refusal_; }
+  // A context has been destroyed, with everything that belonged to it.
+  virtual void OnContextGone(cu_context context) {}
   // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags.
   virtual void SetAccess(int device, int flags) {}
 
@@ -49,6 +52,7 @@ class DeviceMemory : public MemorySource {
  private:
   std::atomic<cu_address> begin_{0};
   std::atomic<uint64_t> size_{0};
+  int64_t refusals_ = 0;
   std::string refusal_;
 };
 
@@ -90,12 +94,14 @@ class SlabMemory : public DeviceMemory {
   bool Commit(int64_t first, int64_t count) override { return first + count <= planned_; }
   void Release(int64_t first, int64_t count) override {}
   void Plan(Bytes end) override;
+  void OnContextGone(cu_context context) override;
 
  private:
   const Driver& driver_;
   const int device_;
   const Bytes total_;
-  int64_t planned_ = 0;  // granules
+  int64_t planned_ = 0;           // granules
+  cu_context context_ = nullptr;  // whose the slab is
 };
 
 }  // namespace reprise::replay::cuda

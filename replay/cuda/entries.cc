@@ -172,10 +172,10 @@ Result DestroyStream(cu_stream stream) {
   const auto call = core->driver().*Member;
   return Answer([&] { return core->DestroyStream(stream, call); }, [&] { return call(stream); });
 }
-template <auto Member, typename... Arguments>
-Result BeginCapture(Arguments... arguments) {
-  const auto call = [&] { return (core->driver().*Member)(arguments...); };
-  return Answer([&] { return core->BeginCapture(call); }, call);
+template <auto Member, DefaultStream kMeans, typename... Arguments>
+Result BeginCapture(cu_stream stream, Arguments... arguments) {
+  const auto call = [&] { return (core->driver().*Member)(stream, arguments...); };
+  return Answer([&] { return core->BeginCapture(stream, kMeans, call); }, call);
 }
 
 void FillEndCalls(reprise_cuda_calls& calls) {
@@ -189,12 +189,12 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   calls.cuDevicePrimaryCtxRelease_v2 = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease_v2>;
   calls.cuStreamDestroy = DestroyStream<&Calls::cuStreamDestroy>;
   calls.cuStreamDestroy_v2 = DestroyStream<&Calls::cuStreamDestroy_v2>;
-  calls.cuStreamBeginCapture = BeginCapture<&Calls::cuStreamBeginCapture>;
-  calls.cuStreamBeginCapture_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_ptsz>;
-  calls.cuStreamBeginCapture_v2 = BeginCapture<&Calls::cuStreamBeginCapture_v2>;
-  calls.cuStreamBeginCapture_v2_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_v2_ptsz>;
-  calls.cuStreamBeginCaptureToGraph = BeginCapture<&Calls::cuStreamBeginCaptureToGraph>;
-  calls.cuStreamBeginCaptureToGraph_ptsz = BeginCapture<&Calls::cuStreamBeginCaptureToGraph_ptsz>;
+  calls.cuStreamBeginCapture = BeginCapture<&Calls::cuStreamBeginCapture, kLegacy>;
+  calls.cuStreamBeginCapture_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_ptsz, kPerThread>;
+  calls.cuStreamBeginCapture_v2 = BeginCapture<&Calls::cuStreamBeginCapture_v2, kLegacy>;
+  calls.cuStreamBeginCapture_v2_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_v2_ptsz, kPerThread>;
+  calls.cuStreamBeginCaptureToGraph = BeginCapture<&Calls::cuStreamBeginCaptureToGraph, kLegacy>;
+  calls.cuStreamBeginCaptureToGraph_ptsz = BeginCapture<&Calls::cuStreamBeginCaptureToGraph_ptsz, kPerThread>;
   calls.cuStreamEndCapture = [](cu_stream stream, void** graph) {
     return Answer([&] { return core->EndCapture(stream, graph, kLegacy); },
                   [&] { return core->driver().cuStreamEndCapture(stream, graph); });

@@ -14,60 +14,72 @@ constexpr size_t kSegment = size_t{2} << 20;
 
 }  // namespace
 
-// `device`'s lock is held.
-cu_address Core::Served(Device& device, const Engine::Guard& guard, Offset offset,
-                        const PoolTable::Pool* pool) {
-  if (pool != nullptr) {
-    device.engine().SetOwner(guard, offset, pool->owner);
-    device.CountPool(guard, pool->owner, device.engine().UsableSize(guard, offset));
-  }
-  return device.AddressOf(offset);
-}
-
 template <typename Real>
-Result Core::Serve(Device& device, cu_address* out, Bytes bytes, Stream stream, const PoolTable::Pool* pool,
-                   Real real) {
+Result Core::Serve(Device& device, cu_address* out, const Engine::Request& request, Real real) {
   BlockInfo left;
+  bool refused = false;
   {
     const Engine::Guard guard = device.Lock();
-    if (const auto offset = device.engine().Allocate(guard, bytes, kAlignment, stream, &left)) {
-      *out = Served(device, guard, *offset, pool);
+    const int64_t refusals = device.memory().refusals();
+    if (const auto offset = device.engine().Allocate(guard, request, &left)) {
+      device.CountIn(guard, request.owner, request.bytes);
+      *out = device.AddressOf(*offset);
       return kSuccess;
     }
+    refused = device.memory().refusals() != refusals;
   }
-  if (const std::optional<cu_address> address = ServeAfterWait(device, left, pool)) {
-    *out = *address;
-    return kSuccess;
+  if (refused) {
+    if (const auto offset = ServeAfterWait(device, left)) {
+      *out = device.AddressOf(*offset);
+      return kSuccess;
+    }
   }
   return PassRecorded(device, out, left, real);
 }
 
-// Memory has run out, or its order does not allow what is free. Where something free may still be in use by
-// the device, the host waits for it, as the driver does, and asks once more; what is then free goes back to
+// Memory has run out. What is free may still be in use by the device: the host waits for it, as the driver
+// does, and asks once more; then without what the driver's own pool keeps; then all that is free goes back to
 // the driver.
-std::optional<cu_address> Core::ServeAfterWait(Device& device, const BlockInfo& left,
-                                               const PoolTable::Pool* pool) {
-  if (!MayServe()) return std::nullopt;
+std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left) {
+  if (!WaitForDevice(device, left)) return std::nullopt;
+  for (const bool trimmed : {false, true}) {
+    cu_pool pool = nullptr;
+    if (trimmed && driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) == kSuccess) {
+      driver().cuMemPoolTrimTo(pool, 0);
+    }
+    const Engine::Guard guard = device.Lock();
+    if (const auto offset = device.engine().PlaceAgain(guard, left, kAlignment)) {
+      device.CountIn(guard, left.owner, left.requested);
+      return offset;
+    }
+    if (trimmed) device.engine().GiveBack(guard, /*plan_too=*/true);
+  }
+  return std::nullopt;
+}
+
+bool Core::WaitForDevice(Device& device, const BlockInfo& left) {
+  if (!MayServe()) return false;
   StreamOrder::Snapshot snapshot;
+  cu_context context = driver_.Current();
   {
     const Engine::Guard guard = device.Lock();
-    if (device.engine().committed(guard) == device.engine().placed(guard)) return std::nullopt;
+    if (!IsEveryStream(left.stream)) context = device.streams(guard).context(left.stream);
     snapshot = device.engine().order(guard)->Take();
   }
   ++device.memory_waits;
-  if (driver_.CtxSynchronize() != kSuccess) return std::nullopt;
-  const Engine::Guard guard = device.Lock();
-  device.engine().order(guard)->Completed(snapshot);
-  if (const auto offset = device.engine().PlaceAgain(guard, left, kAlignment)) {
-    return Served(device, guard, *offset, pool);
-  }
-  device.engine().GiveBack(guard, /*plan_too=*/true);
-  return std::nullopt;
+  const ContextScope scope(driver_, context);
+  if (driver_.CtxSynchronize() != kSuccess) return false;
+  device.engine().order(device.Lock())->Completed(snapshot);
+  return true;
 }
 
 template <typename Real>
 Result Core::PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real) {
-  const Result result = real();
+  Result result = real();
+  if (result == kOutOfMemory && WaitForDevice(device, left)) {
+    const bool more = device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0);
+    if (more) result = real();
+  }
   const Engine::Guard guard = device.Lock();
   if (result != kSuccess) {
     device.engine().DropOutside(guard, left);
@@ -98,21 +110,14 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
     return real();
   }
   device.others.fetch_add(1, std::memory_order_relaxed);
-  const std::optional<PoolTable::Pool> from = pool == nullptr ? CurrentPool(device) : pools_.Find(pool);
-  const Bytes size(static_cast<int64_t>(bytes));
-  const bool plain = from && from->device == device.ordinal();
-  bool room = plain;
-  if (plain && from->max_bytes != 0) {
-    const Engine::Guard guard = device.Lock();
-    room = static_cast<uint64_t>(device.pool_use(guard, from->owner).used) + bytes <= from->max_bytes;
-  }
-  if (room) return Serve(device, out, size, place->stream, &*from, real);
-  BlockInfo left;
-  {
-    const Engine::Guard guard = device.Lock();
-    left = device.engine().PassOutside(guard, size, kAlignment, place->stream);
-  }
-  return PassRecorded(device, out, left, real);
+  const Owner owner = OwnerFor(device, pool, bytes);
+  return Serve(device, out,
+               {.bytes = Bytes(static_cast<int64_t>(bytes)),
+                .alignment = kAlignment,
+                .stream = place->stream,
+                .owner = owner,
+                .place = owner != kNoPool},
+               real);
 }
 
 // Synchronous blocks may be exported to other processes, which ours cannot be: they are served only with a
@@ -128,18 +133,13 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
     return real();
   }
   (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);
-  const Bytes size(static_cast<int64_t>(bytes));
-  BlockInfo left;
-  Stream stream;
+  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)), .alignment = kAlignment};
   {
     const Engine::Guard guard = device->Lock();
-    stream = device->SynchronousStream(guard, context);
-    const bool serve = device->engine().serving(guard) && !ipc_used_;
-    if (!serve) left = device->engine().PassOutside(guard, size, kAlignment, stream);
-    if (!serve) stream = Stream{};
+    request.stream = device->SynchronousStream(guard, context);
+    request.place = device->engine().serving(guard) && !ipc_used_;
   }
-  return IsEveryStream(stream) ? Serve(*device, out, size, stream, nullptr, real)
-                               : PassRecorded(*device, out, left, real);
+  return Serve(*device, out, request, real);
 }
 
 // Rows of pitch bytes, as the device aligns textures; the driver alone knows by how much, so it is asked for
@@ -149,12 +149,15 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
   Device* const device = DeviceOf(driver_.Current());
   if (result != kSuccess || device == nullptr || !MayServe()) return result;
   device->others.fetch_add(1, std::memory_order_relaxed);
-  const Bytes size(static_cast<int64_t>(*pitch * height));
   BlockInfo left;
   {
     const Engine::Guard guard = device->Lock();
-    left = device->engine().PassOutside(guard, size, kAlignment,
-                                        device->SynchronousStream(guard, driver_.Current()));
+    device->engine().Allocate(guard,
+                              {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
+                               .alignment = kAlignment,
+                               .stream = device->SynchronousStream(guard, driver_.Current()),
+                               .place = false},
+                              &left);
   }
   return PassRecorded(*device, out, left, [] { return kSuccess; });
 }
@@ -181,22 +184,18 @@ Result Core::FreeOurs(Device& device, cu_address block) {
     if (!IsEveryStream(found->info.stream)) context = device.streams(guard).context(found->info.stream);
     snapshot = device.engine().order(guard)->Take();
   }
-  const Result waited = WaitForContext(device, context);
+#ifdef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
+  const Result waited = kSuccess;
+#else
+  const ContextScope scope(driver_, context);
+  const Result waited = driver_.CtxSynchronize();
+#endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
   const Engine::Guard guard = device.Lock();
   device.engine().order(guard)->Completed(snapshot);
-  const std::optional<Engine::Found> found = device.engine().Find(guard, offset);
-  if (found)
-    device.CountPool(guard, found->info.owner, Bytes(-device.engine().UsableSize(guard, offset).count()));
-  return device.engine().Free(guard, offset, kEveryStream) ? waited : kInvalidValue;
-}
-
-Result Core::WaitForContext(Device& device, cu_context context) {
-#ifdef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
-  return kSuccess;
-#endif
-  const ContextScope scope(driver_, context);
-  return driver_.CtxSynchronize();
+  const std::optional<BlockInfo> freed = device.engine().FreeBlock(guard, offset, kEveryStream);
+  if (freed) device.CountOut(guard, *freed);
+  return freed ? waited : kInvalidValue;
 }
 
 // The block is taken out before the driver frees it: after that another thread may be given the same address.
@@ -243,13 +242,11 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   }
   // Another device's stream has no number here: what it has queued is waited for instead.
   if (place->device != device) return FreeOurs(*device, block);
-  const Offset offset(device->OffsetOf(block));
   const Engine::Guard guard = device->Lock();
-  const std::optional<Engine::Found> found = device->engine().Find(guard, offset);
-  if (found && found->begin == offset) {
-    device->CountPool(guard, found->info.owner, Bytes(-device->engine().UsableSize(guard, offset).count()));
-  }
-  return device->engine().Free(guard, offset, place->stream) ? kSuccess : kInvalidValue;
+  const std::optional<BlockInfo> freed =
+      device->engine().FreeBlock(guard, Offset(device->OffsetOf(block)), place->stream);
+  if (freed) device->CountOut(guard, *freed);
+  return freed ? kSuccess : kInvalidValue;
 }
 
 // What the arena holds and no block uses would be free without us.

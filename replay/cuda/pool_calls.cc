@@ -36,14 +36,28 @@ void Core::CurrentPoolsChanged() {
   for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = -1;
 }
 
-std::optional<PoolTable::Pool> Core::CurrentPool(Device& device) {
-  const int known = device.current_pool.load(std::memory_order_acquire);
-  if (known >= 0) return pools_.Find(static_cast<Owner>(known));
+Owner Core::OwnerFor(Device& device, cu_pool pool, size_t bytes) {
+  if (pool == nullptr) {
+    const int current = device.current_pool.load(std::memory_order_acquire);
+    return current >= 0 ? static_cast<Owner>(current) : CurrentPool(device, bytes);
+  }
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  if (!known || known->device != device.ordinal()) return kNoPool;
+  if (known->max_bytes == 0) return known->owner;
+  const Engine::Guard guard = device.Lock();
+  const auto used = static_cast<uint64_t>(device.pool_use(guard, known->owner).used);
+  return used + bytes <= known->max_bytes ? known->owner : kNoPool;
+}
+
+// What cuMemAllocAsync would take from. A pool with a limit is looked at anew each time.
+Owner Core::CurrentPool(Device& device, size_t bytes) {
   cu_pool handle = nullptr;
-  if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess) return std::nullopt;
+  if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
   const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
-  device.current_pool = pool ? pool->owner : kNoPool;
-  return pool;
+  if (pool && pool->max_bytes != 0) return OwnerFor(device, handle, bytes);
+  const Owner owner = pool ? pool->owner : kNoPool;
+  device.current_pool = owner;
+  return owner;
 }
 
 Result Core::PoolGetAttribute(cu_pool pool, int attribute, void* value) {

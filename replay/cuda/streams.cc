@@ -20,18 +20,20 @@ Stream DeviceStreams::Add(const StreamKey& key, cu_context context) {
 
 void DeviceStreams::Remove(Stream stream) { streams_[static_cast<size_t>(stream)] = {}; }
 
-std::vector<Stream> DeviceStreams::TakeContext(cu_context context) {
-  std::vector<Stream> taken;
+std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
+  std::vector<Stream> streams;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i].context != context) continue;
-    streams_[i] = {};
-    taken.push_back(Stream{i});
+    if (streams_[i].context == context) streams.push_back(Stream{i});
   }
+  return streams;
+}
+
+void DeviceStreams::DropContext(cu_context context) {
+  for (const Stream stream : OfContext(context)) Remove(stream);
   unused_.erase(context);
   for (const auto& recorded : all_) {
     if (recorded->context == context) recorded->context = nullptr;
   }
-  return taken;
 }
 
 // A per-thread default stream can be named by its own thread alone. While something is being captured, a
@@ -119,9 +121,13 @@ std::optional<StreamTable::Place> StreamTable::Take(const StreamKey& key) {
   return place;
 }
 
-void StreamTable::TakeIf(const std::function<bool(const StreamKey&, const Place&)>& gone) {
+void StreamTable::TakeAll(const Device& device, const std::vector<Stream>& streams) {
   const std::lock_guard lock(mutex_);
-  absl::erase_if(places_, [&](const auto& entry) { return gone(entry.first, entry.second); });
+  absl::erase_if(places_, [&](const auto& entry) {
+    const Place& place = entry.second;
+    return place.device == &device &&
+           std::find(streams.begin(), streams.end(), place.stream) != streams.end();
+  });
   ++generation_;
 }
 

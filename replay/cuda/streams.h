@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,8 +49,9 @@ class DeviceStreams : public StreamEvents {
   Stream Add(const StreamKey& key, cu_context context);
   void Remove(Stream stream);
   cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
-  // The numbers of a context's streams. Its events are forgotten: they go with it.
-  std::vector<Stream> TakeContext(cu_context context);
+  std::vector<Stream> OfContext(cu_context context) const;
+  // Its streams and events are gone with it.
+  void DropContext(cu_context context);
 
   Event Record(Stream stream) override;
   bool Wait(Stream stream, Event event) override;
@@ -86,10 +86,9 @@ class StreamTable {
 
   std::optional<Place> Find(const StreamKey& key);
   void Add(const StreamKey& key, const Place& place);
-  // Takes out a stream, or all default and other streams for which `gone` is true, and returns where they
-  // were.
+  // Takes out a stream and says where it was.
   std::optional<Place> Take(const StreamKey& key);
-  void TakeIf(const std::function<bool(const StreamKey&, const Place&)>& gone);
+  void TakeAll(const Device& device, const std::vector<Stream>& streams);
 
  private:
   std::mutex mutex_;

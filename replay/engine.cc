@@ -1,6 +1,7 @@
 #include "replay/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 #include <utility>
 
@@ -29,7 +30,11 @@ Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner
                StreamEvents* events)
     : options_(options),
       memory_(std::move(memory)),
-      order_(events == nullptr ? nullptr : std::make_unique<StreamOrder>(Arena::UnitsOf(*memory_), events)),
+      order_(events == nullptr
+                 ? nullptr
+                 : std::make_unique<StreamOrder>(
+                       Arena::UnitsOf(*memory_),
+                       std::countr_zero(static_cast<uint64_t>(memory_->granule() / kUnit)), events)),
       runner_(runner),
       arena_(memory_.get(), options.capacity, order_.get()),
       finder_(options.period) {}

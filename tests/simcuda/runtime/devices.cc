@@ -64,8 +64,9 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
-  return WithContext(
-      [&](const Driver& driver) { return driver.cuCtxGetStreamPriorityRange(leastPriority, greatestPriority); });
+  return WithContext([&](const Driver& driver) {
+    return driver.cuCtxGetStreamPriorityRange(leastPriority, greatestPriority);
+  });
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice) {

@@ -43,7 +43,7 @@ bool Fill(GetProcAddress look_up, Driver* driver) {
   void (*ignored)() = nullptr;
 #define SIM_ASK(name, version) LookUp(look_up, name, version, CU_GET_PROC_ADDRESS_DEFAULT, &ignored);
 #define SIM_LOOKUP(name, version) complete &= LookUpAll(look_up, #name, version, &driver->name);
-#define SIM_LOOKUP_BOTH(name, version) SIM_LOOKUP(name, version)
+#define SIM_LOOKUP_BOTH(name, version) complete &= LookUpAll(look_up, #name, version, &driver->name);
 #include "tests/simcuda/runtime/lookups.def"
 #undef SIM_ASK
 #undef SIM_LOOKUP
@@ -117,7 +117,9 @@ CUresult EnsureContext(const Driver& driver) {
   if (current != nullptr) {
     Primaries& primaries = ThePrimaries();
     std::lock_guard lock(primaries.mutex);
-    auto was_reset = [&](const auto& entry) { return entry.second.context == current && !entry.second.valid; };
+    auto was_reset = [&](const auto& entry) {
+      return entry.second.context == current && !entry.second.valid;
+    };
     if (std::none_of(primaries.by_device.begin(), primaries.by_device.end(), was_reset)) return CUDA_SUCCESS;
   }
   return UsePrimary(driver, ThisDevice(), &current);

@@ -10,7 +10,8 @@
 
 namespace simrt {
 
-// A member for each function that lookups.def keeps, under the function's name as cuda.h has it; both forms as a pair.
+// A member for each function that lookups.def keeps, under the function's name as cuda.h has it; both forms
+// as a pair.
 struct Driver {
 #define SIM_ASK(name, version)
 #define SIM_LOOKUP(name, version) decltype(&::name) name = nullptr;
@@ -55,17 +56,29 @@ cudaError_t WithContext(Body&& body) {
 }
 
 inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-inline void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// An allocation of the driver's, answered the runtime's way: nothing asked for, nothing given.
+template <typename Allocate>
+CUresult Give(void** pointer, size_t size, Allocate&& allocate) {
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pointer = nullptr;
+  if (size == 0) return CUDA_SUCCESS;
+  CUdeviceptr address = 0;
+  CUresult error = allocate(&address);
+  if (error == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
+  return error;
+}
 
 }  // namespace simrt
 
-// Defines a function and its form for per-thread default streams; in the body, `form` picks from a pair of Driver.
-#define SIM_BOTH(function, suffix, parameters, ...)   \
-  SIM_EXPORT cudaError_t function parameters {        \
-    constexpr int form = 0;                           \
-    __VA_ARGS__                                       \
-  }                                                   \
+// Defines a function and its form for per-thread default streams; in the body, `form` picks from a pair of
+// Driver.
+#define SIM_BOTH(function, suffix, parameters, ...)    \
+  SIM_EXPORT cudaError_t function parameters {         \
+    constexpr int form = 0;                            \
+    __VA_ARGS__                                        \
+  }                                                    \
   SIM_EXPORT cudaError_t function##suffix parameters { \
-    constexpr int form = 1;                           \
-    __VA_ARGS__                                       \
+    constexpr int form = 1;                            \
+    __VA_ARGS__                                        \
   }

@@ -34,7 +34,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long flags) {
-  return WithContext([&](const Driver& driver) { return driver.cuGraphInstantiate(pGraphExec, graph, flags); });
+  return WithContext(
+      [&](const Driver& driver) { return driver.cuGraphInstantiate(pGraphExec, graph, flags); });
 }
 
 SIM_BOTH(cudaGraphLaunch, _ptsz, (cudaGraphExec_t graphExec, cudaStream_t stream), {

@@ -5,22 +5,10 @@
 
 using simrt::Address;
 using simrt::Driver;
-using simrt::Pointer;
+using simrt::Give;
 using simrt::WithContext;
 
 namespace {
-
-// An allocation of the driver's, answered the runtime's way: nothing asked for, nothing given.
-template <typename Allocate>
-CUresult Give(void** pointer, size_t size, Allocate&& allocate) {
-  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pointer = nullptr;
-  if (size == 0) return CUDA_SUCCESS;
-  CUdeviceptr address = 0;
-  CUresult error = allocate(&address);
-  if (error == CUDA_SUCCESS) *pointer = Pointer(address);
-  return error;
-}
 
 bool IsDirection(cudaMemcpyKind kind) { return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault; }
 
@@ -92,7 +80,8 @@ cudaError_t cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle, unsig
   return WithContext([&](const Driver& driver) {
     CUipcMemHandle opened;
     memcpy(&opened, &handle, sizeof opened);
-    return Give(devPtr, 1, [&](CUdeviceptr* address) { return driver.cuIpcOpenMemHandle(address, opened, flags); });
+    return Give(devPtr, 1,
+                [&](CUdeviceptr* address) { return driver.cuIpcOpenMemHandle(address, opened, flags); });
   });
 }
 
@@ -102,7 +91,8 @@ cudaError_t cudaIpcCloseMemHandle(void* devPtr) {
 
 SIM_BOTH(cudaMemcpy, _ptds, (void* dst, const void* src, size_t count, enum cudaMemcpyKind kind), {
   if (!IsDirection(kind)) return simrt::Remember(cudaErrorInvalidMemcpyDirection);
-  return WithContext([&](const Driver& driver) { return driver.cuMemcpy[form](Address(dst), Address(src), count); });
+  return WithContext(
+      [&](const Driver& driver) { return driver.cuMemcpy[form](Address(dst), Address(src), count); });
 })
 
 SIM_BOTH(cudaMemcpyAsync, _ptsz,

@@ -6,6 +6,7 @@
 
 using simrt::Address;
 using simrt::Driver;
+using simrt::Give;
 using simrt::WithContext;
 using simrt::WithDriver;
 
@@ -14,18 +15,9 @@ static_assert(sizeof(cudaMemAccessDesc) == sizeof(CUmemAccessDesc));
 
 namespace {
 
-template <typename Allocate>
-CUresult Give(void** pointer, size_t size, Allocate&& allocate) {
-  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pointer = nullptr;
-  if (size == 0) return CUDA_SUCCESS;
-  CUdeviceptr address = 0;
-  CUresult error = allocate(&address);
-  if (error == CUDA_SUCCESS) *pointer = simrt::Pointer(address);
-  return error;
+CUmemPool_attribute Attribute(cudaMemPoolAttr attribute) {
+  return static_cast<CUmemPool_attribute>(attribute);
 }
-
-CUmemPool_attribute Attribute(cudaMemPoolAttr attribute) { return static_cast<CUmemPool_attribute>(attribute); }
 
 }  // namespace
 
@@ -35,15 +27,18 @@ SIM_BOTH(cudaMallocAsync, _ptsz, (void** devPtr, size_t size, cudaStream_t hStre
   });
 })
 
-SIM_BOTH(cudaMallocFromPoolAsync, _ptsz, (void** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream), {
-  return WithContext([&](const Driver& driver) {
-    return Give(ptr, size,
-                [&](CUdeviceptr* p) { return driver.cuMemAllocFromPoolAsync[form](p, size, memPool, stream); });
-  });
-})
+SIM_BOTH(cudaMallocFromPoolAsync, _ptsz,
+         (void** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream), {
+           return WithContext([&](const Driver& driver) {
+             return Give(ptr, size, [&](CUdeviceptr* p) {
+               return driver.cuMemAllocFromPoolAsync[form](p, size, memPool, stream);
+             });
+           });
+         })
 
 SIM_BOTH(cudaFreeAsync, _ptsz, (void* devPtr, cudaStream_t hStream), {
-  return WithContext([&](const Driver& driver) { return driver.cuMemFreeAsync[form](Address(devPtr), hStream); });
+  return WithContext(
+      [&](const Driver& driver) { return driver.cuMemFreeAsync[form](Address(devPtr), hStream); });
 })
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
@@ -85,7 +80,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr 
       [&](const Driver& driver) { return driver.cuMemPoolGetAttribute(memPool, Attribute(attr), value); });
 }
 
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc* descList, size_t count) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc* descList,
+                                 size_t count) {
   return WithDriver([&](const Driver& driver) {
     std::vector<CUmemAccessDesc> descriptions(count);
     if (count > 0) memcpy(descriptions.data(), descList, count * sizeof(CUmemAccessDesc));

@@ -13,7 +13,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags)
   return WithContext([&](const Driver& driver) { return driver.cuStreamCreate(pStream, flags); });
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t* pStream) { return cudaStreamCreateWithFlags(pStream, cudaStreamDefault); }
+cudaError_t cudaStreamCreate(cudaStream_t* pStream) {
+  return cudaStreamCreateWithFlags(pStream, cudaStreamDefault);
+}
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return WithContext([&](const Driver& driver) { return driver.cuStreamDestroy(stream); });
@@ -23,24 +25,27 @@ SIM_BOTH(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), {
   return WithContext([&](const Driver& driver) { return driver.cuStreamSynchronize[form](stream); });
 })
 
-SIM_BOTH(cudaStreamQuery, _ptsz, (cudaStream_t stream), {
-  return WithContext([&](const Driver& driver) { return driver.cuStreamQuery[form](stream); });
-})
+SIM_BOTH(cudaStreamQuery, _ptsz, (cudaStream_t stream),
+         { return WithContext([&](const Driver& driver) { return driver.cuStreamQuery[form](stream); }); })
 
 SIM_BOTH(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags), {
-  return WithContext([&](const Driver& driver) { return driver.cuStreamWaitEvent[form](stream, event, flags); });
+  return WithContext(
+      [&](const Driver& driver) { return driver.cuStreamWaitEvent[form](stream, event, flags); });
 })
 
 SIM_BOTH(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t fn, void* userData), {
-  return WithContext([&](const Driver& driver) { return driver.cuLaunchHostFunc[form](stream, fn, userData); });
+  return WithContext(
+      [&](const Driver& driver) { return driver.cuLaunchHostFunc[form](stream, fn, userData); });
 })
 
 // There is no device code for `func` here; the driver says that kernels do not run.
 SIM_BOTH(cudaLaunchKernel, _ptsz,
-         (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream), {
+         (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream),
+         {
            return WithContext([&](const Driver& driver) {
-             return driver.cuLaunchKernel[form](nullptr, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y,
-                                                blockDim.z, static_cast<unsigned>(sharedMem), stream, args, nullptr);
+             return driver.cuLaunchKernel[form](nullptr, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
+                                                blockDim.y, blockDim.z, static_cast<unsigned>(sharedMem),
+                                                stream, args, nullptr);
            });
          })
 

@@ -124,16 +124,24 @@ Arena::Block Arena::Waited(Block block, Stream stream) {
   return {};
 }
 
-void Arena::SetPlanEnd(Offset end) { main_.SetBarrier(UnitsOf(end - Offset(0))); }
+void Arena::SetPlanEnd(Offset end) {
+  source_->Plan(end - Offset(0));
+  main_.SetBarrier(UnitsOf(end - Offset(0)));
+}
 
 // Commits what is missing of granules [first, last), moving free ones first.
 bool Arena::CommitFor(int64_t first, int64_t last, bool plan_too) {
   const int64_t wanted = CountMissing(first, last);
   granules_moved_ += ReleaseFree(wanted, plan_too);
-  if (CommitMissing(first, last)) return true;
-  // Out of memory is first met by giving back what we hold, then by asking again (law 3).
-  ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);
-  return CommitMissing(first, last);
+  bool done = CommitMissing(first, last);
+  if (!done) {
+    // Out of memory is first met by giving back what we hold, then by asking again (law 3).
+    ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);
+    source_->Trim();
+    done = CommitMissing(first, last);
+  }
+  source_->Trim();
+  return done;
 }
 
 int64_t Arena::CountMissing(int64_t first, int64_t last) const {
@@ -204,7 +212,9 @@ void Arena::Release(int64_t first, int64_t count) {
 }
 
 Bytes Arena::GiveBack(bool plan_too) {
-  return source_->granule() * ReleaseFree(std::numeric_limits<int64_t>::max(), plan_too);
+  const int64_t released = ReleaseFree(std::numeric_limits<int64_t>::max(), plan_too);
+  source_->Trim();
+  return source_->granule() * released;
 }
 
 }  // namespace reprise::replay

@@ -78,7 +78,7 @@ class Arena {
   }
   // Frees a block in the order of `stream`; kEveryStream: the device has finished with it.
   void Remove(Block block, Stream stream = {}) {
-    if (order_ != nullptr && stream != kEveryStream) {
+    if (order_ != nullptr && !IsEveryStream(stream)) {
       const Ranges::Range& range = (*block.zone)[block.index];
       order_->Freed(range.begin, range.end(), stream, range.info.wanted_elsewhere);
     }
@@ -112,6 +112,14 @@ class Arena {
   // The units of the whole range that a source has reserved.
   static uint32_t UnitsOf(const MemorySource& source) {
     return static_cast<uint32_t>(source.granule_count() * (source.granule() / kUnit));
+  }
+
+  // The same for those below kSmallBlock.
+  template <typename Visit>
+  void ForEachSmallLive(Visit visit) const {
+    small_.ForEachLive([&](const Ranges::Range& range) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    });
   }
 
   bool Consistent() const { return main_.Consistent() && small_.Consistent(); }

@@ -43,20 +43,18 @@ std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patien
   }
 }
 
-std::optional<Offset> Engine::Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream,
-                                       BlockInfo* left) {
-  const Outcome outcome = Take({bytes, alignment, stream});
-  const BlockInfo info = {bytes, outcome.token, BlockId{next_id_++}, stream, outcome.crosses};
-  if (outcome.block) return Live(outcome.block, info, alignment);
-  ++counters_.passed;
+std::optional<Offset> Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
+  const Outcome outcome = Take(request);
+  const BlockInfo info = {.requested = request.bytes,
+                          .token = outcome.token,
+                          .id = BlockId{next_id_++},
+                          .stream = request.stream,
+                          .wanted_elsewhere = outcome.crosses,
+                          .owner = request.owner};
+  if (outcome.block) return Live(outcome.block, info, request.alignment);
+  ++(request.place ? counters_.passed : counters_.outside);
   if (left != nullptr) *left = info;
   return std::nullopt;
-}
-
-BlockInfo Engine::PassOutside(const Guard&, Bytes bytes, Bytes alignment, Stream stream) {
-  const Outcome outcome = Take({bytes, alignment, stream, /*place=*/false});
-  ++counters_.outside;
-  return {bytes, outcome.token, BlockId{next_id_++}, stream};
 }
 
 std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment) {
@@ -76,15 +74,17 @@ void Engine::DropOutside(const Guard&, const BlockInfo& left) {
   if (left.token.count() >= 0) history_.OnFree(left.token, left.stream);
 }
 
-bool Engine::Free(const Guard&, Offset offset, Stream stream) {
+std::optional<BlockInfo> Engine::FreeBlock(const Guard&, Offset offset, Stream stream) {
   const Arena::Block block = arena_.Find(offset);
   if (!block) {
     ++counters_.unknown_frees;
-    return false;
+    return std::nullopt;
   }
-  CountFreed(Arena::Info(block), stream);
+  const BlockInfo info = Arena::Info(block);
+  CountFreed(info, stream);
+  counters_.placed -= arena_.SizeOf(block);
   arena_.Remove(block, stream);
-  return true;
+  return info;
 }
 
 std::optional<Engine::Found> Engine::Find(const Guard&, Offset inside) {
@@ -100,6 +100,7 @@ Bytes Engine::UsableSize(const Guard&, Offset offset) {
 
 Offset Engine::Live(Arena::Block block, const BlockInfo& info, Bytes alignment) {
   Arena::Info(block) = info;
+  counters_.placed += arena_.SizeOf(block);
   CountLive(info, alignment);
   return arena_.OffsetOf(block);
 }

@@ -56,7 +56,8 @@ struct Counters {
   int64_t planned_requests_after_plan = 0;
   Bytes bytes_after_plan;
   Bytes planned_bytes_after_plan;
-  Bytes live;  // requested and not freed
+  Bytes live;    // requested and not freed
+  Bytes placed;  // of the arena: live blocks as they lie, with what rounding adds
   Bytes live_peak;
   Bytes slab;         // of the plan in use: its height
   Bytes lower_bound;  // of the plan in use
@@ -117,12 +118,19 @@ class Engine {
   void LockForFork() { mutex_.lock(); }
   void UnlockAfterFork() { mutex_.unlock(); }
 
-  // A block of `bytes` at a multiple of `alignment` (a power of two), for use on `stream`. nullopt: use the
-  // real allocator. Where `left` is given, that block may still become known by KeepOutside.
-  std::optional<Offset> Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream,
-                                 BlockInfo* left = nullptr);
-  // Like Allocate for a block that the real allocator is to serve whatever we could do.
-  BlockInfo PassOutside(const Guard&, Bytes bytes, Bytes alignment, Stream stream);
+  struct Request {
+    Bytes bytes;
+    Bytes alignment;    // a power of two
+    Stream stream{};    // on which the block will be used
+    uint8_t owner = 0;  // BlockInfo::owner
+    bool place = true;  // false: the real allocator is to serve it whatever we could do
+  };
+  // A block of at least `bytes`. nullopt: use the real allocator. Where `left` is given, the block that it
+  // then serves may be made known by KeepOutside.
+  std::optional<Offset> Allocate(const Guard&, const Request& request, BlockInfo* left = nullptr);
+  std::optional<Offset> Allocate(const Guard& guard, Bytes bytes, Bytes alignment, Stream stream) {
+    return Allocate(guard, {.bytes = bytes, .alignment = alignment, .stream = stream});
+  }
   // Tries again to place what Allocate has left; for when memory has been given back.
   std::optional<Offset> PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment);
   // The real allocator has served it: it is live from here on, and part of the sequence.
@@ -133,7 +141,11 @@ class Engine {
 
   // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has
   // finished with it. False: there is no such block, and it has been counted.
-  bool Free(const Guard&, Offset block, Stream stream);
+  bool Free(const Guard& guard, Offset block, Stream stream) {
+    return FreeBlock(guard, block, stream).has_value();
+  }
+  // The same, with what it was.
+  std::optional<BlockInfo> FreeBlock(const Guard&, Offset block, Stream stream);
   // The live block that `inside` lies in.
   struct Found {
     Offset begin;
@@ -150,9 +162,13 @@ class Engine {
   // Calls visit(offset, info) for every live block.
   template <typename Visit>
   void ForEachLive(const Guard&, Visit visit) const {
-    arena_.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) { visit(offset, info); });
+    const auto each = [&](Offset offset, Bytes, const BlockInfo& info) { visit(offset, info); };
+    arena_.ForEachLive(each);
+    arena_.ForEachSmallLive(each);
   }
 
+  Bytes committed(const Guard&) const { return arena_.committed(); }
+  Bytes placed(const Guard&) const { return counters_.placed; }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return plan_ != nullptr; }
   // Tells a planning under way to stop; what it was solving is counted as failed.
@@ -162,12 +178,6 @@ class Engine {
  private:
   Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner, StreamEvents* events);
 
-  struct Request {
-    Bytes bytes;
-    Bytes alignment;
-    Stream stream{};
-    bool place = true;
-  };
   // What one request came to.
   struct Outcome {
     Arena::Block block;

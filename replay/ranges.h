@@ -40,6 +40,7 @@ struct BlockInfo {
   BlockId id{};     // its number in the recorded sequence
   Stream stream{};  // the stream of its allocation
   bool wanted_elsewhere = true;  // once it is free another stream may want its place: record an event
+  uint8_t owner = 0;             // whatever the engine's caller keeps with it
 };
 
 enum class Side : uint8_t { kBelow, kAbove };  // of the barrier

@@ -56,7 +56,7 @@ void StreamOrder::Overwrite(uint32_t begin, uint32_t end) {
 bool StreamOrder::Ordered(const Mark& mark, Stream stream) const {
   const Lane& freed_by = lanes_[mark.stream];
   if (mark.number <= freed_by.complete) return true;
-  if (stream == kEveryStream) return false;
+  if (IsEveryStream(stream)) return false;
   const Lane& lane = lanes_[IndexOf(stream)];
   if (mark.stream == IndexOf(stream) && mark.number > lane.born) return true;
   return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
@@ -70,12 +70,12 @@ const StreamOrder::Recorded* StreamOrder::ExactEvent(const Mark& mark) const {
 }
 
 StreamOrder::Answer StreamOrder::Ask(uint32_t begin, uint32_t end, Stream stream) {
-  if (stream != kEveryStream) LaneOf(stream);
+  if (!IsEveryStream(stream)) LaneOf(stream);
   Answer answer;
   ForEachMark(begin, end, [&](const Mark& mark) {
     if (Ordered(mark, stream)) return true;
     answer.free_from = mark.end;
-    if (stream != kEveryStream && ExactEvent(mark) != nullptr) {
+    if (!IsEveryStream(stream) && ExactEvent(mark) != nullptr) {
       if (answer.reuse == Reuse::kFree) answer.reuse = Reuse::kWait;
     } else {
       answer.reuse = Reuse::kNotYet;

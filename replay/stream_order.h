@@ -30,8 +30,10 @@
 
 namespace reprise::replay {
 
-// Blocks that were not asked for on a stream may be used on all of them at once.
-inline constexpr Stream kEveryStream{0xffffffff};
+// Blocks that were not asked for on a stream may be used on all of them at once. The numbers from here on say
+// so too, for callers who tell several kinds of them apart.
+inline constexpr Stream kEveryStream{0xffff0000};
+constexpr bool IsEveryStream(Stream stream) { return stream >= kEveryStream; }
 
 // What the order needs of a device.
 class StreamEvents {

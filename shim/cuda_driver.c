@@ -97,7 +97,7 @@ void reprise_find_driver(void) {
 }
 
 int reprise_is_hooked(const char* name) {
-  return name && name[0] == 'c' && name[1] == 'u' && hook_named(name) && !reprise_is_off();
+  return name && name[0] == 'c' && name[1] == 'u' && hook_named(name);
 }
 
 void* reprise_dlsym_hooked(void* handle, const char* name) {
@@ -107,7 +107,7 @@ void* reprise_dlsym_hooked(void* handle, const char* name) {
   if (handle == RTLD_DEFAULT || found == hook->ours) found = reprise_dlsym(RTLD_NEXT, name);
   if (!found) return NULL;
   remember(hook, found);
-  return hook->ours;
+  return reprise_is_off() ? found : hook->ours;
 }
 
 void* reprise_swapped(const char* query, int version, uint64_t flags, void* found) {

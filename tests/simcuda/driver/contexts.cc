@@ -35,8 +35,8 @@ Context* NewContext(Call& call, CUdevice device, unsigned flags, bool primary) {
   return &context;
 }
 
-// All queued work is over. Streams, events and memory of the context end with it; pools and physical handles belong to
-// the device and stay.
+// All queued work is over. Streams, events and memory of the context end with it; pools and physical handles
+// belong to the device and stay.
 void Empty(Call& call, Context& context) {
   sim::Simulator& sim = call.sim;
   context.alive = false;
@@ -161,7 +161,9 @@ CUresult cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsign
   return Create(pctx, flags, dev);
 }
 
-CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { return Create(pctx, flags, dev); }
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return Create(pctx, flags, dev);
+}
 
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {

@@ -43,15 +43,17 @@ SIM_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptur
 }
 SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                               cuuint64_t* id_out, CUgraph* graph_out,
-                                              const CUgraphNode** dependencies_out, size_t* numDependencies_out) {
+                                              const CUgraphNode** dependencies_out,
+                                              size_t* numDependencies_out) {
   return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
                                    numDependencies_out);
 }
 SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                                    cuuint64_t* id_out, CUgraph* graph_out,
-                                                   const CUgraphNode** dependencies_out, size_t* numDependencies_out) {
-  return cuStreamGetCaptureInfo_v2(sim::PerThread(hStream), captureStatus_out, id_out, graph_out, dependencies_out,
-                                   numDependencies_out);
+                                                   const CUgraphNode** dependencies_out,
+                                                   size_t* numDependencies_out) {
+  return cuStreamGetCaptureInfo_v2(sim::PerThread(hStream), captureStatus_out, id_out, graph_out,
+                                   dependencies_out, numDependencies_out);
 }
 
 SIM_EXPORT CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {

@@ -1,5 +1,5 @@
-// Graphs: made by capture, instantiated, launched. A launch queues the nodes on its stream one after another, in an
-// order drawn from those that their dependencies allow.
+// Graphs: made by capture, instantiated, launched. A launch queues the nodes on its stream one after another,
+// in an order drawn from those that their dependencies allow.
 #include <algorithm>
 #include <unordered_map>
 
@@ -44,7 +44,8 @@ bool GraphAddresses::TakeMemory(Simulator& sim) {
       continue;
     }
     uint32_t own = 1U << allocation.device;
-    sim.addresses.Map(allocation.address, {allocation.extent, memory.At(allocation.physical), allocation.device, own, own, true});
+    sim.addresses.Map(allocation.address,
+                      {allocation.extent, memory.At(allocation.physical), allocation.device, own, own, true});
   }
   return has_memory;
 }
@@ -61,7 +62,8 @@ void GraphAddresses::GiveMemory(Simulator& sim) {
 GraphAddresses::~GraphAddresses() {
   Simulator& sim = TheSimulator();
   GiveMemory(sim);
-  for (const GraphAllocation& allocation : allocations) sim.addresses.Release(allocation.address, allocation.extent);
+  for (const GraphAllocation& allocation : allocations)
+    sim.addresses.Release(allocation.address, allocation.extent);
 }
 
 namespace {
@@ -151,7 +153,8 @@ CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     }
     size_t room = *numNodes;
     *numNodes = std::min(room, graph.nodes.size());
-    for (size_t i = 0; i < room; ++i) nodes[i] = i < graph.nodes.size() ? sim::HandleOf(graph.nodes[i].get()) : nullptr;
+    for (size_t i = 0; i < room; ++i)
+      nodes[i] = i < graph.nodes.size() ? sim::HandleOf(graph.nodes[i].get()) : nullptr;
     return CUDA_SUCCESS;
   });
 }
@@ -230,7 +233,8 @@ CUresult cuDeviceGraphMemTrim(CUdevice device) {
         return one.device != device || call.sim.allocations.contains(one.address);
       };
       std::vector<sim::GraphAllocation>& all = exec->addresses->allocations;
-      bool idle = call.sim.executor.Done(exec->last_operation) && std::none_of(all.begin(), all.end(), in_use);
+      bool idle =
+          call.sim.executor.Done(exec->last_operation) && std::none_of(all.begin(), all.end(), in_use);
       if (idle) exec->addresses->GiveMemory(call.sim);
     }
     return CUDA_SUCCESS;

@@ -57,7 +57,8 @@ CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuin
       *pfn = reinterpret_cast<void*>(found.row->address);
       return CUDA_SUCCESS;
     }
-    *symbolStatus = found.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    *symbolStatus =
+        found.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     if (!found.known) SayOnce(symbol);
     return CUDA_ERROR_NOT_FOUND;
   });

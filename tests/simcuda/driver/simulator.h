@@ -1,9 +1,9 @@
 // The simulated machine: its state, behind one lock, and the way in for every exported function.
 //
-//   context   where work and allocations belong; one primary context a device, which a reset empties and keeps
-//   stream    a queue of operations of one context (executor.h)
-//   work      what an operation does when it runs, or a node of a graph
-//   mapping   physical memory behind device addresses (memory.h); allocation: who asked for which addresses
+//   context   where work and allocations belong; one primary context a device, which a reset empties and
+//   keeps stream    a queue of operations of one context (executor.h) work      what an operation does when
+//   it runs, or a node of a graph mapping   physical memory behind device addresses (memory.h); allocation:
+//   who asked for which addresses
 //
 // The state is leaked on purpose: calls may come after all destructors have run, and are then answered with
 // CUDA_ERROR_DEINITIALIZED.
@@ -57,8 +57,8 @@ struct Allocation {
   enum class Kind { kPlain, kPool, kGraph, kForeign };  // foreign: opened from another process
 
   Kind kind = Kind::kPlain;
-  uint64_t size = 0;     // as asked for
-  uint64_t extent = 0;   // addresses and memory that it holds
+  uint64_t size = 0;      // as asked for
+  uint64_t extent = 0;    // addresses and memory that it holds
   uint64_t physical = 0;  // offset in the device's memory
   int device = 0;
   Context* context = nullptr;
@@ -84,8 +84,8 @@ struct Record {
 struct Event {
   Context* context = nullptr;
   unsigned flags = 0;
-  std::shared_ptr<Record> record;     // null: never recorded, which counts as complete
-  std::shared_ptr<Capture> capture;   // recorded in a capture: the nodes that it stands for
+  std::shared_ptr<Record> record;    // null: never recorded, which counts as complete
+  std::shared_ptr<Capture> capture;  // recorded in a capture: the nodes that it stands for
   std::vector<Node*> capture_after;
 };
 
@@ -134,7 +134,9 @@ struct Simulator {
   std::unordered_map<CUgraphExec, std::unique_ptr<GraphExec>> graph_execs;
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
 
-  CUcontext HandleOf(const Context* context) const { return reinterpret_cast<CUcontext>(const_cast<Context*>(context)); }
+  CUcontext HandleOf(const Context* context) const {
+    return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
+  }
   Context* FindContext(CUcontext handle) const;  // null if it is none, or destroyed
   bool HasDevice(int ordinal) const { return ordinal >= 0 && ordinal < config.devices; }
   Device& DeviceOf(const Context& context) { return *devices[context.device]; }
@@ -184,7 +186,8 @@ CUresult Enter(const char* function, Needs needs, Body&& body) {
   return body(call);
 }
 
-// An option that the documentation knows and the simulator does not: says so and answers CUDA_ERROR_NOT_SUPPORTED.
+// An option that the documentation knows and the simulator does not: says so and answers
+// CUDA_ERROR_NOT_SUPPORTED.
 CUresult NotSimulated(const std::string& what);
 
 }  // namespace sim

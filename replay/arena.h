@@ -100,6 +100,9 @@ class Arena {
   // for others: the plan will want it at the next iteration. Place(kAnywhere), which is for when it is not,
   // may.
   void SetPlanEnd(Offset end);
+  Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
+  // Where the zone of small blocks begins.
+  Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
 
   // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
   Bytes GiveBack(bool plan_too);

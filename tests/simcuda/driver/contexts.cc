@@ -69,16 +69,6 @@ CUresult End(Call& call, Context& context) {
   return CUDA_SUCCESS;
 }
 
-CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
-  return Enter("cuCtxCreate", Needs::kDriver, [&](Call& call) {
-    if (pctx == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (DeviceOf(call, dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    *pctx = call.sim.HandleOf(NewContext(call, dev, flags, false));
-    sim::ThisThread().stack.push_back(*pctx);
-    return CUDA_SUCCESS;
-  });
-}
-
 template <typename Body>
 CUresult OnContext(const char* function, CUcontext handle, Body&& body) {
   return Enter(function, Needs::kDriver, [&](Call& call) {
@@ -157,18 +147,14 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
 }
 
 CUresult cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
-  if (ctxCreateParams != nullptr) return sim::NotSimulated("parameters of cuCtxCreate");
-  return Create(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return Create(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
-                        CUdevice dev) {
-  if (paramsArray != nullptr || numParams != 0) return sim::NotSimulated("execution affinity");
-  return Create(pctx, flags, dev);
+  return Enter("cuCtxCreate", Needs::kDriver, [&](Call& call) {
+    if (ctxCreateParams != nullptr) return sim::NotSimulated("parameters of cuCtxCreate");
+    if (pctx == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (DeviceOf(call, dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pctx = call.sim.HandleOf(NewContext(call, dev, flags, false));
+    sim::ThisThread().stack.push_back(*pctx);
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuCtxDestroy(CUcontext ctx) {

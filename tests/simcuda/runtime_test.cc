@@ -120,6 +120,21 @@ TEST_F(Runtime, CaptureAndLaunch) {
   FINE(cudaGraphDestroy(graph));
 }
 
+// An interposer's and a framework's last frees come from destructors, when much has ended already.
+TEST(RuntimeDeathTest, CallsFromDestructorsAreSurvived) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  struct Late {
+    ~Late() { cudaFree(memory); }
+    void* memory = nullptr;
+  };
+  auto program = [] {
+    static Late late;
+    cudaMalloc(&late.memory, 100);
+    exit(cudaGetLastError() == cudaSuccess ? 0 : 1);
+  };
+  EXPECT_EXIT(program(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(Runtime, KernelsAreRefused) {
   EXPECT_EQ(cudaLaunchKernel(nullptr, {1, 1, 1}, {1, 1, 1}, nullptr, 0, nullptr), cudaErrorNotSupported);
 }

@@ -23,7 +23,17 @@ CORE = "shim/libreprise_core.so"
 # glibc is the one thing that a bundle cannot bring: it is one with the loader and the kernel.
 GLIBC = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libpthread|libdl|librt)\.so")
 CXX_RUNTIME = re.compile(r"^(libstdc\+\+|libgcc_s)\.so")
-EXTRAS = ("LICENSE", "scripts/gpu-check", "tests/gpu", "tests/cuda", "docs/cuda.md")
+EXTRAS = (
+    "LICENSE",
+    "docs/cuda.md",
+    "scripts/gpu-check",
+    "tests/gpu",
+    "tests/cuda",
+    "tests/frameworks/train_jax.py",
+    "tests/simcuda/include",
+)
+# What plays the scenarios of tests/cuda/, and the simulated device it plays them on.
+SCENARIOS, SIMULATED = "tests/cuda/scenarios", "tests/simcuda"
 
 
 def output(*words):
@@ -105,6 +115,20 @@ def lay_out(build, bundle):
     return libraries
 
 
+def record_simulated(build, bundle):
+    """What the scenarios of tests/cuda/ print on the simulated device, to be compared with a real one."""
+    program = os.path.join(build, SCENARIOS)
+    if not os.path.isfile(program):
+        return
+    variables = {"LD_LIBRARY_PATH": os.path.join(build, SIMULATED), "SIMCUDA_QUIET": "1", "PATH": os.environ["PATH"]}
+    for name in subprocess.run([program], env=variables, check=True, capture_output=True, text=True).stdout.split():
+        played = subprocess.run([program, name], env=variables, capture_output=True, text=True)
+        target = os.path.join(bundle, "tests/cuda/simulated", name + ".txt")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "w", encoding="utf-8") as out:
+            out.write(played.stdout)
+
+
 def add_licenses(bundle, packages):
     for package in sorted(packages):
         text = f"/usr/share/doc/{package}/copyright"
@@ -160,6 +184,7 @@ def main(build, folder):
     shutil.rmtree(bundle, ignore_errors=True)
     libraries = lay_out(build, bundle)
     packages = packages_of(libraries)
+    record_simulated(build, bundle)
     add_licenses(bundle, {package.split()[0] for package in packages.values()})
     content = json.dumps(manifest(bundle, version, libraries, packages), indent=2) + "\n"
     with open(os.path.join(bundle, "MANIFEST.json"), "w", encoding="utf-8") as out:

@@ -4,7 +4,10 @@ import tensorflow as tf
 
 tf.config.experimental.enable_op_determinism()
 tf.random.set_seed(7)
-weights = [tf.Variable(tf.random.normal((256, 512), stddev=0.05)), tf.Variable(tf.random.normal((512, 10), stddev=0.05))]
+weights = [
+    tf.Variable(tf.random.normal((256, 512), stddev=0.05)),
+    tf.Variable(tf.random.normal((512, 10), stddev=0.05)),
+]
 inputs = tf.random.normal((64, 256))
 labels = tf.random.uniform((64,), maxval=10, dtype=tf.int32)
 

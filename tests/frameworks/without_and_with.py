@@ -46,7 +46,9 @@ def natural(text):
 
 def environment(library):
     """Ours without anything that preloads or steers Reprise, and with `library` where there is one."""
-    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("REPRISE_")}
+    clean = {
+        name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("REPRISE_")
+    }
     return {**clean, "LD_PRELOAD": library} if library else clean
 
 
@@ -137,8 +139,9 @@ def check(framework, library, folder):
         raise Failure(f"{program} printed nothing, so nothing was compared: {plain.stderr}")
     ratios = import_ratios(python, framework, library)
     print(
-        f"{framework}: {packages[0]} {version(python, packages[0])}: output and exit status {plain.returncode} the same; "
-        f"import with / without {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {PAIRS} pairs)",
+        f"{framework}: {packages[0]} {version(python, packages[0])}: "
+        f"output and exit status {plain.returncode} the same; import with / without "
+        f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {PAIRS} pairs)",
         flush=True,
     )
 

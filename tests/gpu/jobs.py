@@ -31,7 +31,7 @@ class Done:
     figures: dict  # of Reprise's summary; empty without Reprise, or where it left none
 
     def last_error(self):
-        lines = [text for text in self.err.splitlines() if text.strip() and not text.startswith("reprise: next")]
+        lines = [text for text in self.err.splitlines() if text.strip() and not text.startswith("reprise: ")]
         return lines[-1][:200] if lines else f"status {self.status}"
 
 

@@ -90,6 +90,18 @@ int64_t KnownLength(const History& history, int64_t tick, int64_t period) {
   return length <= period ? length : 0;
 }
 
+// The stream of the latest free of this slot that was seen; of its allocation where none was.
+Stream FreedOn(const History& history, int64_t tick, const std::vector<Pairing>& earlier) {
+  const History::Entry& latest = history.at(Tick(tick));
+  if (latest.freed_at != History::kAlive) return latest.freed_on;
+  for (const Pairing& pairing : earlier) {
+    const int64_t past = pairing.Of(tick);
+    if (past != Pairing::kNone && history.at(Tick(past)).freed_at != History::kAlive)
+      return history.at(Tick(past)).freed_on;
+  }
+  return latest.stream;
+}
+
 // Fills in the lifetime of the slot whose latest instance is `tick`. False when nothing is known of it yet.
 bool SetLifetime(const History& history, int64_t tick, int64_t period, const std::vector<Pairing>& earlier,
                  Slot& slot) {
@@ -108,6 +120,7 @@ bool SetLifetime(const History& history, int64_t tick, int64_t period, const std
     longest = std::max(longest, KnownLength(history, past, period));
   }
   if (known == 0) known = doubtful;
+  slot.freed_on = FreedOn(history, tick, earlier);
   slot.persistent = seen && known == 0;
   slot.length = known > 0 ? known : period;
   // A block that has outlived its earlier instances is alive at least until now.
@@ -125,13 +138,15 @@ History::History(Options options)
       max_tokens_(options.max_tokens) {}
 
 Tick History::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live_before) {
-  ring_[static_cast<size_t>(now_ & mask_)] = {bytes, alignment, stream, live_before, kAlive};
+  ring_[static_cast<size_t>(now_ & mask_)] = {bytes, alignment, stream, live_before, kAlive, stream};
   return Tick(now_++);
 }
 
-void History::OnFree(Tick alloc_tick) {
+void History::OnFree(Tick alloc_tick, Stream stream) {
   if (alloc_tick < oldest() || alloc_tick >= now()) return;
-  ring_[static_cast<size_t>(alloc_tick.count() & mask_)].freed_at = now();
+  Entry& entry = ring_[static_cast<size_t>(alloc_tick.count() & mask_)];
+  entry.freed_at = now();
+  entry.freed_on = stream;
 }
 
 void History::Grow(int64_t tokens) {

@@ -16,8 +16,8 @@
 
 namespace reprise::profiler {
 
-// The latest tokens of a device, in a ring. 40 bytes a token; remembers `initial_tokens` at first, more when
-// told to (Reserve), never more than `max_tokens` (bound: 80 MiB by default). Older tokens are forgotten.
+// The latest tokens of a device, in a ring. 48 bytes a token; remembers `initial_tokens` at first, more when
+// told to (Reserve), never more than `max_tokens` (bound: 96 MiB by default). Older tokens are forgotten.
 class History {
  public:
   struct Options {
@@ -31,6 +31,7 @@ class History {
     Bytes live_before;
     Tick freed_at;  // freed after this many tokens had been seen, i.e. just before the token of this tick;
                     // kAlive when it has not been freed
+    Stream freed_on{};  // the stream of the free; of the allocation while there is none
   };
   static constexpr Tick kAlive{INT64_MAX};
 
@@ -39,9 +40,9 @@ class History {
 
   // Appends one token and returns its tick (0 for the first). O(1).
   Tick OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live_before);
-  // The block of the token `alloc_tick` has been freed now. Ticks that are forgotten or never were are
-  // ignored. O(1).
-  void OnFree(Tick alloc_tick);
+  // The block of the token `alloc_tick` has been freed now, on `stream`. Ticks that are forgotten or never
+  // were are ignored. O(1).
+  void OnFree(Tick alloc_tick, Stream stream = {});
   // Makes room for the latest `tokens` tokens, rounded up to a power of two, within max_tokens. Call it with
   // PeriodFinder::capacity() after each token: nothing happens but one comparison unless the finder has
   // grown.
@@ -71,6 +72,7 @@ struct Slot {
   int64_t begin = 0;        // position in the cycle of its allocation = its index
   int64_t length = 0;       // lifetime in tokens, 1 <= length <= period: freed just before the token begin +
                             // length, which may lie in the next round; the period when persistent
+  Stream freed_on{};        // the stream of its free, where one was seen; else of its allocation
   bool persistent = false;  // in no instance seen freed within a period: not part of a plan
 };
 

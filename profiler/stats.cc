@@ -88,7 +88,7 @@ class Follower {
     ++stats_.frees;
     const auto it = live_.find(event.id);
     if (it == live_.end()) return;
-    if (it->second.token >= Tick(0)) history_.OnFree(it->second.token);
+    if (it->second.token >= Tick(0)) history_.OnFree(it->second.token, event.stream);
     live_bytes_ -= it->second.bytes;
     live_.erase(it);
   }

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 1u
+#define REPRISE_ABI_VERSION 2u
 
 /* What the shim tells the core. Lives for ever. */
 struct reprise_host_shim {
@@ -56,6 +56,59 @@ struct reprise_host_core {
  * ever. */
 typedef const struct reprise_host_core* (*reprise_core_open_host_fn)(const struct reprise_host_shim* shim);
 #define REPRISE_CORE_OPEN_HOST "reprise_core_open_host"
+
+/* ---- CUDA: the driver's calls, as libreprise.so catches them (cuda_calls.def) ----
+ *
+ * The types are the driver's, under names of our own, so that nothing here needs its headers. A test holds
+ * them against those where they are installed. */
+typedef uint64_t cu_address;           /* CUdeviceptr */
+typedef struct CUstream_st* cu_stream; /* 0 and 1: the legacy default stream, 2: the thread's own */
+typedef struct CUctx_st* cu_context;
+typedef struct CUmemPoolHandle_st* cu_pool;
+struct cu_location {
+  int type; /* 1: a device */
+  int id;
+};
+struct cu_access {
+  struct cu_location location;
+  int flags; /* 0: none, 1: read, 3: read and write */
+};
+struct cu_pool_props {
+  int allocation_type; /* 1: pinned, the only one for device memory */
+  int handle_types;    /* 0: blocks are not exported */
+  struct cu_location location;
+  void* security;
+  size_t max_bytes; /* 0: the system's own limit */
+  uint16_t usage;
+  unsigned char reserved[54];
+};
+
+/* One function pointer a call, each returning a CUresult. */
+struct reprise_cuda_calls {
+#define LOOKUP(symbol, query, since, streams, parameters, arguments)
+#define CALL(symbol, query, since, streams, parameters, arguments) int(*symbol) parameters;
+#include "replay/cuda_calls.def"
+};
+
+struct reprise_cuda_shim {
+  uint32_t version; /* REPRISE_ABI_VERSION */
+  uint32_t size;    /* sizeof(struct reprise_cuda_shim) */
+  /* The driver's own. None is null: what this driver does not have answers CUDA_ERROR_NOT_FOUND. */
+  const struct reprise_cuda_calls* driver;
+  /* Any other function of the driver, by the name it exports; NULL where it has none. */
+  void* (*find)(const char* symbol);
+};
+
+/* What the core offers in their place. Every call is answered in full, by the driver where it is not ours. */
+struct reprise_cuda_core {
+  uint32_t version;
+  uint32_t size;
+  struct reprise_cuda_calls calls;
+};
+
+/* Like reprise_core_open_host, called from the first hooked call of the driver. */
+typedef const struct reprise_cuda_core* (*reprise_core_open_cuda_fn)(const struct reprise_cuda_shim* shim);
+#define REPRISE_CORE_OPEN_CUDA "reprise_core_open_cuda"
 
 #ifdef __cplusplus
 }

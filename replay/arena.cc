@@ -17,8 +17,9 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 
 }  // namespace
 
-Arena::Arena(MemorySource* source, Bytes capacity)
+Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order)
     : source_(source),
+      order_(order),
       units_per_granule_(source->granule() / kUnit),
       granule_shift_(std::countr_zero(static_cast<uint64_t>(units_per_granule_))),
       limit_(capacity.count() > 0 ? capacity / source->granule() : std::numeric_limits<int64_t>::max()),
@@ -31,26 +32,116 @@ Arena::Arena(MemorySource* source, Bytes capacity)
   for (int64_t g = 0; g < source->granule_count(); ++g) missing_.Insert(static_cast<uint64_t>(g));
 }
 
-Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where) {
-  if (bytes > source_->granule() * source_->granule_count()) return {};
+// A free range without memory under it yet; `fit` as in Ranges::TakeBest.
+template <typename Fit>
+Arena::Block Arena::TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit) {
   const uint32_t units = UnitsOf(bytes);
   const uint32_t align = std::max<uint32_t>(1, UnitsOf(alignment));
-  if (bytes < kSmallBlock)
-    return Taken(&small_, small_.TakeBest(units, align, true, true), /*plan_too=*/false);
-  const bool anywhere = where == Where::kAnywhere;
-  return Taken(&main_, main_.TakeBest(units, align, anywhere, true), /*plan_too=*/anywhere);
+  const bool small = bytes < kSmallBlock;
+  Ranges* const zone = small ? &small_ : &main_;
+  const Ranges::Index index = zone->TakeBest(
+      units, align, small || where == Where::kAnywhere, true,
+      [&](const Ranges::Range& range, uint32_t begin) { return fit(range, begin, units, align); });
+  return index == Ranges::kNone ? Block() : Block{zone, index};
 }
 
-void Arena::SetPlanEnd(Offset end) { main_.SetBarrier(UnitsOf(end - Offset(0))); }
+Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stream) {
+  if (bytes > source_->granule() * source_->granule_count()) return {};
+  const bool plan_too = where == Where::kAnywhere && bytes >= kSmallBlock;
+  if (order_ == nullptr) {
+    const Block block =
+        TakeBest(bytes, alignment, where,
+                 [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
+    return Taken(block.zone, block.index, plan_too);
+  }
+  const Block block = PlaceBest(bytes, alignment, where, stream);
+  return Waited(Taken(block.zone, block.index, plan_too), stream);
+}
+
+// With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait.
+Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream) {
+  const auto take = [&](bool waits, bool present) {
+    return TakeBest(bytes, alignment, where,
+                    [&](const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align) {
+                      const uint32_t at = FirstInOrder(range, begin, units, align, stream, waits);
+                      return at == Ranges::kNone || !present || Present(at, units) ? at : Ranges::kNone;
+                    });
+  };
+  const Block at_once = take(/*waits=*/false, /*present=*/false);
+  if (at_once && Present((*at_once.zone)[at_once.index].begin, (*at_once.zone)[at_once.index].units))
+    return at_once;
+  const Block behind_wait = take(/*waits=*/true, /*present=*/true);
+  if (!behind_wait) return at_once ? at_once : take(/*waits=*/true, /*present=*/false);
+  const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
+  // What is free at once and was not the best fit is no better for being there.
+  if (at_once && order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree) {
+    behind_wait.zone->Release(behind_wait.index);
+    return at_once;
+  }
+  if (at_once) at_once.zone->Release(at_once.index);
+  return behind_wait;
+}
+
+// The first place in a free range, from `begin` up, that the order allows; kNone after some tries.
+uint32_t Arena::FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
+                             Stream stream, bool waits) const {
+  constexpr int kTries = 8;
+  uint64_t at = begin;
+  for (int i = 0; i < kTries && at + units <= range.end(); ++i) {
+    const auto from = static_cast<uint32_t>(at);
+    const StreamOrder::Answer answer = order_->Ask(from, from + units, stream);
+    const bool fits =
+        answer.reuse == StreamOrder::Reuse::kFree || (waits && answer.reuse == StreamOrder::Reuse::kWait);
+    if (fits) return from;
+    const uint32_t next = waits ? answer.wait_from : answer.free_from;
+    at = (uint64_t{next} + align - 1) / align * align;
+  }
+  return Ranges::kNone;
+}
+
+bool Arena::Present(uint32_t begin, uint32_t units) const {
+  const auto first = static_cast<uint64_t>(begin >> granule_shift_);
+  return !missing_.AnyIn(first, ((uint64_t{begin} + units - 1) >> granule_shift_) + 1);
+}
+
+Arena::Block Arena::PlaceInOrder(uint32_t begin, uint32_t units, Stream stream) {
+  if (order_->Ask(begin, begin + units, stream).reuse == StreamOrder::Reuse::kNotYet) {
+    order_->Refresh();
+    if (order_->Ask(begin, begin + units, stream).reuse == StreamOrder::Reuse::kNotYet) return {};
+  }
+  return Waited(Taken(&main_, main_.TakeAt(begin, units), /*plan_too=*/false), stream);
+}
+
+// A block is its stream's to use once the stream waits for whoever used the place before.
+Arena::Block Arena::Waited(Block block, Stream stream) {
+  if (!block) return {};
+  const Ranges::Range& range = (*block.zone)[block.index];
+  if (order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree ||
+      order_->Wait(range.begin, range.end(), stream)) {
+    return block;
+  }
+  block.zone->Release(block.index);
+  return {};
+}
+
+void Arena::SetPlanEnd(Offset end) {
+  source_->Plan(end - Offset(0));
+  main_.SetBarrier(UnitsOf(end - Offset(0)));
+}
 
 // Commits what is missing of granules [first, last), moving free ones first.
 bool Arena::CommitFor(int64_t first, int64_t last, bool plan_too) {
   const int64_t wanted = CountMissing(first, last);
   granules_moved_ += ReleaseFree(wanted, plan_too);
-  if (CommitMissing(first, last)) return true;
-  // Out of memory is first met by giving back what we hold, then by asking again (law 3).
-  ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);
-  return CommitMissing(first, last);
+  bool done = CommitMissing(first, last);
+  if (!done) {
+    // Out of memory is first met by giving back what we hold, then by asking again (law 3).
+    ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);
+    source_->Trim();
+    done = CommitMissing(first, last);
+  }
+  source_->Trim();
+  return done;
 }
 
 int64_t Arena::CountMissing(int64_t first, int64_t last) const {
@@ -79,6 +170,8 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
 }
 
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
+  if (wanted == 0) return 0;
+  if (order_ != nullptr) order_->Refresh();
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released);
   if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released);
@@ -98,6 +191,9 @@ int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted) {
       const uint64_t top = committed_.AtOrBefore(static_cast<uint64_t>(g));
       if (top == BitTree::kNone || static_cast<int64_t>(top) < first) break;
       g = static_cast<int64_t>(top);
+      const auto begin = static_cast<uint32_t>(g * units_per_granule_);
+      if (order_ != nullptr && !order_->Idle(begin, begin + static_cast<uint32_t>(units_per_granule_)))
+        continue;
       Release(g, 1);
       ++released;
     }
@@ -116,7 +212,9 @@ void Arena::Release(int64_t first, int64_t count) {
 }
 
 Bytes Arena::GiveBack(bool plan_too) {
-  return source_->granule() * ReleaseFree(std::numeric_limits<int64_t>::max(), plan_too);
+  const int64_t released = ReleaseFree(std::numeric_limits<int64_t>::max(), plan_too);
+  source_->Trim();
+  return source_->granule() * released;
 }
 
 }  // namespace reprise::replay

@@ -9,6 +9,9 @@
 // so what is committed at once is the largest number of granules that were in use at once, not the largest
 // address.
 //
+// On a device with streams (a StreamOrder is given) a range is handed out only where the order of its last
+// frees allows it, and a granule is taken away only when nothing queued can still touch it.
+//
 // Two zones: blocks under kSmallBlock live in a zone of their own, so that a stray small block never
 // displaces a planned one.
 //
@@ -21,6 +24,7 @@
 #include "base/units.h"
 #include "replay/memory_source.h"
 #include "replay/ranges.h"
+#include "replay/stream_order.h"
 
 namespace reprise::replay {
 
@@ -38,20 +42,23 @@ class Arena {
   };
 
   // `capacity`: the most bytes of granules to hold committed, 0 for no limit but the source's.
-  Arena(MemorySource* source, Bytes capacity);
+  // `order` is null where there are no streams. Both outlive the arena.
+  Arena(MemorySource* source, Bytes capacity, StreamOrder* order = nullptr);
   bool ok() const { return main_.ok() && small_.ok() && committed_.ok(); }
 
-  // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) if that range is free and memory for it
-  // can be had. The planned path: a look-up, a bit, and one question about granules.
-  Block PlaceAt(Offset offset, Bytes bytes) {
+  // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) for `stream` if that range is free and
+  // memory for it can be had. The planned path: a look-up, a bit, and one question about granules.
+  Block PlaceAt(Offset offset, Bytes bytes, Stream stream = {}) {
     const int64_t begin = offset.count() / kUnit.count();
     const uint32_t units = UnitsOf(bytes);
     if (begin + units > small_begin_) return {};
-    return Taken(&main_, main_.TakeAt(static_cast<uint32_t>(begin), units), /*plan_too=*/false);
+    const auto first = static_cast<uint32_t>(begin);
+    if (order_ != nullptr) return PlaceInOrder(first, units, stream);
+    return Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
   }
-  // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) by best fit. None when no memory
-  // can be had: the real allocator is next.
-  Block Place(Bytes bytes, Bytes alignment, Where where);
+  // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
+  // when no memory can be had: the real allocator is next.
+  Block Place(Bytes bytes, Bytes alignment, Where where, Stream stream = {});
   // The live block that begins at `offset`, which lies in the reserved range.
   Block Find(Offset offset) {
     if (offset.count() % kUnit.count() != 0) return {};
@@ -61,7 +68,22 @@ class Arena {
     if (index == Ranges::kNone) return {};
     return {zone, index};
   }
-  void Remove(Block block) { block.zone->Release(block.index); }
+  // The live block that `inside`, which lies in the reserved range, is a part of.
+  Block FindAround(Offset inside) {
+    const auto unit = static_cast<uint32_t>(inside.count() / kUnit.count());
+    Ranges* zone = unit < small_begin_ ? &main_ : &small_;
+    const Ranges::Index index = zone->FindAround(unit);
+    if (index == Ranges::kNone) return {};
+    return {zone, index};
+  }
+  // Frees a block in the order of `stream`; kEveryStream: the device has finished with it.
+  void Remove(Block block, Stream stream = {}) {
+    if (order_ != nullptr && !IsEveryStream(stream)) {
+      const Ranges::Range& range = (*block.zone)[block.index];
+      order_->Freed(range.begin, range.end(), stream, range.info.wanted_elsewhere);
+    }
+    block.zone->Release(block.index);
+  }
 
   Offset OffsetOf(Block block) const { return Offset((*block.zone)[block.index].begin * kUnit.count()); }
   Bytes SizeOf(Block block) const { return kUnit * (*block.zone)[block.index].units; }
@@ -87,6 +109,19 @@ class Arena {
     });
   }
 
+  // The units of the whole range that a source has reserved.
+  static uint32_t UnitsOf(const MemorySource& source) {
+    return static_cast<uint32_t>(source.granule_count() * (source.granule() / kUnit));
+  }
+
+  // The same for those below kSmallBlock.
+  template <typename Visit>
+  void ForEachSmallLive(Visit visit) const {
+    small_.ForEachLive([&](const Ranges::Range& range) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    });
+  }
+
   bool Consistent() const { return main_.Consistent() && small_.Consistent(); }
 
  private:
@@ -94,7 +129,8 @@ class Arena {
     return static_cast<uint32_t>((bytes.count() + kUnit.count() - 1) / kUnit.count());
   }
 
-  // A range taken becomes a block once there is memory under all of it.
+  // A range taken becomes a block once there is memory under all of it. `plan_too`: memory may be moved from
+  // inside the plan.
   Block Taken(Ranges* zone, Ranges::Index index, bool plan_too) {
     if (index == Ranges::kNone) return {};
     const Ranges::Range& range = (*zone)[index];
@@ -107,6 +143,14 @@ class Arena {
     zone->Release(index);
     return {};
   }
+  Block PlaceInOrder(uint32_t begin, uint32_t units, Stream stream);
+  template <typename Fit>
+  Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
+  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream);
+  uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
+                        Stream stream, bool waits) const;
+  bool Present(uint32_t begin, uint32_t units) const;
+  Block Waited(Block block, Stream stream);
   bool CommitFor(int64_t first, int64_t last, bool plan_too);
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
@@ -115,6 +159,7 @@ class Arena {
   void Release(int64_t first, int64_t count);
 
   MemorySource* source_;
+  StreamOrder* order_;               // null: no streams
   const int64_t units_per_granule_;  // a power of two
   const int granule_shift_;
   const int64_t limit_;         // granules

@@ -4,9 +4,6 @@
 // destructors of other libraries run after ours and still free our blocks.
 // Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
 // first exception the core serves nothing new (law 4).
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -17,24 +14,18 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "replay/abi.h"
 #include "replay/background_runner.h"
-#include "replay/core_config.h"
 #include "replay/core_log.h"
+#include "replay/core_session.h"
 #include "replay/core_trace.h"
 #include "replay/engine.h"
 #include "replay/host_memory.h"
-#include "replay/output_dir.h"
-#include "replay/summary.h"
 
 namespace reprise::replay {
 namespace {
@@ -42,9 +33,6 @@ namespace {
 constexpr Bytes kLeastReserve = kGiB;
 constexpr Bytes kUsualReserve{64 * kGiB.count()};
 constexpr Bytes kMostReserve{1024 * kGiB.count()};
-// A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
-// a job (compilers, loaders) have their stderr read by others.
-constexpr Bytes kWorthASummary{64 * kMiB.count()};
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
 
 class ErrnoKept {
@@ -60,10 +48,9 @@ class ErrnoKept {
 
 class HostCore {
  public:
-  HostCore(const reprise_host_shim& shim, Config config, ProcessNames names, const HostMemory& memory)
+  HostCore(const reprise_host_shim& shim, std::unique_ptr<CoreSession> session, const HostMemory& memory)
       : shim_(shim),
-        config_(std::move(config)),
-        names_(std::move(names)),
+        session_(std::move(session)),
         begin_(memory.begin()),
         end_(memory.end()),
         // The planner's own memory never enters the engine.
@@ -101,19 +88,14 @@ class HostCore {
   std::optional<Engine::Guard> TakeLock();
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
-  void BeginFiles();
-  void FinishTrace(Summary* summary);
   void Finish();
-  void Report(const Summary& summary) const;
 
   const reprise_host_shim& shim_;
-  const Config config_;
-  const ProcessNames names_;
+  const std::unique_ptr<CoreSession> session_;
   const uintptr_t begin_;
   const uintptr_t end_;
   BackgroundRunner runner_;
   std::unique_ptr<Engine> engine_;
-  std::optional<OutputDir> out_;
   std::unique_ptr<CoreTrace> trace_;
   bool listening_ = false;  // the trace hears of the engine's events; under the lock
 
@@ -129,66 +111,17 @@ class HostCore {
 
 HostCore* host = nullptr;
 
-std::vector<std::string> CommandWords() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
-}
-
-// One line, for people.
-std::string CommandLine() {
-  std::string line = fmt::format("{}", fmt::join(CommandWords(), " "));
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  if (line.size() > 120) line = line.substr(0, 117) + "...";
-  return line;
-}
-
-std::string UtcNow() {
-  const time_t now = time(nullptr);
-  tm parts{};
-  gmtime_r(&now, &parts);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
-}
-
 absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   Engine::Options options;
-  options.plan = config_.mode == Mode::kServe;
-  options.capacity = config_.capacity;
+  options.plan = session_->config().mode == Mode::kServe;
+  options.capacity = session_->config().capacity;
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
-  if (!config_.out.empty()) BeginFiles();
+  trace_ = session_->BeginTrace(0, Bytes(static_cast<int64_t>(shim_.threshold)), HostMemory::kGranule);
+  listening_ = trace_ != nullptr;
+  if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());
   return absl::OkStatus();
-}
-
-// Whatever is wrong with files costs one line, and the files.
-void HostCore::BeginFiles() {
-  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
-  if (!out.ok()) {
-    Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
-    return;
-  }
-  out_ = *std::move(out);
-  CoreTrace::Options options;
-  options.path = out_->trace_path();
-  options.metadata.reprise_version = REPRISE_VERSION;
-  options.metadata.command = CommandWords();
-  options.metadata.host = names_.host;
-  options.metadata.started = UtcNow();
-  options.metadata.pid = names_.pid;
-  options.metadata.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
-  options.metadata.granule = HostMemory::kGranule;
-  options.until_planned = config_.mode == Mode::kServe;
-  if (options.until_planned) options.limit = config_.trace_limit;
-  absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
-  if (!trace.ok()) {
-    Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
-    return;
-  }
-  trace_ = *std::move(trace);
-  engine_->SetEventSink(engine_->Lock(), trace_.get());
-  listening_ = true;
 }
 
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
@@ -320,13 +253,8 @@ void HostCore::AtExit() noexcept {
 }
 
 void HostCore::Finish() {
-  Summary summary;
-  summary.mode = config_.mode;
-  summary.pid = names_.pid;
-  summary.host = names_.host;
-  summary.command = CommandLine();
+  Summary summary = session_->NewSummary();
   summary.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
-  summary.capacity = config_.capacity;
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
@@ -341,27 +269,8 @@ void HostCore::Finish() {
     guard.reset();
   }
   summary.host_counters = {passed_.load(), late_frees_.load(), errors_.load()};
-  if (trace_ != nullptr) FinishTrace(&summary);
-  Report(summary);
-}
-
-void HostCore::FinishTrace(Summary* summary) {
-  const absl::Status finished = trace_->Finish();
-  summary->trace = out_->trace_path();
-  summary->trace_counters = trace_->counters();
-  if (!finished.ok() && summary->trace_counters.stopped.empty()) {
-    summary->trace_counters.stopped = std::string(finished.message());
-  }
-}
-
-void HostCore::Report(const Summary& summary) const {
-  if (out_) {
-    const absl::Status written = WriteSummary(out_->summary_path(), summary);
-    if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
-  }
-  const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
-                     summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary;
-  LogText(worth ? LogLevel::kWarn : LogLevel::kInfo, SummaryText(summary));
+  if (trace_ != nullptr) summary.trace = session_->FinishTrace(0, *trace_);
+  session_->Report(summary);
 }
 
 // Twice the machine's memory, so that fragmentation of addresses never costs memory.
@@ -387,12 +296,8 @@ bool AddressSpaceIsLimited() {
 }
 
 HostCore* Open(const reprise_host_shim& shim) {
-  const Lookup environment = [](const char* name) { return static_cast<const char*>(getenv(name)); };
-  ProcessNames names = NamesOfThisProcess(environment);
-  Config config = ReadConfig(environment, names);
-  BeginLog(config.log);
-  for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
-  if (config.mode == Mode::kOff) return nullptr;
+  std::unique_ptr<CoreSession> session = CoreSession::Open();
+  if (session == nullptr) return nullptr;
   if (AddressSpaceIsLimited()) {
     // Reserved addresses count against the job's own limit: it could fail where it would have run.
     Log(LogLevel::kInfo, "the address space is limited (ulimit -v); memory is left as it is");
@@ -403,7 +308,7 @@ HostCore* Open(const reprise_host_shim& shim) {
     Log(LogLevel::kInfo, std::string(memory.status().message()) + "; memory is left as it is");
     return nullptr;
   }
-  auto core = std::make_unique<HostCore>(shim, std::move(config), std::move(names), **memory);
+  auto core = std::make_unique<HostCore>(shim, std::move(session), **memory);
   const absl::Status begun = core->Begin(*std::move(memory));
   if (!begun.ok()) {
     Log(LogLevel::kWarn, std::string(begun.message()) + "; memory is left as it is");

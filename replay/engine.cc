@@ -17,17 +17,21 @@ constexpr int64_t kShadowLead = 64;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options, std::unique_ptr<MemorySource> memory,
-                                                       PlanRunner* runner) {
-  std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner));
-  if (!engine->arena_.ok()) return absl::ResourceExhaustedError("no address space for the arena's tables");
+                                                       PlanRunner* runner, StreamEvents* events) {
+  std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner, events));
+  if (!engine->arena_.ok() || (engine->order_ != nullptr && !engine->order_->ok())) {
+    return absl::ResourceExhaustedError("no address space for the arena's tables");
+  }
   return engine;
 }
 
-Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner)
+Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner,
+               StreamEvents* events)
     : options_(options),
       memory_(std::move(memory)),
+      order_(events == nullptr ? nullptr : std::make_unique<StreamOrder>(Arena::UnitsOf(*memory_), events)),
       runner_(runner),
-      arena_(memory_.get(), options.capacity),
+      arena_(memory_.get(), options.capacity, order_.get()),
       finder_(options.period) {}
 
 std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
@@ -39,40 +43,54 @@ std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patien
   }
 }
 
-std::optional<Offset> Engine::Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream) {
-  ++counters_.requests;
-  Tick token(-1);
-  Arena::Block block;
-  if (bytes < kSmallBlock) {
-    block = arena_.Place(std::max(bytes, Bytes(1)), alignment, Arena::Where::kOutsidePlan);
-    if (block) ++counters_.arena;
-  } else {
-    block = PlaceToken(bytes, alignment, stream, &token);
-  }
-  if (!block) {
-    ++counters_.passed;
-    return std::nullopt;
-  }
-  counters_.live += bytes;
-  counters_.live_peak = std::max(counters_.live_peak, counters_.live);
-  const BlockId id{next_id_++};
-  Arena::Info(block) = {.requested = bytes, .token = token, .id = id, .stream = stream};
-  if (sink_ != nullptr) sink_->OnAlloc(id, bytes, alignment, stream);
-  return arena_.OffsetOf(block);
+std::optional<Offset> Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
+  const Outcome outcome = Take(request);
+  const BlockInfo info = {.requested = request.bytes,
+                          .token = outcome.token,
+                          .id = BlockId{next_id_++},
+                          .stream = request.stream,
+                          .wanted_elsewhere = outcome.crosses,
+                          .owner = request.owner};
+  if (outcome.block) return Live(outcome.block, info, request.alignment);
+  ++(request.place ? counters_.passed : counters_.outside);
+  if (left != nullptr) *left = info;
+  return std::nullopt;
 }
 
-bool Engine::Free(const Guard&, Offset offset, Stream stream) {
+std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment) {
+  const Arena::Block block = PlaceAnywhere({left.requested, alignment, left.stream});
+  if (!block) return std::nullopt;
+  --counters_.passed;
+  return Live(block, left, alignment);
+}
+
+void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) {
+  CountLive(block, alignment);
+}
+
+void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
+
+void Engine::DropOutside(const Guard&, const BlockInfo& left) {
+  if (left.token.count() >= 0) history_.OnFree(left.token, left.stream);
+}
+
+std::optional<BlockInfo> Engine::FreeBlock(const Guard&, Offset offset, Stream stream) {
   const Arena::Block block = arena_.Find(offset);
   if (!block) {
     ++counters_.unknown_frees;
-    return false;
+    return std::nullopt;
   }
-  const BlockInfo& info = Arena::Info(block);
-  counters_.live -= info.requested;
-  if (info.token.count() >= 0) history_.OnFree(info.token);
-  if (sink_ != nullptr) sink_->OnFree(info.id, stream);
-  arena_.Remove(block);
-  return true;
+  const BlockInfo info = Arena::Info(block);
+  CountFreed(info, stream);
+  counters_.placed -= arena_.SizeOf(block);
+  arena_.Remove(block, stream);
+  return info;
+}
+
+std::optional<Engine::Found> Engine::Find(const Guard&, Offset inside) {
+  const Arena::Block block = arena_.FindAround(inside);
+  if (!block) return std::nullopt;
+  return Found{arena_.OffsetOf(block), Arena::Info(block)};
 }
 
 Bytes Engine::UsableSize(const Guard&, Offset offset) {
@@ -80,48 +98,88 @@ Bytes Engine::UsableSize(const Guard&, Offset offset) {
   return block ? arena_.SizeOf(block) : Bytes(0);
 }
 
-Arena::Block Engine::PlaceToken(Bytes bytes, Bytes alignment, Stream stream, Tick* token) {
-  const bool found = finder_.OnAlloc(bytes, stream, counters_.live);
-  *token = history_.OnAlloc(bytes, alignment, stream, counters_.live);
+Offset Engine::Live(Arena::Block block, const BlockInfo& info, Bytes alignment) {
+  Arena::Info(block) = info;
+  counters_.placed += arena_.SizeOf(block);
+  CountLive(info, alignment);
+  return arena_.OffsetOf(block);
+}
+
+void Engine::CountLive(const BlockInfo& info, Bytes alignment) {
+  counters_.live += info.requested;
+  counters_.live_peak = std::max(counters_.live_peak, counters_.live);
+  if (sink_ != nullptr) sink_->OnAlloc(info.id, info.requested, alignment, info.stream);
+}
+
+void Engine::CountFreed(const BlockInfo& info, Stream stream) {
+  counters_.live -= info.requested;
+  if (info.token.count() >= 0) history_.OnFree(info.token, stream);
+  if (sink_ != nullptr) sink_->OnFree(info.id, stream);
+}
+
+Engine::Outcome Engine::Take(const Request& request) {
+  ++counters_.requests;
+  if (request.bytes >= kSmallBlock) return TakeToken(request);
+  if (!request.place) return {};
+  const Bytes bytes = std::max(request.bytes, Bytes(1));
+  const Outcome outcome = {
+      arena_.Place(bytes, request.alignment, Arena::Where::kOutsidePlan, request.stream)};
+  if (outcome.block) ++counters_.arena;
+  return outcome;
+}
+
+Engine::Outcome Engine::TakeToken(const Request& request) {
+  const bool found = finder_.OnAlloc(request.bytes, request.stream, counters_.live);
+  Outcome outcome;
+  outcome.token = history_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live);
   history_.Reserve(finder_.capacity());
-  const bool adopting = PollCandidate() && ShadowStep(bytes, stream);
+  const bool adopting = PollCandidate() && ShadowStep(request.bytes, request.stream);
   const bool counted = counters_.plans > 0 && !(adopting && counters_.plans == 1);
 
   uint32_t slot = Matcher::kNoSlot;
   if (plan_ != nullptr) {
-    slot = adopting ? 0 : plan_->matcher->Step(bytes, stream);
+    slot = adopting ? 0 : plan_->matcher->Step(request.bytes, request.stream);
     CountShare(slot != Matcher::kNoSlot);
   }
   const int64_t planned_before = counters_.planned;
-  const Arena::Block block = PlaceInSlot(slot, bytes, alignment, stream);
+  if (request.place) outcome.block = PlaceInSlot(slot, request, &outcome.crosses);
   if (counted) {
     const bool planned = counters_.planned > planned_before;
     ++counters_.requests_after_plan;
-    counters_.bytes_after_plan += bytes;
+    counters_.bytes_after_plan += request.bytes;
     if (planned) ++counters_.planned_requests_after_plan;
-    if (planned) counters_.planned_bytes_after_plan += bytes;
+    if (planned) counters_.planned_bytes_after_plan += request.bytes;
   }
-  if (found || *token == ask_again_at_) ConsiderPlanning();
-  return block;
+  if (found || outcome.token == ask_again_at_) ConsiderPlanning();
+  return outcome;
 }
 
-Arena::Block Engine::PlaceInSlot(uint32_t slot, Bytes bytes, Bytes alignment, Stream stream) {
+Arena::Block Engine::PlaceInSlot(uint32_t slot, const Request& request, bool* crosses) {
   if (slot != Matcher::kNoSlot && plan_->plan.slots[slot].planned()) {
-    const Offset offset = plan_->plan.slots[slot].offset;
-    if (alignment.count() <= 1 || offset.count() % alignment.count() == 0) {
-      if (const Arena::Block block = arena_.PlaceAt(offset, bytes)) {
+    const ServingPlan::Slot& planned = plan_->plan.slots[slot];
+    const Bytes alignment = request.alignment;
+    if (alignment.count() <= 1 || planned.offset.count() % alignment.count() == 0) {
+      if (const Arena::Block block = arena_.PlaceAt(planned.offset, request.bytes, request.stream)) {
         ++counters_.planned;
+        *crosses = planned.crosses;
         return block;
       }
     }
     ++counters_.conflicts;
   }
-  // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about
-  // coming slots.
-  const bool careful = plan_ != nullptr && plan_->matcher->InStep(stream);
+  return PlaceAnywhere(request);
+}
+
+// In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
+// slots.
+Arena::Block Engine::PlaceAnywhere(const Request& request) {
+  const bool careful = plan_ != nullptr && plan_->matcher->InStep(request.stream);
   Arena::Block block =
-      arena_.Place(bytes, alignment, careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere);
-  if (!block && careful) block = arena_.Place(bytes, alignment, Arena::Where::kAnywhere);
+      arena_.Place(request.bytes, request.alignment,
+                   careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
+  if (!block && careful) {
+    block = arena_.Place(request.bytes, request.alignment, Arena::Where::kAnywhere, request.stream);
+  }
   if (block) ++counters_.arena;
   return block;
 }
@@ -247,6 +305,10 @@ Counters Engine::counters(const Guard&) const {
     result.lower_bound = plan_->plan.lower_bound;
     result.mismatches += plan_->matcher->mismatches();
     result.times_lost += plan_->matcher->times_lost();
+  }
+  if (order_ != nullptr) {
+    result.stream_waits = order_->counters().waits;
+    result.stream_events = order_->counters().events;
   }
   result.granules_moved = arena_.granules_moved();
   result.reserved = arena_.committed();

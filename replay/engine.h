@@ -26,6 +26,7 @@
 #include "replay/arena.h"
 #include "replay/memory_source.h"
 #include "replay/planning.h"
+#include "replay/stream_order.h"
 
 namespace reprise::replay {
 
@@ -35,6 +36,7 @@ struct Counters {
   int64_t planned = 0;                  // placed at their planned offset
   int64_t arena = 0;                    // placed by best fit
   int64_t passed = 0;                   // left to the real allocator
+  int64_t outside = 0;                  // recorded and not to be placed: they lie elsewhere
   int64_t conflicts = 0;                // the planned place was taken
   int64_t mismatches = 0;               // not what the plan expected next
   int64_t times_lost = 0;               // the matcher lost its place
@@ -47,12 +49,15 @@ struct Counters {
   int64_t first_planned_request = 0;    // its number among the requests, from 1; 0: no plan adopted
   int64_t unknown_frees = 0;            // of an address that is not the begin of a live block
   int64_t granules_moved = 0;
+  int64_t stream_waits = 0;   // of one stream for an event of another, at a reuse
+  int64_t stream_events = 0;  // recorded at frees
   // Requests of at least kSmallBlock after the first adoption; the adopting one counts on neither side.
   int64_t requests_after_plan = 0;
   int64_t planned_requests_after_plan = 0;
   Bytes bytes_after_plan;
   Bytes planned_bytes_after_plan;
-  Bytes live;  // requested and not freed
+  Bytes live;    // requested and not freed
+  Bytes placed;  // of the arena: live blocks as they lie, with what rounding adds
   Bytes live_peak;
   Bytes slab;         // of the plan in use: its height
   Bytes lower_bound;  // of the plan in use
@@ -78,9 +83,10 @@ class Engine {
     profiler::PeriodFinder::Options period;
   };
 
-  // `runner` outlives the engine. Fails when the arena's tables cannot be had.
+  // `runner` outlives the engine, and so does `events`, which is null where there are no streams. Fails when
+  // the arena's tables cannot be had.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options, std::unique_ptr<MemorySource> memory,
-                                                        PlanRunner* runner);
+                                                        PlanRunner* runner, StreamEvents* events = nullptr);
 
   class Guard {
    public:
@@ -112,13 +118,57 @@ class Engine {
   void LockForFork() { mutex_.lock(); }
   void UnlockAfterFork() { mutex_.unlock(); }
 
-  // A block of `bytes` at a multiple of `alignment` (a power of two). nullopt: use the real allocator.
-  std::optional<Offset> Allocate(const Guard&, Bytes bytes, Bytes alignment, Stream stream);
-  // Gives back the live block that begins at `block`. False: there is none, and it has been counted.
-  bool Free(const Guard&, Offset block, Stream stream);
+  struct Request {
+    Bytes bytes;
+    Bytes alignment;    // a power of two
+    Stream stream{};    // on which the block will be used
+    uint8_t owner = 0;  // BlockInfo::owner
+    bool place = true;  // false: the real allocator is to serve it whatever we could do
+  };
+  // A block of at least `bytes`. nullopt: use the real allocator. Where `left` is given, the block that it
+  // then serves may be made known by KeepOutside.
+  std::optional<Offset> Allocate(const Guard&, const Request& request, BlockInfo* left = nullptr);
+  std::optional<Offset> Allocate(const Guard& guard, Bytes bytes, Bytes alignment, Stream stream) {
+    return Allocate(guard, {.bytes = bytes, .alignment = alignment, .stream = stream});
+  }
+  // Tries again to place what Allocate has left; for when memory has been given back.
+  std::optional<Offset> PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment);
+  // The real allocator has served it: it is live from here on, and part of the sequence.
+  void KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment);
+  void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
+  // The real allocator could not.
+  void DropOutside(const Guard&, const BlockInfo& left);
+
+  // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has
+  // finished with it. False: there is no such block, and it has been counted.
+  bool Free(const Guard& guard, Offset block, Stream stream) {
+    return FreeBlock(guard, block, stream).has_value();
+  }
+  // The same, with what it was.
+  std::optional<BlockInfo> FreeBlock(const Guard&, Offset block, Stream stream);
+  // The live block that `inside` lies in.
+  struct Found {
+    Offset begin;
+    BlockInfo info;
+  };
+  std::optional<Found> Find(const Guard&, Offset inside);
   // Usable bytes of the live block that begins at `block`, 0 when there is none.
   Bytes UsableSize(const Guard&, Offset block);
 
+  // Null where there are no streams.
+  StreamOrder* order(const Guard&) { return order_.get(); }
+  // Releases what is free and idle, all of it or what no plan covers. Returns the bytes released.
+  Bytes GiveBack(const Guard&, bool plan_too) { return arena_.GiveBack(plan_too); }
+  // Calls visit(offset, info) for every live block.
+  template <typename Visit>
+  void ForEachLive(const Guard&, Visit visit) const {
+    const auto each = [&](Offset offset, Bytes, const BlockInfo& info) { visit(offset, info); };
+    arena_.ForEachLive(each);
+    arena_.ForEachSmallLive(each);
+  }
+
+  Bytes committed(const Guard&) const { return arena_.committed(); }
+  Bytes placed(const Guard&) const { return counters_.placed; }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return plan_ != nullptr; }
   // Tells a planning under way to stop; what it was solving is counted as failed.
@@ -126,10 +176,21 @@ class Engine {
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
 
  private:
-  Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner);
+  Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner, StreamEvents* events);
 
-  Arena::Block PlaceToken(Bytes bytes, Bytes alignment, Stream stream, Tick* token);
-  Arena::Block PlaceInSlot(uint32_t slot, Bytes bytes, Bytes alignment, Stream stream);
+  // What one request came to.
+  struct Outcome {
+    Arena::Block block;
+    Tick token{-1};
+    bool crosses = true;
+  };
+  Outcome Take(const Request& request);
+  Outcome TakeToken(const Request& request);
+  Arena::Block PlaceInSlot(uint32_t slot, const Request& request, bool* crosses);
+  Arena::Block PlaceAnywhere(const Request& request);
+  Offset Live(Arena::Block block, const BlockInfo& info, Bytes alignment);
+  void CountLive(const BlockInfo& info, Bytes alignment);
+  void CountFreed(const BlockInfo& info, Stream stream);
   bool PollCandidate();
   bool ShadowStep(Bytes bytes, Stream stream);
   void Adopt();
@@ -141,6 +202,7 @@ class Engine {
   const Options options_;
   std::mutex mutex_;
   const std::unique_ptr<MemorySource> memory_;
+  const std::unique_ptr<StreamOrder> order_;  // null: no streams
   PlanRunner* const runner_;
   EventSink* sink_ = nullptr;
 

@@ -22,8 +22,13 @@ class MemorySource {
   // nothing has changed.
   virtual bool Commit(int64_t first, int64_t count) = 0;
 
-  // Gives back granules [first, first + count), all committed; their contents are lost.
+  // Gives back granules [first, first + count), all committed; their contents are lost. A source may keep the
+  // memory at hand for the next Commit, until Trim.
   virtual void Release(int64_t first, int64_t count) = 0;
+  virtual void Trim() {}
+
+  // A plan over [0, end) is about to be served. For sources that can take memory in one piece only.
+  virtual void Plan(Bytes end) {}
 };
 
 }  // namespace reprise::replay

@@ -5,6 +5,7 @@
 
 #include "planner/portfolio.h"
 #include "planner/validator.h"
+#include "replay/crossings.h"
 #include "replay/ranges.h"
 
 namespace reprise::replay {
@@ -52,6 +53,10 @@ void Plan(const PlanRequest& request, double seconds, Candidate& candidate) {
       plan.slots[request.slot_of[i]].offset = offset;
       plan.end = std::max(plan.end, offset + request.problem.buffers[i].size);
     }
+    std::vector<Stream> freed_on;
+    for (const profiler::Slot& slot : request.iteration.slots) freed_on.push_back(slot.freed_on);
+    const std::vector<bool> crossings = FindCrossings(plan, freed_on);
+    for (size_t i = 0; i < crossings.size(); ++i) plan.slots[i].crosses = crossings[i];
     plan.slab = solution->placement.slab;
     plan.lower_bound = solution->lower_bound;
     candidate.matcher = std::make_unique<Matcher>(plan);

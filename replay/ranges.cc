@@ -126,36 +126,6 @@ Ranges::Index Ranges::TakeTracked(uint32_t begin, uint32_t units) {
   return block;
 }
 
-// The smallest range that fits among the first kLook of the first class that has one.
-Ranges::Index Ranges::Best(const Lists& lists, uint32_t units, uint32_t align) const {
-  for (int c = NextClass(lists, ClassOf(units)); c >= 0; c = NextClass(lists, c + 1)) {
-    Index best = kNone;
-    int looked = 0;
-    for (Index i = lists.head[c]; i != kNone && looked < kLook; i = ranges_[i].list_after, ++looked) {
-      const Range& range = ranges_[i];
-      const uint64_t aligned = (uint64_t{range.begin} + align - 1) / align * align;
-      if (aligned + units > range.end()) continue;
-      if (best == kNone || range.units < ranges_[best].units ||
-          (range.units == ranges_[best].units && range.begin < ranges_[best].begin)) {
-        best = i;
-      }
-    }
-    if (best != kNone) return best;
-  }
-  return kNone;
-}
-
-Ranges::Index Ranges::TakeBest(uint32_t units, uint32_t align, bool below, bool above) {
-  if (below) Track();
-  Index best = below ? Best(lists_[0], units, align) : kNone;
-  if (above) {
-    const Index other = Best(lists_[1], units, align);
-    if (best == kNone || (other != kNone && ranges_[other].units < ranges_[best].units)) best = other;
-  }
-  if (best == kNone) return kNone;
-  return Carve(best, (ranges_[best].begin + align - 1) / align * align, units);
-}
-
 void Ranges::ReleaseTracked(Index block) {
   Range& range = ranges_[block];
   range.live = false;

@@ -39,6 +39,8 @@ struct BlockInfo {
   Tick token{-1};   // the token of its allocation in the history, -1 when it was too small to be one
   BlockId id{};     // its number in the recorded sequence
   Stream stream{};  // the stream of its allocation
+  bool wanted_elsewhere = true;  // once it is free another stream may want its place: record an event
+  uint8_t owner = 0;             // whatever the engine's caller keeps with it
 };
 
 enum class Side : uint8_t { kBelow, kAbove };  // of the barrier
@@ -78,8 +80,25 @@ class Ranges {
   }
 
   // Takes `units` at a multiple of `align` units from a free range of one of the sides asked for: of the
-  // smallest that fits (of those looked at), the lowest. kNone when none fits.
-  Index TakeBest(uint32_t units, uint32_t align, bool below, bool above);
+  // smallest that fits (of those looked at), the lowest. kNone when none fits. `fit(range, begin)` may refuse
+  // a range (kNone) or move the begin of the block up within it, to another multiple of `align`.
+  template <typename Fit>
+  Index TakeBest(uint32_t units, uint32_t align, bool below, bool above, Fit fit) {
+    if (below) Track();
+    Candidate best = below ? Best(lists_[0], units, align, fit) : Candidate();
+    if (above) {
+      const Candidate other = Best(lists_[1], units, align, fit);
+      if (best.range == kNone ||
+          (other.range != kNone && ranges_[other.range].units < ranges_[best.range].units)) {
+        best = other;
+      }
+    }
+    return best.range == kNone ? kNone : Carve(best.range, best.begin, units);
+  }
+
+  Index TakeBest(uint32_t units, uint32_t align, bool below, bool above) {
+    return TakeBest(units, align, below, above, [](const Range&, uint32_t begin) { return begin; });
+  }
 
   // Makes a live block free again.
   void Release(Index block) {
@@ -93,6 +112,14 @@ class Ranges {
     if (!starts_.Contains(unit)) return kNone;
     const Index i = at_[unit];
     return ranges_[i].live ? i : kNone;
+  }
+
+  // The live block that covers `unit`, or kNone.
+  Index FindAround(uint32_t unit) const {
+    const uint64_t at = starts_.AtOrBefore(unit - begin_);
+    if (at == BitTree::kNone) return kNone;
+    const Index i = at_[at];
+    return ranges_[i].live && unit < ranges_[i].end() ? i : kNone;
   }
 
   // Puts the barrier at `barrier`, or at the end of the live block that spans it. Linear in the number of
@@ -176,7 +203,30 @@ class Ranges {
   void ReleaseTracked(Index block);
   Index Carve(Index free, uint32_t begin, uint32_t units);
   Index AddFree(uint32_t begin, uint32_t end, Index before);
-  Index Best(const Lists& lists, uint32_t units, uint32_t align) const;
+  struct Candidate {
+    Index range = kNone;
+    uint32_t begin = 0;
+  };
+  // The smallest range that fits among the first kLook of the first class that has one.
+  template <typename Fit>
+  Candidate Best(const Lists& lists, uint32_t units, uint32_t align, Fit& fit) const {
+    for (int c = NextClass(lists, ClassOf(units)); c >= 0; c = NextClass(lists, c + 1)) {
+      Candidate best;
+      int looked = 0;
+      for (Index i = lists.head[c]; i != kNone && looked < kLook; i = ranges_[i].list_after, ++looked) {
+        const Range& range = ranges_[i];
+        const uint64_t aligned = (uint64_t{range.begin} + align - 1) / align * align;
+        if (aligned + units > range.end()) continue;
+        const bool better =
+            best.range == kNone || range.units < ranges_[best.range].units ||
+            (range.units == ranges_[best.range].units && range.begin < ranges_[best.range].begin);
+        const uint32_t begin = better ? fit(range, static_cast<uint32_t>(aligned)) : kNone;
+        if (begin != kNone) best = {i, begin};
+      }
+      if (best.range != kNone) return best;
+    }
+    return {};
+  }
   void Track();
   void Untrack();
   void Rebuild();

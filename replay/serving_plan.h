@@ -14,6 +14,7 @@ struct ServingPlan {
     Stream stream{};
     Offset
         offset;  // where it lies; negative when the slot is not planned (persistent, longer than the period)
+    bool crosses = false;  // its place goes to another stream next: its free records an event
     bool planned() const { return offset.count() >= 0; }
   };
 

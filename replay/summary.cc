@@ -64,41 +64,137 @@ std::string FormatSize(Bytes bytes) {
   return fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
+namespace {
+
+std::string TraceRows(const TraceSummary& trace) {
+  if (trace.path.empty()) return "";
+  std::string text = Row(
+      "trace", FormatSize(trace.counters.bytes),
+      fmt::format("{} events in {}{}", trace.counters.events, trace.path,
+                  trace.counters.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.counters.dropped)));
+  if (!trace.counters.stopped.empty())
+    text += fmt::format("  the trace ended early: {}\n", trace.counters.stopped);
+  return text;
+}
+
+std::string SizeRows(const Counters& counters) {
+  return Row("live peak", FormatSize(counters.live_peak), "the most the job held at once") +
+         Row("reserved peak", FormatSize(counters.reserved_peak),
+             fmt::format("the most held for it, {:.3f} of the live peak",
+                         Share(counters.reserved_peak.count(), counters.live_peak.count())));
+}
+
+std::string Next(const TraceSummary& trace) {
+  return trace.path.empty()
+             ? "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n"
+             : fmt::format("reprise: next: reprise stats {}\n", trace.path);
+}
+
+std::string DeviceText(const DeviceSummary& device, Mode mode) {
+  std::string text = fmt::format("  device {}: {}\n", device.ordinal, device.name);
+  if (!device.complete) return text + "  ended inside an allocation; what was counted could not be read\n";
+  const Counters& c = device.counters;
+  text += Row("requests", std::to_string(c.requests),
+              c.outside == 0 ? "" : fmt::format("{} of them recorded and left to the driver", c.outside));
+  text += SizeRows(c);
+  if (mode == Mode::kServe) text += PlanRows(c);
+  text += fmt::format(
+      "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, stream waits "
+      "{}, "
+      "memory waits {}, captured {}, exports refused {}\n",
+      c.passed, c.conflicts, c.mismatches, c.times_lost, c.plans_failed, c.unknown_frees, c.stream_waits,
+      device.memory_waits, device.capture_passes, device.refused_exports);
+  if (!device.refusal.empty()) text += fmt::format("  the arena was refused memory: {}\n", device.refusal);
+  if (device.segments_only) {
+    text +=
+        "  only whole segments were seen: the job's own allocator caches and hides its tensors; for PyTorch "
+        "set\n"
+        "  PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync (reprise run does, unless the job sets its own)\n";
+  }
+  return text + TraceRows(device.trace);
+}
+
+nlohmann::ordered_json CountersJson(const Counters& c) {
+  return {
+      {"requests", c.requests},
+      {"planned", c.planned},
+      {"arena", c.arena},
+      {"passed", c.passed},
+      {"outside", c.outside},
+      {"conflicts", c.conflicts},
+      {"mismatches", c.mismatches},
+      {"times_lost", c.times_lost},
+      {"plans", c.plans},
+      {"plans_failed", c.plans_failed},
+      {"plans_dropped", c.plans_dropped},
+      {"iterations", c.iterations},
+      {"period", c.period},
+      {"first_planned_iteration", c.first_planned_iteration},
+      {"first_planned_request", c.first_planned_request},
+      {"planned_after_plan", Share(c.planned_requests_after_plan, c.requests_after_plan)},
+      {"planned_bytes_after_plan", Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count())},
+      {"live", c.live.count()},
+      {"live_peak", c.live_peak.count()},
+      {"slab", c.slab.count()},
+      {"lower_bound", c.lower_bound.count()},
+      {"reserved", c.reserved.count()},
+      {"reserved_peak", c.reserved_peak.count()},
+      {"granules_moved", c.granules_moved},
+      {"unknown_frees", c.unknown_frees},
+  };
+}
+
+void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
+  json["trace"] = trace.path;
+  json["trace_events"] = trace.counters.events;
+  json["trace_bytes"] = trace.counters.bytes.count();
+  json["trace_dropped"] = trace.counters.dropped;
+  json["trace_stopped"] = trace.counters.stopped;
+}
+
+nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
+  nlohmann::ordered_json json = {
+      {"device", device.ordinal}, {"name", device.name}, {"complete", device.complete}};
+  json.update(CountersJson(device.counters));
+  json["stream_waits"] = device.counters.stream_waits;
+  json["stream_events"] = device.counters.stream_events;
+  json["memory_waits"] = device.memory_waits;
+  json["capture_passes"] = device.capture_passes;
+  json["refused_exports"] = device.refused_exports;
+  json["refusal"] = device.refusal;
+  json["segments_only"] = device.segments_only;
+  AddTrace(json, device.trace);
+  return json;
+}
+
+}  // namespace
+
 std::string SummaryText(const Summary& summary) {
   const Counters& counters = summary.counters;
   std::string text = fmt::format("reprise: {} (pid {}), {}\n", summary.command, summary.pid,
                                  summary.mode == Mode::kRecord ? "recorded" : "served");
+  if (!summary.devices.empty()) {
+    for (const DeviceSummary& device : summary.devices) text += DeviceText(device, summary.mode);
+    if (summary.host_counters.errors > 0) text += fmt::format("  errors {}\n", summary.host_counters.errors);
+    return text + Next(summary.devices.front().trace);
+  }
   if (!summary.complete) {
     return text + "  ended inside an allocation; what was counted could not be read\n";
   }
   const HostCounters& host = summary.host_counters;
   text += Row("requests", std::to_string(counters.requests + host.passed),
               fmt::format("of at least {}", FormatSize(summary.threshold)));
-  text += Row("live peak", FormatSize(counters.live_peak), "the most the job held at once");
-  text += Row("reserved peak", FormatSize(counters.reserved_peak),
-              fmt::format("the most held for it, {:.3f} of the live peak",
-                          Share(counters.reserved_peak.count(), counters.live_peak.count())));
+  text += SizeRows(counters);
   if (summary.mode == Mode::kServe) text += PlanRows(counters);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, late frees {}, "
       "errors {}\n",
       counters.passed + host.passed, counters.conflicts, counters.mismatches, counters.times_lost,
       counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
-  if (!summary.trace.empty()) {
-    const TraceCounters& trace = summary.trace_counters;
-    text += Row("trace", FormatSize(trace.bytes),
-                fmt::format("{} events in {}{}", trace.events, summary.trace,
-                            trace.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.dropped)));
-    if (!trace.stopped.empty()) text += fmt::format("  the trace ended early: {}\n", trace.stopped);
-    text += fmt::format("reprise: next: reprise stats {}\n", summary.trace);
-  } else {
-    text += "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n";
-  }
-  return text;
+  return text + TraceRows(summary.trace) + Next(summary.trace);
 }
 
 std::string SummaryJson(const Summary& summary) {
-  const Counters& counters = summary.counters;
   nlohmann::ordered_json json = {
       {"mode", NameOf(summary.mode)},
       {"pid", summary.pid},
@@ -107,39 +203,14 @@ std::string SummaryJson(const Summary& summary) {
       {"threshold", summary.threshold.count()},
       {"capacity", summary.capacity.count()},
       {"complete", summary.complete},
-      {"requests", counters.requests + summary.host_counters.passed},
-      {"planned", counters.planned},
-      {"arena", counters.arena},
-      {"passed", counters.passed + summary.host_counters.passed},
-      {"conflicts", counters.conflicts},
-      {"mismatches", counters.mismatches},
-      {"times_lost", counters.times_lost},
-      {"plans", counters.plans},
-      {"plans_failed", counters.plans_failed},
-      {"plans_dropped", counters.plans_dropped},
-      {"iterations", counters.iterations},
-      {"period", counters.period},
-      {"first_planned_iteration", counters.first_planned_iteration},
-      {"first_planned_request", counters.first_planned_request},
-      {"planned_after_plan", Share(counters.planned_requests_after_plan, counters.requests_after_plan)},
-      {"planned_bytes_after_plan",
-       Share(counters.planned_bytes_after_plan.count(), counters.bytes_after_plan.count())},
-      {"live", counters.live.count()},
-      {"live_peak", counters.live_peak.count()},
-      {"slab", counters.slab.count()},
-      {"lower_bound", counters.lower_bound.count()},
-      {"reserved", counters.reserved.count()},
-      {"reserved_peak", counters.reserved_peak.count()},
-      {"granules_moved", counters.granules_moved},
-      {"unknown_frees", counters.unknown_frees},
-      {"late_frees", summary.host_counters.late_frees},
-      {"errors", summary.host_counters.errors},
-      {"trace", summary.trace},
-      {"trace_events", summary.trace_counters.events},
-      {"trace_bytes", summary.trace_counters.bytes.count()},
-      {"trace_dropped", summary.trace_counters.dropped},
-      {"trace_stopped", summary.trace_counters.stopped},
   };
+  json.update(CountersJson(summary.counters));
+  json["requests"] = summary.counters.requests + summary.host_counters.passed;
+  json["passed"] = summary.counters.passed + summary.host_counters.passed;
+  json["late_frees"] = summary.host_counters.late_frees;
+  json["errors"] = summary.host_counters.errors;
+  AddTrace(json, summary.trace);
+  for (const DeviceSummary& device : summary.devices) json["devices"].push_back(DeviceJson(device));
   // A command line may hold any bytes; JSON may not.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

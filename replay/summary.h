@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/units.h"
@@ -26,18 +27,37 @@ struct TraceCounters {
   std::string stopped;  // why recording ended early; empty: it did not
 };
 
+struct TraceSummary {
+  std::string path;  // empty: none
+  TraceCounters counters;
+};
+
+// One CUDA device.
+struct DeviceSummary {
+  int ordinal = 0;
+  std::string name;
+  bool complete = true;  // false: as in Summary
+  Counters counters;
+  std::string refusal;          // what the driver said when it last refused the arena memory
+  int64_t capture_passes = 0;   // requests left to the driver because something was being captured
+  int64_t memory_waits = 0;     // times that the host waited for the device because memory had run out
+  int64_t refused_exports = 0;  // exports of blocks that cannot be exported
+  bool segments_only = false;   // the job's allocator takes whole segments and hides the tensors in them
+  TraceSummary trace;
+};
+
 struct Summary {
   Mode mode = Mode::kServe;
   int pid = 0;
   std::string host;
   std::string command;
-  Bytes threshold;
+  Bytes threshold;       // of the host's allocations
   Bytes capacity;        // 0: no limit
-  std::string trace;     // path; empty: none
   bool complete = true;  // false: the process ended inside the engine, whose counters could not be read
   Counters counters;
   HostCounters host_counters;
-  TraceCounters trace_counters;
+  TraceSummary trace;
+  std::vector<DeviceSummary> devices;  // not empty: CUDA, and the counters above are those of all together
 };
 
 // "61.20 GiB", "512 B".

@@ -2,18 +2,12 @@
 #include "shim/core.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "replay/abi.h"
+#include "shim/core_library.h"
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 #include "shim/probe.h"
@@ -46,94 +40,17 @@ extern void own_marker(void) __attribute__((alias("reprise_host_marker"), visibi
 
 static void never_serve(void) { __atomic_store_n(&reprise_threshold, SIZE_MAX, __ATOMIC_RELAXED); }
 
-/* To stderr. If nobody reads it any more, that must not end the job. */
-static void write_quietly(const char* text, size_t length) {
-  static const struct timespec now;
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &pipe, &before); /* of this thread, on Linux; pthread_sigmask is too new */
-  if (write(STDERR_FILENO, text, length) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
-    sigtimedwait(&pipe, NULL, &now);
-  }
-  sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-static void say(const char* what, const char* detail) {
-  if (reprise_quiet()) return;
-  static char line[PATH_MAX + 512];
-  const char* const parts[] = {"reprise: ", what, detail ? ": " : "", detail ? detail : "",
-                               "; memory is left as it is\n"};
-  size_t length = 0;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-    const size_t bytes = strlen(parts[i]);
-    if (bytes > sizeof line - length) break;
-    memcpy(line + length, parts[i], bytes);
-    length += bytes;
-  }
-  write_quietly(line, length);
-}
-
-/* libreprise_core.so in the folder that we were loaded from. */
-static const char* core_path(void) {
-  static const char name[] = "libreprise_core.so";
-  static char path[PATH_MAX];
-  Dl_info self;
-  if (!dladdr((void*)own_marker, &self) || !self.dli_fname) return NULL;
-  const char* const slash = strrchr(self.dli_fname, '/');
-  const size_t folder = slash ? (size_t)(slash - self.dli_fname) + 1 : 0;
-  if (folder + sizeof name > sizeof path) return NULL;
-  memcpy(path, self.dli_fname, folder);
-  memcpy(path + folder, name, sizeof name);
-  return path;
-}
-
-/* A file cut short (a copy that did not finish) would not fail to open: the loader would map it, read past
- * its end and end the process. */
-static int is_whole(const char* path) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 1;
-  const off_t size = lseek(file, 0, SEEK_END);
-  ElfW(Ehdr) header;
-  /* What is no library at all is for the loader to say. */
-  const int is_library =
-      pread(file, &header, sizeof header, 0) == sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
-  int whole = 1;
-  for (int i = 0; is_library && whole && i < header.e_phnum; ++i) {
-    ElfW(Phdr) part;
-    const off_t at = (off_t)(header.e_phoff + (size_t)i * sizeof part);
-    whole = pread(file, &part, sizeof part, at) == sizeof part && part.p_filesz <= (size_t)size &&
-            part.p_offset <= (size_t)size - part.p_filesz;
-  }
-  close(file);
-  return whole;
-}
-
 static const struct reprise_host_core* load_core(void) {
   static struct reprise_host_shim shim;
-  if (!dlsym || !dlopen || !dlerror || !dladdr) return NULL; /* an old glibc, and no core can be for it */
+  if (!dlsym) return NULL; /* an old glibc, and no core can be for it */
   if (dlsym(RTLD_DEFAULT, "reprise_host_marker") != (void*)own_marker) return NULL; /* another copy serves */
   if (!reprise_blocks_come_back()) {
-    say("this program frees memory by functions of its own", NULL);
-    return NULL;
-  }
-  const char* const path = core_path();
-  if (path && !is_whole(path)) {
-    say("the core library is cut short", path);
-    return NULL;
-  }
-  void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-  if (!library) {
-    say("cannot open the core library", path ? dlerror() : "its folder is unknown");
+    reprise_say("this program frees memory by functions of its own", NULL);
     return NULL;
   }
   const reprise_core_open_host_fn open_host =
-      (reprise_core_open_host_fn)dlsym(library, REPRISE_CORE_OPEN_HOST);
-  if (!open_host) {
-    say("cannot use the core library", dlerror());
-    return NULL;
-  }
+      (reprise_core_open_host_fn)reprise_core_function(REPRISE_CORE_OPEN_HOST, dlsym);
+  if (!open_host) return NULL;
   shim.version = REPRISE_ABI_VERSION;
   shim.size = sizeof shim;
   shim.threshold = reprise_threshold;
@@ -141,7 +58,7 @@ static const struct reprise_host_core* load_core(void) {
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
   if (core->version != REPRISE_ABI_VERSION || core->size < sizeof *core) {
-    say("the core library is of another version", path);
+    reprise_say("the core library is of another version", NULL);
     return NULL;
   }
   return core;

@@ -38,11 +38,14 @@ static size_t parse_size(const char* text) {
   return bytes << shift;
 }
 
-size_t reprise_threshold_from_environment(void) {
+int reprise_is_off(void) {
   const char* const disable = getenv("REPRISE_DISABLE");
-  if (disable && *disable && strcmp(disable, "0") != 0) return SIZE_MAX;
-  if (is("REPRISE_MODE", "off")) return SIZE_MAX;
-  if (getuid() != geteuid() || getgid() != getegid()) return SIZE_MAX;
+  if (disable && *disable && strcmp(disable, "0") != 0) return 1;
+  return is("REPRISE_MODE", "off") || getuid() != geteuid() || getgid() != getegid();
+}
+
+size_t reprise_threshold_from_environment(void) {
+  if (reprise_is_off()) return SIZE_MAX;
   const char* const text = getenv("REPRISE_THRESHOLD");
   const size_t bytes = text ? parse_size(text) : 0;
   return bytes ? bytes : default_threshold;

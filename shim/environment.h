@@ -5,9 +5,12 @@
 
 #include <stddef.h>
 
-/* REPRISE_THRESHOLD, from how many bytes on allocations are caught (> 0; 4 KiB by default). SIZE_MAX where
- * nothing is to be caught: REPRISE_DISABLE is set to anything but 0, REPRISE_MODE is off, or the program runs
+/* Nothing is to be caught: REPRISE_DISABLE is set to anything but 0, REPRISE_MODE is off, or the program runs
  * with more rights than its caller. */
+int reprise_is_off(void);
+
+/* REPRISE_THRESHOLD, from how many bytes on allocations are caught (> 0; 4 KiB by default). SIZE_MAX where
+ * Reprise is off. */
 size_t reprise_threshold_from_environment(void);
 
 /* REPRISE_LOG=quiet. */

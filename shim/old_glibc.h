@@ -18,10 +18,12 @@
 
 __asm__(".symver dlsym, dlsym@" REPRISE_OLDEST);
 __asm__(".symver dlopen, dlopen@" REPRISE_OLDEST);
+__asm__(".symver dlclose, dlclose@" REPRISE_OLDEST);
 __asm__(".symver dlerror, dlerror@" REPRISE_OLDEST);
 __asm__(".symver dladdr, dladdr@" REPRISE_OLDEST);
 #pragma weak dlsym
 #pragma weak dlopen
+#pragma weak dlclose
 #pragma weak dlerror
 #pragma weak dladdr
 

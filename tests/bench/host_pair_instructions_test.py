@@ -2,12 +2,12 @@
 longer must say so here."""
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
+
+from instructions import count
 
 # 1006 and 25 with GCC 12 on x86-64, and a tenth more for other compilers.
 MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1100
@@ -15,20 +15,9 @@ MOST_INSTRUCTIONS_ADDED_TO_A_SMALL_PAIR = 28
 ROUNDS, PAIRS = 3, 2000 * 48
 
 
-def count(part, calls, folder, preload=None):
+def pair(part, calls, folder, preload=None):
     """Instructions of one pair of one part of the benchmark, which measures it `calls` times."""
-    # MALLOC_PERTURB_, which meson sets, has the C library write to every block.
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith("REPRISE_") and name not in ("LD_PRELOAD", "MALLOC_PERTURB_")}
-    environment["REPRISE_OUT"] = os.path.join(folder, "out")
-    if preload:
-        environment["LD_PRELOAD"] = preload
-    counts = os.path.join(folder, "counts")
-    subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}",
-                    f"--toggle-collect=Measure{part.capitalize()}", os.environ["BENCH"], str(ROUNDS), part],
-                   env=environment, check=True, capture_output=True, text=True)
-    with open(counts) as file:
-        total = int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M).group(1))
+    total = count([os.environ["BENCH"], str(ROUNDS), part], f"Measure{part.capitalize()}", folder, preload)
     return total / (calls * PAIRS)
 
 
@@ -40,7 +29,7 @@ class Instructions(unittest.TestCase):
         self.folder = folder.name
 
     def test_served_pair(self):
-        instructions = count("served", ROUNDS + 1, self.folder, os.environ["SHIM"])
+        instructions = pair("served", ROUNDS + 1, self.folder, os.environ["SHIM"])
         with open(os.path.join(self.folder, "out", "summary.json")) as file:
             summary = json.load(file)
         print(f"a served pair: {instructions:.1f} instructions", file=sys.stderr)
@@ -48,8 +37,8 @@ class Instructions(unittest.TestCase):
         self.assertLessEqual(instructions, MOST_INSTRUCTIONS_OF_A_SERVED_PAIR)
 
     def test_small_pair(self):
-        without = count("small", ROUNDS, self.folder)
-        under = count("small", ROUNDS, self.folder, os.environ["SHIM"])
+        without = pair("small", ROUNDS, self.folder)
+        under = pair("small", ROUNDS, self.folder, os.environ["SHIM"])
         print(f"a small pair: {under:.1f} instructions, {without:.1f} without", file=sys.stderr)
         self.assertLessEqual(under - without, MOST_INSTRUCTIONS_ADDED_TO_A_SMALL_PAIR)
 

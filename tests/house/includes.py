@@ -1,4 +1,4 @@
-"""The include direction: cli -> replay -> {profiler, planner} -> base, and shim -> replay/abi.h alone.
+"""The include direction: cli -> replay -> {profiler, planner} -> base, and shim -> the seam alone.
 
 usage: includes.py ROOT
 """
@@ -15,7 +15,7 @@ ALLOWED = {
     "profiler": ("profiler/", "base/"),
     "replay": ("replay/", "planner/", "profiler/", "base/"),
     "cli": ("cli/", "replay/", "planner/", "profiler/", "base/"),
-    "shim": ("shim/", "replay/abi.h"),
+    "shim": ("shim/", "replay/abi.h", "replay/cuda_calls.def"),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 

@@ -20,7 +20,7 @@ Summary Served() {
   summary.pid = 42;
   summary.command = "python3 train.py";
   summary.threshold = kKiB * 4;
-  summary.trace = "out/trace.reprise";
+  summary.trace.path = "out/trace.reprise";
   summary.counters.requests = 1000;
   summary.counters.plans = 1;
   summary.counters.iterations = 30;
@@ -71,8 +71,8 @@ TEST(SummaryText, SaysThatNothingWasPlanned) {
 TEST(SummaryText, SaysWhatTheTraceLost) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("DROPPED")));
-  summary.trace_counters.dropped = 12;
-  summary.trace_counters.stopped = "disk full";
+  summary.trace.counters.dropped = 12;
+  summary.trace.counters.stopped = "disk full";
   EXPECT_THAT(SummaryText(summary), HasSubstr("12 DROPPED"));
   EXPECT_THAT(SummaryText(summary), HasSubstr("ended early: disk full"));
 }

@@ -15,12 +15,12 @@ def built(name):
 class Installed:
     """A folder laid out as an installation: the preload library, and a core beside it (or none)."""
 
-    def __init__(self, core="FAKE_CORE_LIBRARY"):
+    def __init__(self, core="FAKE_CORE_LIBRARY", shim="SHIM"):
         self._folder = tempfile.TemporaryDirectory()
         self.folder = self._folder.name
-        self.shim = os.path.join(self.folder, "libreprise-host.so")
+        self.shim = os.path.join(self.folder, os.path.basename(built(shim)))
         self.core = os.path.join(self.folder, "libreprise_core.so")
-        shutil.copy(built("SHIM"), self.shim)
+        shutil.copy(built(shim), self.shim)
         if core:
             shutil.copy(built(core), self.core)
 

@@ -1,0 +1,124 @@
+#include "replay/core_session.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "replay/core_log.h"
+
+namespace reprise::replay {
+namespace {
+
+// A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
+// a job (compilers, loaders) have their stderr read by others.
+constexpr Bytes kWorthASummary{64 * kMiB.count()};
+
+std::vector<std::string> CommandWords() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+// One line, for people.
+std::string CommandLine() {
+  std::string line = fmt::format("{}", fmt::join(CommandWords(), " "));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  if (line.size() > 120) line = line.substr(0, 117) + "...";
+  return line;
+}
+
+std::string UtcNow() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
+}
+
+}  // namespace
+
+std::unique_ptr<CoreSession> CoreSession::Open() {
+  const Lookup environment = [](const char* name) { return static_cast<const char*>(getenv(name)); };
+  ProcessNames names = NamesOfThisProcess(environment);
+  Config config = ReadConfig(environment, names);
+  BeginLog(config.log);
+  for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
+  if (config.mode == Mode::kOff) return nullptr;
+  return std::unique_ptr<CoreSession>(new CoreSession(std::move(config), std::move(names)));
+}
+
+// Whatever is wrong with files costs one line, and the files.
+bool CoreSession::OpenFolder() {
+  if (config_.out.empty() || std::exchange(folder_tried_, true)) return out_.has_value();
+  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
+  if (out.ok()) {
+    out_ = *std::move(out);
+  } else {
+    Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
+  }
+  return out_.has_value();
+}
+
+std::string CoreSession::TracePath(int device) const {
+  return device == 0 ? out_->trace_path() : out_->PathOf(fmt::format("trace-device{}", device), ".reprise");
+}
+
+std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule) {
+  if (!OpenFolder()) return nullptr;
+  CoreTrace::Options options;
+  options.path = TracePath(device);
+  options.metadata.reprise_version = REPRISE_VERSION;
+  options.metadata.command = CommandWords();
+  options.metadata.host = names_.host;
+  options.metadata.started = UtcNow();
+  options.metadata.pid = names_.pid;
+  options.metadata.threshold = threshold;
+  options.metadata.granule = granule;
+  options.until_planned = config_.mode == Mode::kServe;
+  if (options.until_planned) options.limit = config_.trace_limit;
+  absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
+  if (trace.ok()) return *std::move(trace);
+  Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
+  return nullptr;
+}
+
+Summary CoreSession::NewSummary() const {
+  Summary summary;
+  summary.mode = config_.mode;
+  summary.pid = names_.pid;
+  summary.host = names_.host;
+  summary.command = CommandLine();
+  summary.capacity = config_.capacity;
+  return summary;
+}
+
+TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace) const {
+  const absl::Status finished = trace.Finish();
+  TraceSummary summary = {TracePath(device), trace.counters()};
+  if (!finished.ok() && summary.counters.stopped.empty()) {
+    summary.counters.stopped = std::string(finished.message());
+  }
+  return summary;
+}
+
+void CoreSession::Report(const Summary& summary) const {
+  if (out_) {
+    const absl::Status written = WriteSummary(out_->summary_path(), summary);
+    if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
+  }
+  const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
+                     summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary ||
+                     !summary.devices.empty();
+  LogText(worth ? LogLevel::kWarn : LogLevel::kInfo, SummaryText(summary));
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,45 @@
+// One process under Reprise, whatever it catches: its configuration, its files, its summary.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "replay/core_config.h"
+#include "replay/core_trace.h"
+#include "replay/output_dir.h"
+#include "replay/summary.h"
+
+namespace reprise::replay {
+
+class CoreSession {
+ public:
+  // Reads the environment and begins the log. Null where REPRISE_MODE is off.
+  static std::unique_ptr<CoreSession> Open();
+
+  const Config& config() const { return config_; }
+  const ProcessNames& names() const { return names_; }
+
+  // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
+  // after saying why there will be none.
+  std::unique_ptr<CoreTrace> BeginTrace(int device, Bytes threshold, Bytes granule);
+
+  // Everything that is known before the counters are.
+  Summary NewSummary() const;
+  // Ends a trace and says what it came to.
+  TraceSummary FinishTrace(int device, CoreTrace& trace) const;
+  // Writes the summary's file, and the lines for people where the process was worth them.
+  void Report(const Summary& summary) const;
+
+ private:
+  CoreSession(Config config, ProcessNames names) : config_(std::move(config)), names_(std::move(names)) {}
+  bool OpenFolder();
+  std::string TracePath(int device) const;
+
+  Config config_;
+  ProcessNames names_;
+  std::optional<OutputDir> out_;
+  bool folder_tried_ = false;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,112 @@
+#include "replay/cuda/core.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/core_log.h"
+
+namespace reprise::replay::cuda {
+
+Device* Core::DeviceNumber(int ordinal) {
+  if (ordinal < 0 || ordinal >= kMostDevices) return nullptr;
+  const auto index = static_cast<size_t>(ordinal);
+  if (Device* const device = by_ordinal_[index].load(std::memory_order_acquire)) return device;
+  const std::lock_guard lock(opening_);
+  if (devices_[index] != nullptr) return devices_[index].get();
+  if (refused_[index]) return nullptr;
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver_, *session_, ordinal, captures_);
+  if (!device.ok()) {
+    refused_[index] = true;
+    Log(LogLevel::kWarn, absl::StrCat("device ", ordinal, ": ", std::string(device.status().message()),
+                                      "; its memory is left as it is"));
+    return nullptr;
+  }
+  devices_[index] = *std::move(device);
+  cu_pool pool = nullptr;
+  if (driver_.DeviceGetDefaultMemPool(&pool, ordinal) == kSuccess) pools_.Add(pool, ordinal, 0);
+  const int count = device_count_.load(std::memory_order_relaxed);
+  in_use_[static_cast<size_t>(count)] = devices_[index].get();
+  device_count_.store(count + 1, std::memory_order_release);
+  by_ordinal_[index].store(devices_[index].get(), std::memory_order_release);
+  return devices_[index].get();
+}
+
+Device* Core::DeviceOf(cu_context context) {
+  if (context == nullptr) return nullptr;
+  int ordinal = -1;
+  const ContextScope scope(driver_, context);
+  return driver_.CtxGetDevice(&ordinal) == kSuccess ? DeviceNumber(ordinal) : nullptr;
+}
+
+StreamKey Core::KeyOf(cu_stream stream, DefaultStream means) const {
+  if (stream == nullptr) stream = means == DefaultStream::kLegacy ? kLegacyStream : kPerThreadStream;
+  if (stream == kLegacyStream) return {stream, driver_.Current()};
+  if (stream == kPerThreadStream) return {stream, driver_.Current(), ThreadNumber()};
+  return {stream};
+}
+
+// nullopt: no stream of ours to serve, the driver will say what is wrong with it.
+std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream means) {
+  const StreamKey key = KeyOf(stream, means);
+  if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  cu_context context = key.context;
+  const bool ordinary = key.handle != kLegacyStream && key.handle != kPerThreadStream;
+  if (ordinary && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
+  Device* const device = DeviceOf(context);
+  if (device == nullptr) return std::nullopt;
+  const Engine::Guard guard = device->Lock();
+  // Two threads may meet here with a stream that neither has seen.
+  if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  const StreamTable::Place place = {device, device->streams(guard).Add(key, context)};
+  streams_.Add(key, place);
+  return place;
+}
+
+bool Core::Capturing(cu_stream stream, DefaultStream means) const {
+  if (captures_.load() == 0) return false;
+  int status = 0;
+  const cu_stream handle = KeyOf(stream, means).handle;
+  // The legacy stream cannot be captured, and may not even be asked while others are.
+  return handle != kLegacyStream && driver_.StreamIsCapturing(handle, &status) == kSuccess && status != 0;
+}
+
+void Core::Fail() noexcept {
+  failed_ = true;
+  if (errors_.fetch_add(1) == 0) Log(LogLevel::kWarn, "an error inside Reprise; nothing more is served");
+}
+
+void Core::AfterForkInChild() noexcept {
+  passive_ = true;
+  for (const std::unique_ptr<Device>& device : devices_) {
+    if (device != nullptr) device->AbandonAfterFork();
+  }
+}
+
+void Core::AtExit() noexcept {
+  if (passive() || std::exchange(finished_, true)) return;
+  const WriteSignalsHeld signals_held;
+  try {
+    Summary summary = session_->NewSummary();
+    summary.host_counters.errors = errors_;
+    for (const std::unique_ptr<Device>& device : devices_) {
+      if (device == nullptr) continue;
+      summary.devices.push_back(device->Finish(*session_));
+    }
+    if (summary.devices.empty()) return;
+    const auto busiest = std::max_element(summary.devices.begin(), summary.devices.end(),
+                                          [](const DeviceSummary& a, const DeviceSummary& b) {
+                                            return a.counters.live_peak < b.counters.live_peak;
+                                          });
+    summary.counters = busiest->counters;
+    summary.trace = busiest->trace;
+    session_->Report(summary);
+  } catch (...) {
+    Log(LogLevel::kWarn, "an error while ending; no summary");
+  }
+}
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,158 @@
+// The core behind libreprise.so: every hooked call of the driver, answered by us or by the driver.
+//
+// One Core a process, made at the first hooked call and leaked on purpose: destructors that run after ours
+// still free our blocks. Any thread may be in any call. Locks, in the order in which they may be taken: a
+// device's engine, then the tables' own. The driver's allocating, freeing and synchronising calls are made
+// outside all of them: one of them may have to wait for work that another thread is about to queue.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "replay/core_session.h"
+#include "replay/cuda/device.h"
+#include "replay/cuda/driver.h"
+#include "replay/cuda/pool_table.h"
+#include "replay/cuda/streams.h"
+
+namespace reprise::replay::cuda {
+
+// Which stream a call means by handle 0.
+enum class DefaultStream { kLegacy, kPerThread };
+
+class Core {
+ public:
+  static constexpr int kMostDevices = 64;
+
+  Core(const Driver& driver, std::unique_ptr<CoreSession> session)
+      : driver_(driver), session_(std::move(session)) {}
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Every call goes to the driver: a fork's child.
+  bool passive() const { return passive_.load(std::memory_order_relaxed); }
+  const reprise_cuda_calls& driver() const { return *driver_.calls; }
+  // After an exception: nothing new is served.
+  void Fail() noexcept;
+  bool Owns(cu_address address) const { return FindOwner(address) != nullptr; }
+
+  // memory_calls.cc
+  Result Alloc(cu_address* out, size_t bytes);
+  Result AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t height, unsigned element);
+  Result Free(cu_address block);
+  Result AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream stream, DefaultStream means);
+  Result FreeAsync(cu_address block, cu_stream stream, DefaultStream means);
+  Result GetInfo(size_t* free, size_t* total);
+
+  // pool_calls.cc
+  Result PoolCreate(cu_pool* pool, const cu_pool_props* props);
+  Result PoolDestroy(cu_pool pool);
+  void CurrentPoolsChanged();
+  Result PoolGetAttribute(cu_pool pool, int attribute, void* value);
+  Result PoolSetAttribute(cu_pool pool, int attribute, void* value);
+  Result PoolTrim(cu_pool pool, size_t keep);
+  Result PoolSetAccess(cu_pool pool, const cu_access* access, size_t count);
+
+  // query_calls.cc
+  Result AddressRange(cu_address* base, size_t* bytes, cu_address address);
+  Result PointerAttribute(void* value, int attribute, cu_address address);
+  Result PointerAttributes(unsigned count, int* attributes, void** values, cu_address address);
+  // For calls that would let another process or device see more than the block.
+  bool RefuseExport(cu_address address, const char* call);
+  void NoteIpc() { ipc_used_ = true; }
+
+  // end_calls.cc
+  Result EndContext(cu_context context, Result (*call)(cu_context));
+  Result ResetPrimary(int device, Result (*call)(int));
+  Result ReleasePrimary(int device, Result (*call)(int));
+  Result DestroyStream(cu_stream stream, Result (*call)(cu_stream));
+  Result AllowPeer(cu_context peer, int flags);
+  template <typename Call>
+  Result BeginCapture(cu_stream stream, DefaultStream means, Call call) {
+    ++captures_;  // before: nothing of ours may come in between
+    const Result result = call();
+    if (result != kSuccess || !AddCapture(KeyOf(stream, means))) --captures_;
+    return result;
+  }
+  Result EndCapture(cu_stream stream, void** graph, DefaultStream means);
+
+  void AfterForkInChild() noexcept;
+  void AtExit() noexcept;
+
+ private:
+  // A block of the driver's that is part of the sequence.
+  struct Outside {
+    Device* device = nullptr;
+    BlockInfo info;
+  };
+
+  Device* FindOwner(cu_address address) const {
+    for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) {
+      if (in_use_[i]->OffsetOf(address) >= 0) return in_use_[i];
+    }
+    return nullptr;
+  }
+  // Null: it cannot be served, and the reason has been said.
+  Device* DeviceNumber(int ordinal);
+  Device* DeviceOf(cu_context context);
+  std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means);
+  StreamKey KeyOf(cu_stream stream, DefaultStream means) const;
+  bool Capturing(cu_stream stream, DefaultStream means) const;
+  bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
+
+  // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
+  Owner OwnerFor(Device& device, cu_pool pool, size_t bytes);
+  Owner CurrentPool(Device& device, size_t bytes);
+  bool AddCapture(const StreamKey& origin);
+  bool TakeCapture(const StreamKey& origin);
+  // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
+  // waited for, given back and asked for again first.
+  template <typename Real>
+  Result Serve(Device& device, cu_address* out, const Engine::Request& request, Real real);
+  template <typename Real>
+  Result PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real);
+  std::optional<Offset> ServeAfterWait(Device& device, const BlockInfo& left);
+  bool WaitForDevice(Device& device, const BlockInfo& left);
+  Result FreeOurs(Device& device, cu_address block);
+  template <typename Real>
+  Result FreeOutside(cu_address block, Stream stream, Real real);
+
+  std::optional<Engine::Found> FindBlock(cu_address address, Device** device, Bytes* bytes);
+  Result PatchAttribute(void* value, int attribute, const Engine::Found& block, const Device& device,
+                        Bytes bytes);
+
+  Device* KnownDevice(int ordinal) const;
+  Device* DeviceOfEnding(cu_context context);
+  cu_context Primary(int ordinal) const;
+  void DropContext(Device& device, cu_context context, bool release);
+
+  const Driver driver_;
+  const std::unique_ptr<CoreSession> session_;
+  std::array<std::unique_ptr<Device>, kMostDevices> devices_;  // by ordinal; opening_ guards the filling
+  std::array<std::atomic<Device*>, kMostDevices> by_ordinal_{};
+  std::array<bool, kMostDevices> refused_{};
+  std::array<Device*, kMostDevices> in_use_{};  // the first device_count_
+  std::atomic<int> device_count_{0};
+  std::mutex opening_;
+
+  StreamTable streams_;
+  PoolTable pools_;
+  std::mutex outside_mutex_;
+  absl::flat_hash_map<cu_address, Outside> outside_;
+
+  std::atomic<int> captures_{0};  // going on now
+  std::mutex captures_mutex_;
+  std::vector<StreamKey> capturing_;  // the streams that the captures began on
+  std::atomic<bool> ipc_used_{false};
+  std::atomic<bool> passive_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<int64_t> errors_{0};
+  bool finished_ = false;
+};
+
+}  // namespace reprise::replay::cuda

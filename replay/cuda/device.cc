@@ -1,0 +1,121 @@
+#include "replay/cuda/device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "replay/core_log.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+constexpr std::chrono::milliseconds kPatienceAtExit{200};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreSession& session, int ordinal,
+                                                     const std::atomic<int>& captures) {
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> memory = DeviceMemory::Create(driver, ordinal);
+  if (!memory.ok()) return memory.status();
+  std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
+  char name[128] = "";
+  if (driver.DeviceGetName(name, sizeof name, ordinal) == kSuccess) device->name_ = name;
+  device->memory_ = memory->get();
+  Engine::Options options;
+  options.plan = session.config().mode == Mode::kServe;
+  options.capacity = session.config().capacity;
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Create(options, *std::move(memory), &device->runner_, &device->streams_);
+  if (!engine.ok()) return engine.status();
+  device->engine_ = *std::move(engine);
+  device->trace_ = session.BeginTrace(ordinal, Bytes(1), kGranule);
+  device->listening_ = device->trace_ != nullptr;
+  if (device->listening_) device->engine_->SetEventSink(device->engine_->Lock(), device->trace_.get());
+  return device;
+}
+
+Engine::Guard Device::Lock() {
+  Engine::Guard guard = engine_->Lock();
+  if (listening_ && trace_->done()) {
+    engine_->SetEventSink(guard, nullptr);
+    listening_ = false;
+  }
+  return guard;
+}
+
+Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
+  auto known = std::find(contexts_.begin(), contexts_.end(), context);
+  if (known == contexts_.end()) known = std::find(contexts_.begin(), contexts_.end(), nullptr);
+  if (known == contexts_.end()) known = contexts_.emplace(contexts_.end());
+  *known = context;
+  return Stream{static_cast<uint64_t>(kEveryStream) + static_cast<uint64_t>(known - contexts_.begin())};
+}
+
+Device::PoolUse& Device::pool_use(const Engine::Guard&, Owner owner) {
+  if (pool_use_.size() <= owner) pool_use_.resize(owner + 1);
+  return pool_use_[owner];
+}
+
+void Device::CountIn(const Engine::Guard& guard, Owner owner, Bytes requested) {
+  if (owner == kNoPool) return;
+  if (first_pool_ == kNoPool) first_pool_ = owner;
+  PoolUse& use = pool_use(guard, owner);
+  use.used += RoundUp(requested, kUnit).count();
+  use.used_high = std::max(use.used_high, use.used);
+  use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
+}
+
+void Device::CountOut(const Engine::Guard& guard, const BlockInfo& freed) {
+  if (freed.owner != kNoPool) pool_use(guard, freed.owner).used -= RoundUp(freed.requested, kUnit).count();
+}
+
+int64_t Device::Reserved(const Engine::Guard& guard, Owner owner) {
+  int64_t reserved = pool_use(guard, owner).used;
+  if (owner != first_pool_) return reserved;
+  return reserved + std::max<int64_t>(0, (engine_->committed(guard) - engine_->placed(guard)).count());
+}
+
+void Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
+  std::vector<Stream> gone = streams_.OfContext(context);
+  table.TakeAll(*this, gone);
+  streams_.DropContext(context);
+  for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
+  for (size_t i = 0; i < contexts_.size(); ++i) {
+    if (contexts_[i] != context) continue;
+    gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
+    contexts_[i] = nullptr;
+  }
+  std::vector<Offset> blocks;
+  engine_->ForEachLive(guard, [&](Offset offset, const BlockInfo& info) {
+    if (std::find(gone.begin(), gone.end(), info.stream) != gone.end()) blocks.push_back(offset);
+  });
+  for (const Offset block : blocks) CountOut(guard, *engine_->FreeBlock(guard, block, kEveryStream));
+  memory_->OnContextGone(context);
+}
+
+DeviceSummary Device::Finish(const CoreSession& session) {
+  DeviceSummary summary;
+  summary.ordinal = ordinal_;
+  summary.name = name_;
+  {
+    const std::optional<Engine::Guard> guard = engine_->TryLockFor(kPatienceAtExit);
+    summary.complete = guard.has_value();
+    if (guard) {
+      summary.counters = engine_->counters(*guard);
+      summary.refusal = memory_->refusal();
+      engine_->SetEventSink(*guard, nullptr);
+      listening_ = false;
+    }
+  }
+  summary.capture_passes = capture_passes;
+  summary.memory_waits = memory_waits;
+  summary.refused_exports = refused_exports;
+  summary.segments_only = segments > 0 && others == 0;
+  if (trace_ != nullptr) summary.trace = session.FinishTrace(ordinal_, *trace_);
+  return summary;
+}
+
+void Device::AbandonAfterFork() noexcept {
+  if (trace_ != nullptr) trace_->AbandonAfterFork();
+}
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,97 @@
+// One CUDA device under Reprise: its engine, the memory behind it, its streams, and what its pools have used.
+//
+// Locked state is reached with the engine's guard. The rest never changes after Open.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "replay/background_runner.h"
+#include "replay/core_session.h"
+#include "replay/cuda/device_memory.h"
+#include "replay/cuda/driver.h"
+#include "replay/cuda/streams.h"
+#include "replay/engine.h"
+
+namespace reprise::replay::cuda {
+
+// Whose a block is (BlockInfo::owner): 0, nobody's; else a pool, by its number in the PoolTable.
+using Owner = uint8_t;
+inline constexpr Owner kNoPool = 0;
+
+class Device {
+ public:
+  // `driver` and `captures` outlive it; `session` is asked for a trace.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(const Driver& driver, CoreSession& session, int ordinal,
+                                                      const std::atomic<int>& captures);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  Engine& engine() { return *engine_; }
+  DeviceMemory& memory() { return *memory_; }
+  // The lock, with the trace's listening kept up to date.
+  Engine::Guard Lock();
+
+  // Where an address lies in the arena; negative: elsewhere.
+  int64_t OffsetOf(cu_address address) const { return memory_->OffsetOf(address); }
+  cu_address AddressOf(Offset offset) const {
+    return memory_->begin() + static_cast<uint64_t>(offset.count());
+  }
+
+  DeviceStreams& streams(const Engine::Guard&) { return streams_; }
+  // The number under which a context's synchronous blocks run.
+  Stream SynchronousStream(const Engine::Guard&, cu_context context);
+
+  // What has been served from a pool, and the most it has looked like to the job. Bytes.
+  struct PoolUse {
+    int64_t used = 0;
+    int64_t used_high = 0;
+    int64_t reserved_high = 0;
+  };
+  PoolUse& pool_use(const Engine::Guard&, Owner owner);
+  // Counts a block into its pool and, when it has been freed, out of it.
+  void CountIn(const Engine::Guard& guard, Owner owner, Bytes requested);
+  void CountOut(const Engine::Guard& guard, const BlockInfo& freed);
+  // What a pool holds of the arena beyond what the driver knows: its own blocks, and for the pool that was
+  // served first all that is committed and used by nobody.
+  int64_t Reserved(const Engine::Guard& guard, Owner owner);
+
+  // Drops the blocks and streams of a context that is gone, or about to be; the device has finished with
+  // them.
+  void DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
+
+  // The counters, and the trace ended. After it nothing is recorded.
+  DeviceSummary Finish(const CoreSession& session);
+  void AbandonAfterFork() noexcept;
+
+  // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. -1: to be asked for.
+  std::atomic<int> current_pool{-1};
+  // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
+  std::atomic<int64_t> segments{0};
+  std::atomic<int64_t> others{0};
+  std::atomic<int64_t> capture_passes{0};
+  std::atomic<int64_t> memory_waits{0};  // of the host for the device, because memory had run out
+  std::atomic<int64_t> refused_exports{0};
+
+ private:
+  Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)
+      : ordinal_(ordinal), streams_(driver, captures) {}
+
+  const int ordinal_;
+  std::string name_;
+  DeviceStreams streams_;
+  BackgroundRunner runner_;
+  DeviceMemory* memory_ = nullptr;  // the engine's
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<CoreTrace> trace_;
+  bool listening_ = false;
+  std::vector<cu_context> contexts_;  // by the number of their synchronous stream
+  std::vector<PoolUse> pool_use_;     // by owner
+  Owner first_pool_ = kNoPool;
+};
+
+}  // namespace reprise::replay::cuda

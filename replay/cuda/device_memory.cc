@@ -1,0 +1,156 @@
+#include "replay/cuda/device_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+// An arena counts in units of 512 bytes and 32 bits.
+constexpr uint64_t kMostReserve = uint64_t{1} << 40;
+constexpr uint64_t kLeastReserve = uint64_t{1} << 28;
+
+AllocationProp PropOf(const Driver& driver, int device) {
+  AllocationProp prop;
+  prop.type = kPinnedAllocation;
+  prop.location = {kDeviceLocation, device};
+  prop.flags.rdma_capable = driver.Attribute(device, kRdmaWithVirtualMemorySupported) != 0 ? 1 : 0;
+  return prop;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver& driver, int device) {
+  size_t total = 0;
+  if (driver.DeviceTotalMem(&total, device) != kSuccess)
+    return absl::UnavailableError("the device tells no size");
+  if (driver.Attribute(device, kVirtualMemoryManagementSupported) == 0) {
+    return std::make_unique<SlabMemory>(driver, device, Bytes(static_cast<int64_t>(total)));
+  }
+  return VirtualMemory::Reserve(driver, device);
+}
+
+bool DeviceMemory::Refuse(const char* function, Result result) {
+  ++refusals_;
+  refusal_ = absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : "");
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driver& driver, int device) {
+  const AllocationProp prop = PropOf(driver, device);
+  size_t least = 0, total = 0;
+  if (driver.MemGetAllocationGranularity(&least, &prop, /*minimum*/ 0) != kSuccess ||
+      !std::has_single_bit(least) || driver.DeviceTotalMem(&total, device) != kSuccess) {
+    return absl::UnavailableError("the device tells no granularity");
+  }
+  const uint64_t granule = std::max<uint64_t>(least, static_cast<uint64_t>(kGranule.count()));
+  // Twice the device's memory, so that fragmentation of addresses never costs memory.
+  uint64_t bytes = std::min(kMostReserve, std::max(kLeastReserve, uint64_t{2} * total)) / granule * granule;
+  cu_address begin = 0;
+  Result result = kOutOfMemory;
+  for (; bytes >= kLeastReserve; bytes = bytes / 2 / granule * granule) {
+    result = driver.MemAddressReserve(&begin, bytes, granule, 0, 0);
+    if (result == kSuccess) break;
+  }
+  if (result != kSuccess) {
+    return absl::ResourceExhaustedError(absl::StrCat("cuMemAddressReserve answered ", result));
+  }
+  return std::unique_ptr<VirtualMemory>(new VirtualMemory(driver, prop, Bytes(static_cast<int64_t>(granule)),
+                                                          begin, static_cast<int64_t>(bytes / granule)));
+}
+
+VirtualMemory::VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule,
+                             cu_address begin, int64_t count)
+    : driver_(driver),
+      prop_(prop),
+      granule_(granule),
+      handles_(static_cast<size_t>(count)),
+      access_({{prop.location, kReadWrite}}) {
+  SetRange(begin, static_cast<uint64_t>((granule * count).count()));
+}
+
+// Puts memory, a spare granule or a new one, behind a granule's addresses.
+bool VirtualMemory::Back(int64_t granule) {
+  Handle handle = 0;
+  if (!spare_.empty()) {
+    handle = spare_.back();
+    spare_.pop_back();
+  } else if (const Result made = driver_.MemCreate(&handle, SizeOf(1), &prop_, 0); made != kSuccess) {
+    return Refuse("cuMemCreate", made);
+  }
+  if (const Result mapped = driver_.MemMap(At(granule), SizeOf(1), 0, handle, 0); mapped != kSuccess) {
+    spare_.push_back(handle);
+    return Refuse("cuMemMap", mapped);
+  }
+  handles_[static_cast<size_t>(granule)] = handle;
+  return true;
+}
+
+bool VirtualMemory::Commit(int64_t first, int64_t count) {
+  int64_t backed = 0;
+  while (backed < count && Back(first + backed)) ++backed;
+  if (backed == count) {
+    const Result given = driver_.MemSetAccess(At(first), SizeOf(count), access_.data(), access_.size());
+    if (given == kSuccess) return true;
+    Refuse("cuMemSetAccess", given);
+  }
+  if (backed > 0) Release(first, backed);
+  return false;
+}
+
+void VirtualMemory::Release(int64_t first, int64_t count) {
+  for (int64_t g = first; g < first + count; ++g) {
+    driver_.MemUnmap(At(g), SizeOf(1));
+    spare_.push_back(std::exchange(handles_[static_cast<size_t>(g)], 0));
+  }
+}
+
+void VirtualMemory::Trim() {
+  for (const Handle handle : spare_) driver_.MemRelease(handle);
+  spare_.clear();
+}
+
+void VirtualMemory::SetAccess(int device, int flags) {
+  const auto known = std::find_if(access_.begin(), access_.end(),
+                                  [&](const cu_access& access) { return access.location.id == device; });
+  if (device == prop_.location.id || (known != access_.end() && known->flags == flags)) return;
+  const cu_access access = {{kDeviceLocation, device}, flags};
+  if (known == access_.end()) {
+    access_.push_back(access);
+  } else {
+    *known = access;
+  }
+  for (size_t g = 0; g < handles_.size(); ++g) {
+    if (handles_[g] != 0) driver_.MemSetAccess(At(static_cast<int64_t>(g)), SizeOf(1), &access, 1);
+  }
+}
+
+// The driver's pool keeps what the job used until now; it gives that back first.
+void SlabMemory::Plan(Bytes end) {
+  if (planned_ != 0) return;
+  cu_pool pool = nullptr;
+  if (driver_.DeviceGetDefaultMemPool(&pool, device_) == kSuccess) driver_.calls->cuMemPoolTrimTo(pool, 0);
+  const int64_t granules = RoundUp(end, kGranule) / kGranule;
+  const Bytes bytes = kGranule * granules;
+  cu_address begin = 0;
+  const Result result = driver_.calls->cuMemAlloc_v2(&begin, static_cast<size_t>(bytes.count()));
+  if (result != kSuccess) {
+    Refuse("cuMemAlloc", result);
+    return;
+  }
+  planned_ = granules;
+  context_ = driver_.Current();
+  SetRange(begin, static_cast<uint64_t>(bytes.count()));
+}
+
+void SlabMemory::OnContextGone(cu_context context) {
+  if (planned_ == 0 || context != context_) return;
+  planned_ = 0;
+  SetRange(0, 0);
+}
+
+}  // namespace reprise::replay::cuda

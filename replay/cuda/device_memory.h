@@ -1,0 +1,107 @@
+// Where a CUDA device's arena has its memory from.
+//
+// VirtualMemory reserves a range of addresses and backs it granule by granule: physical memory is created,
+// mapped, given access, and, when it is free, moved to other addresses. SlabMemory is for devices that cannot
+// do that: one piece of cuMemAlloc, as large as the first plan, and nothing before there is one.
+//
+// Not thread-safe: the engine's lock is held around every call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "replay/cuda/driver.h"
+#include "replay/memory_source.h"
+
+namespace reprise::replay::cuda {
+
+inline constexpr Bytes kGranule{2 * kMiB.count()};
+
+class DeviceMemory : public MemorySource {
+ public:
+  // The best that the device can do. `driver` outlives it.
+  static absl::StatusOr<std::unique_ptr<DeviceMemory>> Create(const Driver& driver, int device);
+
+  // The address of offset 0; 0 while there is none. Any thread.
+  cu_address begin() const { return begin_.load(std::memory_order_acquire); }
+  // Where `address` lies in the reserved range; negative: elsewhere. Any thread.
+  int64_t OffsetOf(cu_address address) const {
+    const cu_address begin = this->begin();
+    const uint64_t offset = address - begin;
+    return begin != 0 && offset < size_.load(std::memory_order_relaxed) ? static_cast<int64_t>(offset) : -1;
+  }
+  // How often the driver has refused memory, and what it said last.
+  int64_t refusals() const { return refusals_; }
+  const std::string& refusal() const { return refusal_; }
+  // A context has been destroyed, with everything that belonged to it.
+  virtual void OnContextGone(cu_context context) {}
+  // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags.
+  virtual void SetAccess(int device, int flags) {}
+
+ protected:
+  void SetRange(cu_address begin, uint64_t size) {
+    size_.store(size, std::memory_order_relaxed);
+    begin_.store(begin, std::memory_order_release);
+  }
+  bool Refuse(const char* function, Result result);
+
+ private:
+  std::atomic<cu_address> begin_{0};
+  std::atomic<uint64_t> size_{0};
+  int64_t refusals_ = 0;
+  std::string refusal_;
+};
+
+class VirtualMemory : public DeviceMemory {
+ public:
+  static absl::StatusOr<std::unique_ptr<VirtualMemory>> Reserve(const Driver& driver, int device);
+
+  Bytes granule() const override { return granule_; }
+  int64_t granule_count() const override { return static_cast<int64_t>(handles_.size()); }
+  bool Commit(int64_t first, int64_t count) override;
+  void Release(int64_t first, int64_t count) override;
+  void Trim() override;
+  void SetAccess(int device, int flags) override;
+
+ private:
+  VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule, cu_address begin,
+                int64_t count);
+  bool Back(int64_t granule);
+  cu_address At(int64_t granule) const {
+    return begin() + static_cast<uint64_t>((granule_ * granule).count());
+  }
+  size_t SizeOf(int64_t count) const { return static_cast<size_t>((granule_ * count).count()); }
+
+  const Driver& driver_;
+  const AllocationProp prop_;
+  const Bytes granule_;
+  std::vector<Handle> handles_;    // by granule; 0: not committed
+  std::vector<Handle> spare_;      // unmapped and kept for the next Commit
+  std::vector<cu_access> access_;  // who may use it: this device first, then its peers
+};
+
+class SlabMemory : public DeviceMemory {
+ public:
+  SlabMemory(const Driver& driver, int device, Bytes total)
+      : driver_(driver), device_(device), total_(total) {}
+
+  Bytes granule() const override { return kGranule; }
+  int64_t granule_count() const override { return total_ / kGranule; }
+  bool Commit(int64_t first, int64_t count) override { return first + count <= planned_; }
+  void Release(int64_t first, int64_t count) override {}
+  void Plan(Bytes end) override;
+  void OnContextGone(cu_context context) override;
+
+ private:
+  const Driver& driver_;
+  const int device_;
+  const Bytes total_;
+  int64_t planned_ = 0;           // granules
+  cu_context context_ = nullptr;  // whose the slab is
+};
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,123 @@
+// The CUDA driver as the core uses it: the real functions behind the hooks, and those that are not hooked.
+//
+// Documented functions only, found by name in the driver that the job has loaded. The driver API alone is
+// used, so that the job's last error of the runtime is never touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "replay/abi.h"
+
+namespace reprise::replay::cuda {
+
+using Result = int;  // CUresult
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kInvalidValue = 1;
+inline constexpr Result kOutOfMemory = 2;
+inline constexpr Result kDeinitialized = 4;
+inline constexpr Result kInvalidContext = 201;
+inline constexpr Result kNotFoundAddress = 500;  // of an address query: there is no such block
+inline constexpr Result kNotSupported = 801;
+
+// The default streams under explicit names.
+inline const cu_stream kLegacyStream = reinterpret_cast<cu_stream>(1);  // NOLINT(performance-no-int-to-ptr)
+inline const cu_stream kPerThreadStream =
+    reinterpret_cast<cu_stream>(2);  // NOLINT(performance-no-int-to-ptr)
+
+// CU_DEVICE_ATTRIBUTE_...
+inline constexpr int kVirtualMemoryManagementSupported = 102;
+inline constexpr int kRdmaWithVirtualMemorySupported = 110;
+inline constexpr int kMemoryPoolsSupported = 115;
+
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kDeviceLocation = 1;
+inline constexpr int kPinnedAllocation = 1;
+inline constexpr int kReadWrite = 3;
+
+using Event = struct CUevent_st*;
+using Handle = unsigned long long;  // CUmemGenericAllocationHandle
+
+// CUmemAllocationProp
+struct AllocationProp {
+  int type = 0;
+  int handle_types = 0;
+  cu_location location{};
+  void* security = nullptr;
+  struct {
+    unsigned char compression = 0;
+    unsigned char rdma_capable = 0;
+    uint16_t usage = 0;
+    unsigned char reserved[4] = {};
+  } flags;
+};
+
+struct Driver {
+  const reprise_cuda_calls* calls = nullptr;  // those that are hooked
+
+// FUNCTION(name, symbol, parameters)
+#define REPRISE_DRIVER_FUNCTIONS(FUNCTION)                                                                \
+  FUNCTION(CtxGetCurrent, "cuCtxGetCurrent", (cu_context*))                                               \
+  FUNCTION(CtxPushCurrent, "cuCtxPushCurrent_v2", (cu_context))                                           \
+  FUNCTION(CtxPopCurrent, "cuCtxPopCurrent_v2", (cu_context*))                                            \
+  FUNCTION(CtxGetDevice, "cuCtxGetDevice", (int*))                                                        \
+  FUNCTION(CtxSynchronize, "cuCtxSynchronize", ())                                                        \
+  FUNCTION(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                \
+  FUNCTION(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (cu_context*, int))                        \
+  FUNCTION(DeviceGetAttribute, "cuDeviceGetAttribute", (int*, int, int))                                  \
+  FUNCTION(DeviceGetName, "cuDeviceGetName", (char*, int, int))                                           \
+  FUNCTION(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t*, int))                                         \
+  FUNCTION(DeviceGetMemPool, "cuDeviceGetMemPool", (cu_pool*, int))                                       \
+  FUNCTION(DeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", (cu_pool*, int))                         \
+  FUNCTION(StreamGetCtx, "cuStreamGetCtx", (cu_stream, cu_context*))                                      \
+  FUNCTION(StreamIsCapturing, "cuStreamIsCapturing", (cu_stream, int*))                                   \
+  FUNCTION(StreamWaitEvent, "cuStreamWaitEvent", (cu_stream, Event, unsigned))                            \
+  FUNCTION(EventCreate, "cuEventCreate", (Event*, unsigned))                                              \
+  FUNCTION(EventRecord, "cuEventRecord", (Event, cu_stream))                                              \
+  FUNCTION(EventQuery, "cuEventQuery", (Event))                                                           \
+  FUNCTION(MemGetAllocationGranularity, "cuMemGetAllocationGranularity",                                  \
+           (size_t*, const AllocationProp*, int))                                                         \
+  FUNCTION(MemAddressReserve, "cuMemAddressReserve", (cu_address*, size_t, size_t, cu_address, uint64_t)) \
+  FUNCTION(MemAddressFree, "cuMemAddressFree", (cu_address, size_t))                                      \
+  FUNCTION(MemCreate, "cuMemCreate", (Handle*, size_t, const AllocationProp*, uint64_t))                  \
+  FUNCTION(MemRelease, "cuMemRelease", (Handle))                                                          \
+  FUNCTION(MemMap, "cuMemMap", (cu_address, size_t, size_t, Handle, uint64_t))                            \
+  FUNCTION(MemUnmap, "cuMemUnmap", (cu_address, size_t))                                                  \
+  FUNCTION(MemSetAccess, "cuMemSetAccess", (cu_address, size_t, const cu_access*, size_t))
+
+#define REPRISE_MEMBER(name, symbol, parameters) Result(*name) parameters = nullptr;
+  REPRISE_DRIVER_FUNCTIONS(REPRISE_MEMBER)
+#undef REPRISE_MEMBER
+
+  // nullopt: this driver is too old, it lacks `*missing`.
+  static std::optional<Driver> Find(const reprise_cuda_shim& shim, const char** missing);
+
+  int Attribute(int device, int attribute) const {
+    int value = 0;
+    return DeviceGetAttribute(&value, attribute, device) == kSuccess ? value : 0;
+  }
+  cu_context Current() const {
+    cu_context context = nullptr;
+    return CtxGetCurrent(&context) == kSuccess ? context : nullptr;
+  }
+};
+
+// Makes a context current, where it is not, for the lifetime of the scope.
+class ContextScope {
+ public:
+  ContextScope(const Driver& driver, cu_context context)
+      : driver_(driver), pushed_(driver.Current() != context && driver.CtxPushCurrent(context) == kSuccess) {}
+  ~ContextScope() {
+    cu_context popped = nullptr;
+    if (pushed_) driver_.CtxPopCurrent(&popped);
+  }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  const Driver& driver_;
+  const bool pushed_;
+};
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,120 @@
+// What ends: contexts, streams, captures. And peers, who begin.
+#include <algorithm>
+
+#include "replay/cuda/core.h"
+
+namespace reprise::replay::cuda {
+
+Device* Core::KnownDevice(int ordinal) const {
+  if (ordinal < 0 || ordinal >= kMostDevices) return nullptr;
+  return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
+}
+
+// Blocks of a context are gone with it. `release`: so is the memory behind them.
+void Core::DropContext(Device& device, cu_context context, bool release) {
+  const Engine::Guard guard = device.Lock();
+  device.DropContext(guard, context, streams_);
+  if (release) device.engine().GiveBack(guard, /*plan_too=*/true);
+}
+
+// The device of a context that is about to end, with all that was queued done; null: nothing of ours is in
+// it.
+Device* Core::DeviceOfEnding(cu_context context) {
+  int ordinal = -1;
+  const ContextScope scope(driver_, context);
+  Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
+  if (device != nullptr) driver_.CtxSynchronize();
+  return device;
+}
+
+// A device's primary context while it is active, else null.
+cu_context Core::Primary(int ordinal) const {
+  unsigned flags = 0;
+  int active = 0;
+  cu_context primary = nullptr;
+  if (driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) != kSuccess || active == 0) return nullptr;
+  if (driver_.DevicePrimaryCtxRetain(&primary, ordinal) != kSuccess) return nullptr;
+  driver().cuDevicePrimaryCtxRelease_v2(ordinal);
+  return primary;
+}
+
+Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+  Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
+  const Result result = call(context);
+  if (result == kSuccess && device != nullptr) DropContext(*device, context, /*release=*/false);
+  return result;
+}
+
+// Everything on the device goes, so the arena's memory is given back while it still can be.
+Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
+  Device* const device = KnownDevice(ordinal);
+  if (const cu_context primary = device == nullptr ? nullptr : Primary(ordinal)) {
+    DeviceOfEnding(primary);
+    DropContext(*device, primary, /*release=*/true);
+  }
+  return call(ordinal);
+}
+
+// The last release ends the context.
+Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
+  Device* const device = KnownDevice(ordinal);
+  const cu_context primary = device == nullptr ? nullptr : Primary(ordinal);
+  const Result result = call(ordinal);
+  unsigned flags = 0;
+  int active = 0;
+  if (result == kSuccess && primary != nullptr &&
+      driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess && active == 0) {
+    DropContext(*device, primary, /*release=*/true);
+  }
+  return result;
+}
+
+// Its last frees are ordered before anything that a later stream of the same handle does by nothing at all.
+Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
+  const std::optional<StreamTable::Place> place = streams_.Take({stream});
+  if (place) {
+    const Engine::Guard guard = place->device->Lock();
+    place->device->engine().order(guard)->Retire(place->stream);
+    place->device->streams(guard).Remove(place->stream);
+  }
+  const Result result = call(stream);
+  if (result == kSuccess && TakeCapture({stream})) --captures_;
+  return result;
+}
+
+// Blocks of the peer's device are from now on within reach of the current one.
+Result Core::AllowPeer(cu_context peer, int flags) {
+  int current = -1;
+  if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
+  Device* const device = DeviceOf(peer);
+  if (device == nullptr) return kSuccess;
+  const Engine::Guard guard = device->Lock();
+  device->memory().SetAccess(current, flags);
+  return kSuccess;
+}
+
+// False: it is known already, and counted.
+bool Core::AddCapture(const StreamKey& origin) {
+  const std::lock_guard lock(captures_mutex_);
+  if (std::find(capturing_.begin(), capturing_.end(), origin) != capturing_.end()) return false;
+  capturing_.push_back(origin);
+  return true;
+}
+
+bool Core::TakeCapture(const StreamKey& origin) {
+  const std::lock_guard lock(captures_mutex_);
+  const auto known = std::find(capturing_.begin(), capturing_.end(), origin);
+  if (known == capturing_.end()) return false;
+  capturing_.erase(known);
+  return true;
+}
+
+// Whatever the driver says: a stream that is not being captured any more has ended its capture.
+Result Core::EndCapture(cu_stream stream, void** graph, DefaultStream means) {
+  const Result result = means == DefaultStream::kLegacy ? driver().cuStreamEndCapture(stream, graph)
+                                                        : driver().cuStreamEndCapture_ptsz(stream, graph);
+  if (!Capturing(stream, means) && TakeCapture(KeyOf(stream, means))) --captures_;
+  return result;
+}
+
+}  // namespace reprise::replay::cuda

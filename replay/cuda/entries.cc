@@ -1,0 +1,266 @@
+// The seam to libreprise.so: every hooked call as a function that throws nothing (law 4), and the opening.
+#include <pthread.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "replay/core_log.h"
+#include "replay/cuda/core.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+Core* core = nullptr;  // set once, never destroyed
+
+// `ours`, unless this process is a fork's child, or `real` where ours failed. A block of ours must not reach
+// the driver's free: whoever frees one says so by `address`.
+template <typename Ours, typename Real>
+Result Answer(Ours ours, Real real, cu_address address = 0) noexcept {
+  if (core->passive()) return real();
+  try {
+    return ours();
+  } catch (...) {
+    core->Fail();
+    return core->Owns(address) ? kSuccess : real();
+  }
+}
+
+constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
+constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
+
+// For calls that only look at what the driver cannot know of, or must not see.
+template <typename Real>
+Result Exported(cu_address address, const char* call, Result refusal, Real real) noexcept {
+  return Answer([&] { return core->RefuseExport(address, call) ? refusal : real(); }, real);
+}
+
+void FillMemoryCalls(reprise_cuda_calls& calls) {
+  calls.cuMemAlloc_v2 = [](cu_address* out, size_t bytes) {
+    return Answer([&] { return core->Alloc(out, bytes); },
+                  [&] { return core->driver().cuMemAlloc_v2(out, bytes); });
+  };
+  calls.cuMemAllocPitch_v2 = [](cu_address* out, size_t* pitch, size_t width, size_t height,
+                                unsigned element) {
+    return Answer([&] { return core->AllocPitch(out, pitch, width, height, element); },
+                  [&] { return core->driver().cuMemAllocPitch_v2(out, pitch, width, height, element); });
+  };
+  calls.cuMemFree_v2 = [](cu_address block) {
+    return Answer([&] { return core->Free(block); }, [&] { return core->driver().cuMemFree_v2(block); },
+                  block);
+  };
+  calls.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
+    return Answer([&] { return core->GetInfo(free, total); },
+                  [&] { return core->driver().cuMemGetInfo_v2(free, total); });
+  };
+  calls.cuMemAllocAsync = [](cu_address* out, size_t bytes, cu_stream stream) {
+    return Answer([&] { return core->AllocAsync(out, bytes, nullptr, stream, kLegacy); },
+                  [&] { return core->driver().cuMemAllocAsync(out, bytes, stream); });
+  };
+  calls.cuMemAllocAsync_ptsz = [](cu_address* out, size_t bytes, cu_stream stream) {
+    return Answer([&] { return core->AllocAsync(out, bytes, nullptr, stream, kPerThread); },
+                  [&] { return core->driver().cuMemAllocAsync_ptsz(out, bytes, stream); });
+  };
+  calls.cuMemAllocFromPoolAsync = [](cu_address* out, size_t bytes, cu_pool pool, cu_stream stream) {
+    const auto real = [&] { return core->driver().cuMemAllocFromPoolAsync(out, bytes, pool, stream); };
+    if (pool == nullptr) return real();
+    return Answer([&] { return core->AllocAsync(out, bytes, pool, stream, kLegacy); }, real);
+  };
+  calls.cuMemAllocFromPoolAsync_ptsz = [](cu_address* out, size_t bytes, cu_pool pool, cu_stream stream) {
+    const auto real = [&] { return core->driver().cuMemAllocFromPoolAsync_ptsz(out, bytes, pool, stream); };
+    if (pool == nullptr) return real();
+    return Answer([&] { return core->AllocAsync(out, bytes, pool, stream, kPerThread); }, real);
+  };
+  calls.cuMemFreeAsync = [](cu_address block, cu_stream stream) {
+    return Answer([&] { return core->FreeAsync(block, stream, kLegacy); },
+                  [&] { return core->driver().cuMemFreeAsync(block, stream); }, block);
+  };
+  calls.cuMemFreeAsync_ptsz = [](cu_address block, cu_stream stream) {
+    return Answer([&] { return core->FreeAsync(block, stream, kPerThread); },
+                  [&] { return core->driver().cuMemFreeAsync_ptsz(block, stream); }, block);
+  };
+}
+
+void FillPoolCalls(reprise_cuda_calls& calls) {
+  calls.cuMemPoolCreate = [](cu_pool* pool, const cu_pool_props* props) {
+    return Answer([&] { return core->PoolCreate(pool, props); },
+                  [&] { return core->driver().cuMemPoolCreate(pool, props); });
+  };
+  calls.cuMemPoolDestroy = [](cu_pool pool) {
+    return Answer([&] { return core->PoolDestroy(pool); },
+                  [&] { return core->driver().cuMemPoolDestroy(pool); });
+  };
+  calls.cuDeviceSetMemPool = [](int device, cu_pool pool) {
+    const Result result = core->driver().cuDeviceSetMemPool(device, pool);
+    core->CurrentPoolsChanged();
+    return result;
+  };
+  calls.cuMemSetMemPool = [](cu_location* location, int type, cu_pool pool) {
+    const Result result = core->driver().cuMemSetMemPool(location, type, pool);
+    core->CurrentPoolsChanged();
+    return result;
+  };
+  calls.cuMemPoolGetAttribute = [](cu_pool pool, int attribute, void* value) {
+    return Answer([&] { return core->PoolGetAttribute(pool, attribute, value); },
+                  [&] { return core->driver().cuMemPoolGetAttribute(pool, attribute, value); });
+  };
+  calls.cuMemPoolSetAttribute = [](cu_pool pool, int attribute, void* value) {
+    return Answer([&] { return core->PoolSetAttribute(pool, attribute, value); },
+                  [&] { return core->driver().cuMemPoolSetAttribute(pool, attribute, value); });
+  };
+  calls.cuMemPoolTrimTo = [](cu_pool pool, size_t keep) {
+    return Answer([&] { return core->PoolTrim(pool, keep); },
+                  [&] { return core->driver().cuMemPoolTrimTo(pool, keep); });
+  };
+  calls.cuMemPoolSetAccess = [](cu_pool pool, const cu_access* access, size_t count) {
+    return Answer([&] { return core->PoolSetAccess(pool, access, count); },
+                  [&] { return core->driver().cuMemPoolSetAccess(pool, access, count); });
+  };
+  calls.cuMemPoolExportPointer = [](void* data, cu_address block) {
+    return Exported(block, "cuMemPoolExportPointer", kInvalidValue,
+                    [&] { return core->driver().cuMemPoolExportPointer(data, block); });
+  };
+}
+
+void FillQueryCalls(reprise_cuda_calls& calls) {
+  calls.cuMemGetAddressRange_v2 = [](cu_address* base, size_t* bytes, cu_address address) {
+    return Answer([&] { return core->AddressRange(base, bytes, address); },
+                  [&] { return core->driver().cuMemGetAddressRange_v2(base, bytes, address); });
+  };
+  calls.cuPointerGetAttribute = [](void* value, int attribute, cu_address address) {
+    return Answer([&] { return core->PointerAttribute(value, attribute, address); },
+                  [&] { return core->driver().cuPointerGetAttribute(value, attribute, address); });
+  };
+  calls.cuPointerGetAttributes = [](unsigned count, int* attributes, void** values, cu_address address) {
+    return Answer([&] { return core->PointerAttributes(count, attributes, values, address); },
+                  [&] { return core->driver().cuPointerGetAttributes(count, attributes, values, address); });
+  };
+  calls.cuIpcGetMemHandle = [](void* handle, cu_address block) {
+    core->NoteIpc();
+    return Exported(block, "cuIpcGetMemHandle", kInvalidValue,
+                    [&] { return core->driver().cuIpcGetMemHandle(handle, block); });
+  };
+  calls.cuMemGetHandleForAddressRange = [](void* handle, cu_address begin, size_t bytes, int type,
+                                           uint64_t flags) {
+    return Exported(begin, "cuMemGetHandleForAddressRange", kNotSupported, [&] {
+      return core->driver().cuMemGetHandleForAddressRange(handle, begin, bytes, type, flags);
+    });
+  };
+  calls.cuMemRetainAllocationHandle = [](uint64_t* handle, void* address) {
+    return Exported(reinterpret_cast<cu_address>(address), "cuMemRetainAllocationHandle", kInvalidValue,
+                    [&] { return core->driver().cuMemRetainAllocationHandle(handle, address); });
+  };
+}
+
+template <auto Member>
+Result EndContext(cu_context context) {
+  const auto call = core->driver().*Member;
+  return Answer([&] { return core->EndContext(context, call); }, [&] { return call(context); });
+}
+template <auto Member>
+Result ResetPrimary(int device) {
+  const auto call = core->driver().*Member;
+  return Answer([&] { return core->ResetPrimary(device, call); }, [&] { return call(device); });
+}
+template <auto Member>
+Result ReleasePrimary(int device) {
+  const auto call = core->driver().*Member;
+  return Answer([&] { return core->ReleasePrimary(device, call); }, [&] { return call(device); });
+}
+template <auto Member>
+Result DestroyStream(cu_stream stream) {
+  const auto call = core->driver().*Member;
+  return Answer([&] { return core->DestroyStream(stream, call); }, [&] { return call(stream); });
+}
+template <auto Member, DefaultStream kMeans, typename... Arguments>
+Result BeginCapture(cu_stream stream, Arguments... arguments) {
+  const auto call = [&] { return (core->driver().*Member)(stream, arguments...); };
+  return Answer([&] { return core->BeginCapture(stream, kMeans, call); }, call);
+}
+
+void FillEndCalls(reprise_cuda_calls& calls) {
+  using Calls = reprise_cuda_calls;
+  calls.cuCtxDestroy = EndContext<&Calls::cuCtxDestroy>;
+  calls.cuCtxDestroy_v2 = EndContext<&Calls::cuCtxDestroy_v2>;
+  calls.cuCtxDetach = EndContext<&Calls::cuCtxDetach>;
+  calls.cuDevicePrimaryCtxReset = ResetPrimary<&Calls::cuDevicePrimaryCtxReset>;
+  calls.cuDevicePrimaryCtxReset_v2 = ResetPrimary<&Calls::cuDevicePrimaryCtxReset_v2>;
+  calls.cuDevicePrimaryCtxRelease = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease>;
+  calls.cuDevicePrimaryCtxRelease_v2 = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease_v2>;
+  calls.cuStreamDestroy = DestroyStream<&Calls::cuStreamDestroy>;
+  calls.cuStreamDestroy_v2 = DestroyStream<&Calls::cuStreamDestroy_v2>;
+  calls.cuStreamBeginCapture = BeginCapture<&Calls::cuStreamBeginCapture, kLegacy>;
+  calls.cuStreamBeginCapture_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_ptsz, kPerThread>;
+  calls.cuStreamBeginCapture_v2 = BeginCapture<&Calls::cuStreamBeginCapture_v2, kLegacy>;
+  calls.cuStreamBeginCapture_v2_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_v2_ptsz, kPerThread>;
+  calls.cuStreamBeginCaptureToGraph = BeginCapture<&Calls::cuStreamBeginCaptureToGraph, kLegacy>;
+  calls.cuStreamBeginCaptureToGraph_ptsz = BeginCapture<&Calls::cuStreamBeginCaptureToGraph_ptsz, kPerThread>;
+  calls.cuStreamEndCapture = [](cu_stream stream, void** graph) {
+    return Answer([&] { return core->EndCapture(stream, graph, kLegacy); },
+                  [&] { return core->driver().cuStreamEndCapture(stream, graph); });
+  };
+  calls.cuStreamEndCapture_ptsz = [](cu_stream stream, void** graph) {
+    return Answer([&] { return core->EndCapture(stream, graph, kPerThread); },
+                  [&] { return core->driver().cuStreamEndCapture_ptsz(stream, graph); });
+  };
+  calls.cuCtxEnablePeerAccess = [](cu_context peer, unsigned flags) {
+    const Result result = core->driver().cuCtxEnablePeerAccess(peer, flags);
+    if (result != kSuccess) return result;
+    return Answer([&] { return core->AllowPeer(peer, kReadWrite); }, [] { return kSuccess; });
+  };
+  // The arena stays within reach of a peer that asked for it once; the driver's own blocks do not.
+  calls.cuCtxDisablePeerAccess = [](cu_context peer) { return core->driver().cuCtxDisablePeerAccess(peer); };
+}
+
+Core* Open(const reprise_cuda_shim& shim) {
+  std::unique_ptr<CoreSession> session = CoreSession::Open();
+  if (session == nullptr) return nullptr;
+  const char* missing = nullptr;
+  const std::optional<Driver> driver = Driver::Find(shim, &missing);
+  if (!driver) {
+    Log(LogLevel::kWarn, absl::StrCat("this CUDA driver has no ", missing, "; memory is left as it is"));
+    return nullptr;
+  }
+  return std::make_unique<Core>(*driver, std::move(session)).release();
+}
+
+__attribute__((destructor)) void AtExit() {
+  if (core != nullptr) core->AtExit();
+}
+
+const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
+  static reprise_cuda_core entries;
+  if (shim->version != REPRISE_ABI_VERSION || shim->size < sizeof *shim) {
+    Log(LogLevel::kWarn, "the preload library is of another version; memory is left as it is");
+    return nullptr;
+  }
+  if (core != nullptr) return nullptr;
+  core = Open(*shim);
+  if (core == nullptr) return nullptr;
+  if (pthread_atfork(nullptr, nullptr, [] { core->AfterForkInChild(); }) != 0) {
+    Log(LogLevel::kWarn, "no memory for fork handlers; memory is left as it is");
+    core = nullptr;
+    return nullptr;
+  }
+  entries.version = REPRISE_ABI_VERSION;
+  entries.size = sizeof entries;
+  FillMemoryCalls(entries.calls);
+  FillPoolCalls(entries.calls);
+  FillQueryCalls(entries.calls);
+  FillEndCalls(entries.calls);
+  return &entries;
+}
+
+}  // namespace
+}  // namespace reprise::replay::cuda
+
+extern "C" __attribute__((visibility("default"))) const reprise_cuda_core* reprise_core_open_cuda(
+    const reprise_cuda_shim* shim) {
+  try {
+    return reprise::replay::cuda::OpenOnce(shim);
+  } catch (...) {
+    reprise::replay::Log(reprise::replay::LogLevel::kWarn,
+                         "an error while starting; memory is left as it is");
+    return nullptr;
+  }
+}

@@ -1,0 +1,268 @@
+// Allocation and free, in stream order and without.
+#include <utility>
+
+#include "replay/core_log.h"
+#include "replay/cuda/core.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+// What cudaMalloc is seen to give.
+constexpr Bytes kAlignment{512};
+// A caching allocator asks for whole segments of this, or multiples.
+constexpr size_t kSegment = size_t{2} << 20;
+
+}  // namespace
+
+template <typename Real>
+Result Core::Serve(Device& device, cu_address* out, const Engine::Request& request, Real real) {
+  BlockInfo left;
+  bool refused = false;
+  {
+    const Engine::Guard guard = device.Lock();
+    const int64_t refusals = device.memory().refusals();
+    if (const auto offset = device.engine().Allocate(guard, request, &left)) {
+      device.CountIn(guard, request.owner, request.bytes);
+      *out = device.AddressOf(*offset);
+      return kSuccess;
+    }
+    refused = device.memory().refusals() != refusals;
+  }
+  if (refused) {
+    if (const auto offset = ServeAfterWait(device, left)) {
+      *out = device.AddressOf(*offset);
+      return kSuccess;
+    }
+  }
+  return PassRecorded(device, out, left, real);
+}
+
+// Memory has run out. What is free may still be in use by the device: the host waits for it, as the driver
+// does, and asks once more; then without what the driver's own pool keeps; then all that is free goes back to
+// the driver.
+std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left) {
+  if (!WaitForDevice(device, left)) return std::nullopt;
+  for (const bool trimmed : {false, true}) {
+    cu_pool pool = nullptr;
+    if (trimmed && driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) == kSuccess) {
+      driver().cuMemPoolTrimTo(pool, 0);
+    }
+    const Engine::Guard guard = device.Lock();
+    if (const auto offset = device.engine().PlaceAgain(guard, left, kAlignment)) {
+      device.CountIn(guard, left.owner, left.requested);
+      return offset;
+    }
+    if (trimmed) device.engine().GiveBack(guard, /*plan_too=*/true);
+  }
+  return std::nullopt;
+}
+
+bool Core::WaitForDevice(Device& device, const BlockInfo& left) {
+  if (!MayServe()) return false;
+  StreamOrder::Snapshot snapshot;
+  cu_context context = driver_.Current();
+  {
+    const Engine::Guard guard = device.Lock();
+    if (!IsEveryStream(left.stream)) context = device.streams(guard).context(left.stream);
+    snapshot = device.engine().order(guard)->Take();
+  }
+  ++device.memory_waits;
+  const ContextScope scope(driver_, context);
+  if (driver_.CtxSynchronize() != kSuccess) return false;
+  device.engine().order(device.Lock())->Completed(snapshot);
+  return true;
+}
+
+template <typename Real>
+Result Core::PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real) {
+  Result result = real();
+  if (result == kOutOfMemory && WaitForDevice(device, left)) {
+    const bool more = device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0);
+    if (more) result = real();
+  }
+  const Engine::Guard guard = device.Lock();
+  if (result != kSuccess) {
+    device.engine().DropOutside(guard, left);
+    return result;
+  }
+  device.engine().KeepOutside(guard, left, kAlignment);
+  const std::lock_guard lock(outside_mutex_);
+  outside_[*out] = {&device, left};
+  return result;
+}
+
+Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream stream, DefaultStream means) {
+  const auto real = [&] {
+    if (pool != nullptr) {
+      return means == DefaultStream::kLegacy
+                 ? driver().cuMemAllocFromPoolAsync(out, bytes, pool, stream)
+                 : driver().cuMemAllocFromPoolAsync_ptsz(out, bytes, pool, stream);
+    }
+    return means == DefaultStream::kLegacy ? driver().cuMemAllocAsync(out, bytes, stream)
+                                           : driver().cuMemAllocAsync_ptsz(out, bytes, stream);
+  };
+  if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
+  const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
+  if (!place) return real();
+  Device& device = *place->device;
+  if (!MayServe()) {
+    if (captures_.load() != 0) ++device.capture_passes;
+    return real();
+  }
+  device.others.fetch_add(1, std::memory_order_relaxed);
+  const Owner owner = OwnerFor(device, pool, bytes);
+  return Serve(device, out,
+               {.bytes = Bytes(static_cast<int64_t>(bytes)),
+                .alignment = kAlignment,
+                .stream = place->stream,
+                .owner = owner,
+                .place = owner != kNoPool},
+               real);
+}
+
+// Synchronous blocks may be exported to other processes, which ours cannot be: they are served only with a
+// plan, and in a process that has not exported any.
+Result Core::Alloc(cu_address* out, size_t bytes) {
+  const auto real = [&] { return driver().cuMemAlloc_v2(out, bytes); };
+  if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
+  const cu_context context = driver_.Current();
+  Device* const device = DeviceOf(context);
+  if (device == nullptr) return real();
+  if (!MayServe()) {
+    if (captures_.load() != 0) ++device->capture_passes;
+    return real();
+  }
+  (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);
+  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)), .alignment = kAlignment};
+  {
+    const Engine::Guard guard = device->Lock();
+    request.stream = device->SynchronousStream(guard, context);
+    request.place = device->engine().serving(guard) && !ipc_used_;
+  }
+  return Serve(*device, out, request, real);
+}
+
+// Rows of pitch bytes, as the device aligns textures; the driver alone knows by how much, so it is asked for
+// the pitch of a block that it makes itself.
+Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t height, unsigned element) {
+  const Result result = driver().cuMemAllocPitch_v2(out, pitch, width, height, element);
+  Device* const device = DeviceOf(driver_.Current());
+  if (result != kSuccess || device == nullptr || !MayServe()) return result;
+  device->others.fetch_add(1, std::memory_order_relaxed);
+  BlockInfo left;
+  {
+    const Engine::Guard guard = device->Lock();
+    device->engine().Allocate(guard,
+                              {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
+                               .alignment = kAlignment,
+                               .stream = device->SynchronousStream(guard, driver_.Current()),
+                               .place = false},
+                              &left);
+  }
+  return PassRecorded(*device, out, left, [] { return kSuccess; });
+}
+
+Result Core::Free(cu_address block) {
+  if (Device* const device = FindOwner(block)) return FreeOurs(*device, block);
+  return FreeOutside(block, kEveryStream, [&] { return driver().cuMemFree_v2(block); });
+}
+
+// Law 5: the block is free for others once the device has finished everything queued before, as with the
+// driver, which waits for that here as well. What it saves is unmapping and mapping again.
+Result Core::FreeOurs(Device& device, cu_address block) {
+  const Offset offset(device.OffsetOf(block));
+  cu_context context = driver_.Current();
+  if (context == nullptr) return kInvalidContext;
+  StreamOrder::Snapshot snapshot;
+  {
+    const Engine::Guard guard = device.Lock();
+    const std::optional<Engine::Found> found = device.engine().Find(guard, offset);
+    if (!found || found->begin != offset) {
+      device.engine().Free(guard, offset, kEveryStream);  // counts it
+      return kInvalidValue;
+    }
+    if (!IsEveryStream(found->info.stream)) context = device.streams(guard).context(found->info.stream);
+    snapshot = device.engine().order(guard)->Take();
+  }
+#ifdef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
+  const Result waited = kSuccess;
+#else
+  const ContextScope scope(driver_, context);
+  const Result waited = driver_.CtxSynchronize();
+#endif
+  if (waited != kSuccess && waited != kDeinitialized) return waited;
+  const Engine::Guard guard = device.Lock();
+  device.engine().order(guard)->Completed(snapshot);
+  const std::optional<BlockInfo> freed = device.engine().FreeBlock(guard, offset, kEveryStream);
+  if (freed) device.CountOut(guard, *freed);
+  return freed ? waited : kInvalidValue;
+}
+
+// The block is taken out before the driver frees it: after that another thread may be given the same address.
+template <typename Real>
+Result Core::FreeOutside(cu_address block, Stream stream, Real real) {
+  std::optional<Outside> known;
+  {
+    const std::lock_guard lock(outside_mutex_);
+    if (const auto found = outside_.find(block); found != outside_.end()) {
+      known = found->second;
+      outside_.erase(found);
+    }
+  }
+  const Result result = real();
+  if (!known) return result;
+  if (result == kSuccess || result == kDeinitialized) {
+    const Engine::Guard guard = known->device->Lock();
+    known->device->engine().FreeOutside(guard, known->info, stream);
+  } else {
+    const std::lock_guard lock(outside_mutex_);
+    outside_[block] = *known;
+  }
+  return result;
+}
+
+Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) {
+  const auto real = [&] {
+    return means == DefaultStream::kLegacy ? driver().cuMemFreeAsync(block, stream)
+                                           : driver().cuMemFreeAsync_ptsz(block, stream);
+  };
+  Device* const device = FindOwner(block);
+  const std::optional<StreamTable::Place> place = block == 0 ? std::nullopt : PlaceOf(stream, means);
+  if (device == nullptr) {
+    if (!place) return real();
+    return FreeOutside(block, place->stream, real);
+  }
+  // A graph may free only what a graph has allocated.
+  if (Capturing(stream, means)) return kInvalidValue;
+  if (!place) {
+    cu_context context = nullptr;
+    const StreamKey key = KeyOf(stream, means);
+    const Result result = driver_.StreamGetCtx(key.handle, &context);
+    return result != kSuccess ? result : kInvalidValue;
+  }
+  // Another device's stream has no number here: what it has queued is waited for instead.
+  if (place->device != device) return FreeOurs(*device, block);
+  const Engine::Guard guard = device->Lock();
+  const std::optional<BlockInfo> freed =
+      device->engine().FreeBlock(guard, Offset(device->OffsetOf(block)), place->stream);
+  if (freed) device->CountOut(guard, *freed);
+  return freed ? kSuccess : kInvalidValue;
+}
+
+// What the arena holds and no block uses would be free without us.
+Result Core::GetInfo(size_t* free, size_t* total) {
+  const Result result = driver().cuMemGetInfo_v2(free, total);
+  int ordinal = -1;
+  if (result != kSuccess || free == nullptr || total == nullptr ||
+      driver_.CtxGetDevice(&ordinal) != kSuccess || ordinal < 0 || ordinal >= kMostDevices) {
+    return result;
+  }
+  Device* const device = by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
+  if (device == nullptr) return result;
+  const Engine::Guard guard = device->Lock();
+  const Bytes unused = device->engine().committed(guard) - device->engine().placed(guard);
+  *free = std::min(*total, *free + static_cast<size_t>(unused.count()));
+  return result;
+}
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,119 @@
+// Memory pools: which are served, and what the job reads of them.
+#include <algorithm>
+#include <cstdint>
+
+#include "replay/cuda/core.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+// CU_MEMPOOL_ATTR_...
+enum PoolAttribute { kReservedCurrent = 5, kReservedHigh = 6, kUsedCurrent = 7, kUsedHigh = 8 };
+
+bool IsPlain(const cu_pool_props& props) {
+  return props.allocation_type == kPinnedAllocation && props.handle_types == 0 &&
+         props.location.type == kDeviceLocation && props.usage == 0;
+}
+
+}  // namespace
+
+Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
+  const Result result = driver().cuMemPoolCreate(pool, props);
+  if (result == kSuccess && IsPlain(*props)) pools_.Add(*pool, props->location.id, props->max_bytes);
+  return result;
+}
+
+// A pool may be destroyed with blocks alive, which live on; so do ours.
+Result Core::PoolDestroy(cu_pool pool) {
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  const Result result = driver().cuMemPoolDestroy(pool);
+  if (result == kSuccess && known) pools_.Remove(pool);
+  CurrentPoolsChanged();  // a current pool that is destroyed gives way to the default one
+  return result;
+}
+
+void Core::CurrentPoolsChanged() {
+  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = -1;
+}
+
+Owner Core::OwnerFor(Device& device, cu_pool pool, size_t bytes) {
+  if (pool == nullptr) {
+    const int current = device.current_pool.load(std::memory_order_acquire);
+    return current >= 0 ? static_cast<Owner>(current) : CurrentPool(device, bytes);
+  }
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  if (!known || known->device != device.ordinal()) return kNoPool;
+  if (known->max_bytes == 0) return known->owner;
+  const Engine::Guard guard = device.Lock();
+  const auto used = static_cast<uint64_t>(device.pool_use(guard, known->owner).used);
+  return used + bytes <= known->max_bytes ? known->owner : kNoPool;
+}
+
+// What cuMemAllocAsync would take from. A pool with a limit is looked at anew each time.
+Owner Core::CurrentPool(Device& device, size_t bytes) {
+  cu_pool handle = nullptr;
+  if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
+  const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
+  if (pool && pool->max_bytes != 0) return OwnerFor(device, handle, bytes);
+  const Owner owner = pool ? pool->owner : kNoPool;
+  device.current_pool = owner;
+  return owner;
+}
+
+Result Core::PoolGetAttribute(cu_pool pool, int attribute, void* value) {
+  const Result result = driver().cuMemPoolGetAttribute(pool, attribute, value);
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  if (result != kSuccess || !known || attribute < kReservedCurrent || attribute > kUsedHigh) return result;
+  Device* const device = DeviceNumber(known->device);
+  if (device == nullptr) return result;
+  const Engine::Guard guard = device->Lock();
+  Device::PoolUse& use = device->pool_use(guard, known->owner);
+  const int64_t reserved = device->Reserved(guard, known->owner);
+  use.reserved_high = std::max(use.reserved_high, reserved);
+  const int64_t ours[] = {reserved, use.reserved_high, use.used, use.used_high};
+  *static_cast<uint64_t*>(value) += static_cast<uint64_t>(ours[attribute - kReservedCurrent]);
+  return result;
+}
+
+// The high marks can be set to nothing but 0, which means what is current.
+Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
+  const Result result = driver().cuMemPoolSetAttribute(pool, attribute, value);
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  if (result != kSuccess || !known || (attribute != kReservedHigh && attribute != kUsedHigh)) return result;
+  Device* const device = DeviceNumber(known->device);
+  if (device == nullptr) return result;
+  const Engine::Guard guard = device->Lock();
+  Device::PoolUse& use = device->pool_use(guard, known->owner);
+  if (attribute == kReservedHigh) use.reserved_high = device->Reserved(guard, known->owner);
+  if (attribute == kUsedHigh) use.used_high = use.used;
+  return result;
+}
+
+Result Core::PoolTrim(cu_pool pool, size_t keep) {
+  const Result result = driver().cuMemPoolTrimTo(pool, keep);
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
+  if (device == nullptr || captures_.load() != 0) return result;
+  const Engine::Guard guard = device->Lock();
+  if (device->Reserved(guard, known->owner) > static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX))) {
+    device->engine().GiveBack(guard, /*plan_too=*/false);
+  }
+  return result;
+}
+
+Result Core::PoolSetAccess(cu_pool pool, const cu_access* access, size_t count) {
+  const Result result = driver().cuMemPoolSetAccess(pool, access, count);
+  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
+  if (device == nullptr) return result;
+  const Engine::Guard guard = device->Lock();
+  for (size_t i = 0; i < count; ++i) {
+    // Another pool of the device may have been opened to the same peer, so nothing is taken away.
+    if (access[i].location.type == kDeviceLocation && access[i].flags != 0) {
+      device->memory().SetAccess(access[i].location.id, access[i].flags);
+    }
+  }
+  return result;
+}
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,38 @@
+// Which memory pools of the driver a block of ours may stand for.
+//
+// A pool whose blocks lie on a device and are never exported is plain: nobody can tell its blocks from ours.
+// The default pools are; of the others those whose creation was seen.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "replay/cuda/device.h"
+#include "replay/cuda/driver.h"
+
+namespace reprise::replay::cuda {
+
+// Thread-safe.
+class PoolTable {
+ public:
+  struct Pool {
+    cu_pool handle = nullptr;  // null: destroyed
+    int device = 0;
+    Owner owner = kNoPool;   // its number
+    uint64_t max_bytes = 0;  // 0: no limit
+  };
+
+  // A plain pool is known from now on.
+  void Add(cu_pool handle, int device, uint64_t max_bytes);
+  void Remove(cu_pool handle);
+  std::optional<Pool> Find(cu_pool handle);
+  std::optional<Pool> Find(Owner owner);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Pool> pools_;  // by owner - 1
+};
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,118 @@
+// What a pointer is: for one of ours the block that it lies in, not the arena.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "replay/core_log.h"
+#include "replay/cuda/core.h"
+
+namespace reprise::replay::cuda {
+namespace {
+
+// CU_POINTER_ATTRIBUTE_...
+enum PointerAttribute {
+  kContext = 1,
+  kBufferId = 7,
+  kLegacyIpcCapable = 10,
+  kRangeStart = 11,
+  kRangeSize = 12,
+  kAllowedHandleTypes = 14,
+  kPoolHandle = 17,
+  kMappingSize = 18,
+  kMappingBase = 19,
+};
+
+// The driver counts its own from 1.
+constexpr uint64_t kFirstBufferId = uint64_t{1} << 48;
+
+}  // namespace
+
+std::optional<Engine::Found> Core::FindBlock(cu_address address, Device** device, Bytes* bytes) {
+  *device = FindOwner(address);
+  if (*device == nullptr) return std::nullopt;
+  const Engine::Guard guard = (*device)->Lock();
+  std::optional<Engine::Found> found = (*device)->engine().Find(guard, Offset((*device)->OffsetOf(address)));
+  // The arena's rounding is not the job's to see.
+  if (found && Offset((*device)->OffsetOf(address)) - found->begin >= found->info.requested) found.reset();
+  if (found) *bytes = found->info.requested;
+  return found;
+}
+
+Result Core::AddressRange(cu_address* base, size_t* bytes, cu_address address) {
+  Device* device = nullptr;
+  Bytes size;
+  const std::optional<Engine::Found> block = FindBlock(address, &device, &size);
+  if (device == nullptr) return driver().cuMemGetAddressRange_v2(base, bytes, address);
+  if (!block) return kNotFoundAddress;
+  if (base != nullptr) *base = device->AddressOf(block->begin);
+  if (bytes != nullptr) *bytes = static_cast<size_t>(size.count());
+  return kSuccess;
+}
+
+// `value` holds the driver's answer, which is right but for what tells the block from the arena.
+Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& block, const Device& device,
+                            Bytes bytes) {
+  const cu_address begin = device.AddressOf(block.begin);
+  switch (attribute) {
+    case kBufferId:
+      *static_cast<uint64_t*>(value) = kFirstBufferId + static_cast<uint64_t>(block.info.id);
+      break;
+    case kLegacyIpcCapable:
+      *static_cast<int*>(value) = 0;
+      break;
+    case kRangeStart:
+    case kMappingBase:
+      *static_cast<cu_address*>(value) = begin;
+      break;
+    case kRangeSize:
+    case kMappingSize:
+      *static_cast<size_t*>(value) = static_cast<size_t>(bytes.count());
+      break;
+    case kAllowedHandleTypes:
+      *static_cast<uint64_t*>(value) = 0;
+      break;
+    case kPoolHandle: {
+      const std::optional<PoolTable::Pool> pool = pools_.Find(block.info.owner);
+      *static_cast<cu_pool*>(value) = pool ? pool->handle : nullptr;
+      break;
+    }
+    default:
+      break;
+  }
+  return kSuccess;
+}
+
+Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
+  Device* device = nullptr;
+  Bytes bytes;
+  const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
+  if (device != nullptr && !block) return kInvalidValue;
+  const Result result = driver().cuPointerGetAttribute(value, attribute, address);
+  if (!block || value == nullptr) return result;
+  return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
+}
+
+// For an address that is nobody's the driver answers success with values of zero.
+Result Core::PointerAttributes(unsigned count, int* attributes, void** values, cu_address address) {
+  Device* device = nullptr;
+  Bytes bytes;
+  const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
+  const bool nobodys = device != nullptr && !block;
+  const Result result = driver().cuPointerGetAttributes(count, attributes, values, nobodys ? 1 : address);
+  if (result != kSuccess || !block) return result;
+  for (unsigned i = 0; i < count; ++i) PatchAttribute(values[i], attributes[i], *block, *device, bytes);
+  return result;
+}
+
+bool Core::RefuseExport(cu_address address, const char* call) {
+  Device* const device = FindOwner(address);
+  if (device == nullptr) return false;
+  if (device->refused_exports.fetch_add(1) == 0) {
+    Log(LogLevel::kWarn, fmt::format("{}: a block served from the arena cannot be exported; run the job with "
+                                     "REPRISE_MODE=record, or tell its library not to export",
+                                     call));
+  }
+  return true;
+}
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,99 @@
+// The streams of CUDA under the engine's numbers, and events in them.
+//
+// A stream is told by its handle; the legacy default stream by its context, the per-thread default stream by
+// its context and thread. Handles are used again after a stream is destroyed, so whoever is destroyed is
+// taken out.
+//
+// Glossary
+//   number   of a stream on its device, small and dense: what the engine calls a Stream; used again
+//   key      what tells one stream of the process from another
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "replay/cuda/driver.h"
+#include "replay/stream_order.h"
+
+namespace reprise::replay::cuda {
+
+class Device;
+
+struct StreamKey {
+  cu_stream handle = nullptr;    // an ordinary one, kLegacyStream or kPerThreadStream
+  cu_context context = nullptr;  // of the default streams
+  uint64_t thread = 0;           // of the per-thread default stream
+  bool operator==(const StreamKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const StreamKey& key) {
+    return H::combine(std::move(h), key.handle, key.context, key.thread);
+  }
+};
+
+// 1, 2, ... by thread of this process.
+uint64_t ThreadNumber();
+
+// One device's streams. Everything under the engine's lock.
+class DeviceStreams : public StreamEvents {
+ public:
+  // `captures`: how many captures are going on; while there are any nothing is recorded. Both outlive it.
+  DeviceStreams(const Driver& driver, const std::atomic<int>& captures)
+      : driver_(driver), captures_(captures) {}
+
+  Stream Add(const StreamKey& key, cu_context context);
+  void Remove(Stream stream);
+  cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
+  std::vector<Stream> OfContext(cu_context context) const;
+  // Its streams and events are gone with it.
+  void DropContext(cu_context context);
+
+  Event Record(Stream stream) override;
+  bool Wait(Stream stream, Event event) override;
+  bool Complete(Event event) override;
+  void Recycle(Stream stream, Event event) override;
+
+ private:
+  // What the order holds as an Event.
+  struct Recorded {
+    cuda::Event event = nullptr;
+    cu_context context = nullptr;  // null: gone, and its work is over
+  };
+  struct Entry {
+    StreamKey key;
+    cu_context context = nullptr;  // null: the number is free
+  };
+
+  const Driver& driver_;
+  const std::atomic<int>& captures_;
+  std::vector<Entry> streams_;  // by number
+  absl::flat_hash_map<cu_context, std::vector<Recorded*>> unused_;
+  std::vector<std::unique_ptr<Recorded>> all_;
+};
+
+// All streams of the process. Thread-safe; the last answer is remembered by each thread.
+class StreamTable {
+ public:
+  struct Place {
+    Device* device = nullptr;
+    Stream stream{};
+  };
+
+  std::optional<Place> Find(const StreamKey& key);
+  void Add(const StreamKey& key, const Place& place);
+  // Takes out a stream and says where it was.
+  std::optional<Place> Take(const StreamKey& key);
+  void TakeAll(const Device& device, const std::vector<Stream>& streams);
+
+ private:
+  std::mutex mutex_;
+  absl::flat_hash_map<StreamKey, Place> places_;
+  std::atomic<uint64_t> generation_{1};  // changes whenever an answer may have become wrong
+};
+
+}  // namespace reprise::replay::cuda

@@ -1,0 +1,173 @@
+#include "replay/stream_order.h"
+
+#include <algorithm>
+
+namespace reprise::replay {
+namespace {
+
+// With so many events open the oldest is asked at every record, so that their number stays small.
+constexpr size_t kPollFrom = 16;
+// A device that completes nothing must not make us hold events without end.
+constexpr size_t kMostRecorded = 4096;
+
+}  // namespace
+
+StreamOrder::StreamOrder(uint32_t units, StreamEvents* events)
+    : events_(events), starts_(units), marks_(units) {}
+
+void StreamOrder::Freed(uint32_t begin, uint32_t end, Stream stream, bool record) {
+  Lane& lane = LaneOf(stream);
+  ++lane.freed;
+  SetMark(begin, {end, IndexOf(stream), lane.freed});
+  if (record && lanes_.size() > 1) Record(stream, /*exact=*/true);
+}
+
+// Puts a mark in the place of all that it covers.
+void StreamOrder::SetMark(uint32_t begin, const Mark& mark) {
+  if (!starts_.Contains(begin) || marks_[begin].end != mark.end) {
+    Overwrite(begin, mark.end);
+    starts_.Insert(begin);
+  }
+  marks_[begin] = mark;
+}
+
+// Cuts [begin, end) out of every mark.
+void StreamOrder::Overwrite(uint32_t begin, uint32_t end) {
+  const uint64_t before = begin == 0 ? BitTree::kNone : starts_.AtOrBefore(begin - 1);
+  if (before != BitTree::kNone && marks_[before].end > begin) {
+    Mark& left = marks_[before];
+    if (left.end > end) {
+      starts_.Insert(end);
+      marks_[end] = left;
+    }
+    left.end = begin;
+  }
+  for (uint64_t at = starts_.AtOrAfter(begin); at < end; at = starts_.AtOrAfter(at + 1)) {
+    starts_.Erase(at);
+    if (marks_[at].end > end) {
+      starts_.Insert(end);
+      marks_[end] = marks_[at];
+      return;
+    }
+  }
+}
+
+// Without an event of its own.
+bool StreamOrder::Ordered(const Mark& mark, Stream stream) const {
+  const Lane& freed_by = lanes_[mark.stream];
+  if (mark.number <= freed_by.complete) return true;
+  if (IsEveryStream(stream)) return false;
+  const Lane& lane = lanes_[IndexOf(stream)];
+  if (mark.stream == IndexOf(stream) && mark.number > lane.born) return true;
+  return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
+}
+
+const StreamOrder::Recorded* StreamOrder::ExactEvent(const Mark& mark) const {
+  const std::deque<Recorded>& recorded = lanes_[mark.stream].recorded;
+  const auto at = std::lower_bound(recorded.begin(), recorded.end(), mark.number,
+                                   [](const Recorded& r, uint64_t number) { return r.number < number; });
+  return at != recorded.end() && at->number == mark.number && at->exact ? &*at : nullptr;
+}
+
+StreamOrder::Answer StreamOrder::Ask(uint32_t begin, uint32_t end, Stream stream) {
+  if (!IsEveryStream(stream)) LaneOf(stream);
+  Answer answer;
+  ForEachMark(begin, end, [&](const Mark& mark) {
+    if (Ordered(mark, stream)) return true;
+    answer.free_from = mark.end;
+    if (!IsEveryStream(stream) && ExactEvent(mark) != nullptr) {
+      if (answer.reuse == Reuse::kFree) answer.reuse = Reuse::kWait;
+    } else {
+      answer.reuse = Reuse::kNotYet;
+      answer.wait_from = mark.end;
+    }
+    return true;
+  });
+  return answer;
+}
+
+bool StreamOrder::Wait(uint32_t begin, uint32_t end, Stream stream) {
+  bool good = true;
+  ForEachMark(begin, end, [&](const Mark& mark) {
+    if (Ordered(mark, stream)) return true;
+    const Recorded* const recorded = ExactEvent(mark);
+    good = recorded != nullptr && events_->Wait(stream, recorded->event);
+    if (!good) return false;
+    ++counters_.waits;
+    std::vector<uint64_t>& seen = LaneOf(stream).seen;
+    if (seen.size() <= mark.stream) seen.resize(lanes_.size());
+    seen[mark.stream] = mark.number;
+    return true;
+  });
+  return good;
+}
+
+bool StreamOrder::Idle(uint32_t begin, uint32_t end) const {
+  bool idle = true;
+  ForEachMark(begin, end, [&](const Mark& mark) {
+    idle = mark.number <= lanes_[mark.stream].complete;
+    return idle;
+  });
+  return idle;
+}
+
+void StreamOrder::Record(Stream stream, bool exact) {
+  Lane& lane = LaneOf(stream);
+  if (lane.recorded.size() >= kPollFrom) Poll(IndexOf(stream));
+  if (lane.recorded.size() >= kMostRecorded) return;
+  if (const StreamEvents::Event event = events_->Record(stream)) {
+    ++counters_.events;
+    lane.recorded.push_back({lane.freed, event, exact});
+  }
+}
+
+void StreamOrder::Poll(uint32_t stream) {
+  Lane& lane = lanes_[stream];
+  while (!lane.recorded.empty() && events_->Complete(lane.recorded.front().event)) {
+    lane.complete = std::max(lane.complete, lane.recorded.front().number);
+    events_->Recycle(Stream{stream}, lane.recorded.front().event);
+    lane.recorded.pop_front();
+  }
+}
+
+void StreamOrder::Refresh() {
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    Poll(i);
+    const Lane& lane = lanes_[i];
+    const bool open = lane.complete < lane.freed;
+    if (!open || (!lane.recorded.empty() && lane.recorded.back().number == lane.freed)) continue;
+    Record(Stream{i}, /*exact=*/false);
+    Poll(i);
+  }
+}
+
+StreamOrder::Snapshot StreamOrder::Take() const {
+  Snapshot snapshot;
+  for (uint32_t i = 0; i < lanes_.size(); ++i) snapshot.emplace_back(Stream{i}, lanes_[i].freed);
+  return snapshot;
+}
+
+void StreamOrder::Completed(const Snapshot& before) {
+  for (const auto& [stream, freed] : before) {
+    Lane& lane = LaneOf(stream);
+    lane.complete = std::max(lane.complete, freed);
+    Poll(IndexOf(stream));
+  }
+}
+
+void StreamOrder::Retire(Stream stream) {
+  Lane& lane = LaneOf(stream);
+  if (lane.complete < lane.freed) Record(stream, /*exact=*/false);
+  lane.born = lane.freed;
+  lane.seen.clear();
+}
+
+void StreamOrder::Abandon(Stream stream) {
+  Lane& lane = LaneOf(stream);
+  lane.complete = lane.freed;
+  lane.born = lane.freed;
+  lane.recorded.clear();
+  lane.seen.clear();
+}
+
+}  // namespace reprise::replay

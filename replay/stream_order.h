@@ -1,0 +1,150 @@
+// Which stream may use which free memory: the order of reuse (law 2).
+//
+// A block freed on a stream may still be in use by work queued there before the free. Memory therefore
+// remembers its last free, and before it is handed out to another stream that stream is made to wait, on the
+// device, for an event recorded at that very free. An event recorded any later will not do: what was queued
+// in between might itself wait for the other stream, and both would stand still for ever. Without an event of
+// its own a range is left alone until a later event of its stream is seen to have completed.
+//
+// Glossary
+//   mark       what a range of memory remembers: the stream of its last free, and that free's number there
+//   exact      an event recorded at a free, before any other work: it may be waited for
+//   late       an event recorded afterwards: it tells only that everything before it is complete
+//   complete   the device has finished all work queued on the stream before the free
+//   seen       the highest free of another stream that a stream has been made to wait for
+//
+// Ranges are in units, half-open. Streams are small numbers, given anew when a stream is gone (Retire).
+// Not thread-safe: the engine's lock is held around every call. No call waits for the device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "replay/bit_tree.h"
+#include "replay/sparse_array.h"
+
+namespace reprise::replay {
+
+// Blocks that were not asked for on a stream may be used on all of them at once. The numbers from here on say
+// so too, for callers who tell several kinds of them apart.
+inline constexpr Stream kEveryStream{0xffff0000};
+constexpr bool IsEveryStream(Stream stream) { return stream >= kEveryStream; }
+
+// What the order needs of a device.
+class StreamEvents {
+ public:
+  using Event = void*;
+
+  virtual ~StreamEvents() = default;
+  // An event in the stream as it stands now. Null: not from here, or not now (it is being captured).
+  virtual Event Record(Stream stream) = 0;
+  // Makes all work queued on the stream from now on wait for the event, on the device. False: it will not.
+  virtual bool Wait(Stream stream, Event event) = 0;
+  virtual bool Complete(Event event) = 0;
+  // The event, of this stream, is complete and not needed any more.
+  virtual void Recycle(Stream stream, Event event) = 0;
+};
+
+class StreamOrder {
+ public:
+  enum class Reuse : uint8_t {
+    kFree,    // at once
+    kWait,    // behind events, see Wait
+    kNotYet,  // not before some work is known to be complete
+  };
+  struct Answer {
+    Reuse reuse = Reuse::kFree;
+    uint32_t free_from = 0;  // kWait, kNotYet: the end of the last range that is not free at once
+    uint32_t wait_from = 0;  // kNotYet: the end of the last range that cannot be waited for
+  };
+  // How far each stream's frees had come when it was taken.
+  using Snapshot = std::vector<std::pair<Stream, uint64_t>>;
+
+  struct Counters {
+    int64_t waits = 0;   // of one stream for another's event
+    int64_t events = 0;  // recorded
+  };
+
+  // Over units [0, units). `events` outlives it.
+  StreamOrder(uint32_t units, StreamEvents* events);
+  bool ok() const { return starts_.ok() && marks_.ok(); }
+
+  // [begin, end) is free from here on in the order of `stream`. `record`: another stream may want it soon, so
+  // an event is recorded now; without other streams none ever is.
+  void Freed(uint32_t begin, uint32_t end, Stream stream, bool record);
+
+  // Whether `stream` may use [begin, end).
+  Answer Ask(uint32_t begin, uint32_t end, Stream stream);
+  // Makes `stream` wait for what Ask answered kWait for. False: it cannot be made to.
+  bool Wait(uint32_t begin, uint32_t end, Stream stream);
+  // Whether nothing queued can still touch [begin, end).
+  bool Idle(uint32_t begin, uint32_t end) const;
+
+  // Learns what is complete by now, and sees to it that more will be known next time.
+  void Refresh();
+
+  // Around a wait of the host for the device: what had been freed before it is complete after it.
+  Snapshot Take() const;
+  void Completed(const Snapshot& before);
+
+  // The stream is about to be destroyed; its number may be given to another.
+  void Retire(Stream stream);
+  // Its context is gone, and its events with it: everything it ever did is over.
+  void Abandon(Stream stream);
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  struct Mark {
+    uint32_t end = 0;
+    uint32_t stream = 0;
+    uint64_t number = 0;
+  };
+  struct Recorded {
+    uint64_t number = 0;  // of the last free before it
+    StreamEvents::Event event = nullptr;
+    bool exact = false;
+  };
+  struct Lane {
+    uint64_t freed = 0;     // the number of its last free
+    uint64_t complete = 0;  // frees up to this one are complete
+    uint64_t born = 0;      // frees up to this one were made by an earlier stream of this number
+    std::deque<Recorded> recorded;
+    std::vector<uint64_t> seen;  // by stream
+  };
+
+  static uint32_t IndexOf(Stream stream) { return static_cast<uint32_t>(stream); }
+  Lane& LaneOf(Stream stream) {
+    if (IndexOf(stream) >= lanes_.size()) lanes_.resize(IndexOf(stream) + 1);
+    return lanes_[IndexOf(stream)];
+  }
+  bool Ordered(const Mark& mark, Stream stream) const;
+  const Recorded* ExactEvent(const Mark& mark) const;
+  void Record(Stream stream, bool exact);
+  void Poll(uint32_t stream);
+  void SetMark(uint32_t begin, const Mark& mark);
+  void Overwrite(uint32_t begin, uint32_t end);
+
+  // Calls visit(mark) for every mark that reaches into [begin, end) until it returns false.
+  template <typename Visit>
+  void ForEachMark(uint32_t begin, uint32_t end, Visit visit) const {
+    uint64_t at = starts_.AtOrBefore(begin);
+    if (at == BitTree::kNone || marks_[at].end <= begin) at = starts_.AtOrAfter(uint64_t{begin} + 1);
+    for (; at < end; at = starts_.AtOrAfter(at + 1)) {
+      if (!visit(marks_[at])) return;
+    }
+  }
+
+  StreamEvents* const events_;
+  BitTree starts_;           // begins of the marked ranges, which do not overlap
+  SparseArray<Mark> marks_;  // by begin
+  std::vector<Lane> lanes_;  // by stream
+  Counters counters_;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,95 @@
+#define _GNU_SOURCE
+#include "shim/core_library.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/environment.h"
+#include "shim/old_glibc.h"
+
+/* To stderr. If nobody reads it any more, that must not end the job. */
+static void write_quietly(const char* text, size_t length) {
+  static const struct timespec now;
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  sigprocmask(SIG_BLOCK, &pipe, &before); /* of this thread, on Linux; pthread_sigmask is too new */
+  if (write(STDERR_FILENO, text, length) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
+    sigtimedwait(&pipe, NULL, &now);
+  }
+  sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void reprise_say(const char* what, const char* detail) {
+  if (reprise_quiet()) return;
+  static char line[PATH_MAX + 512];
+  const char* const parts[] = {"reprise: ", what, detail ? ": " : "", detail ? detail : "",
+                               "; memory is left as it is\n"};
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+    const size_t bytes = strlen(parts[i]);
+    if (bytes > sizeof line - length) break;
+    memcpy(line + length, parts[i], bytes);
+    length += bytes;
+  }
+  write_quietly(line, length);
+}
+
+/* libreprise_core.so in the folder that we were loaded from. */
+static const char* core_path(void) {
+  static const char name[] = "libreprise_core.so";
+  static char path[PATH_MAX];
+  Dl_info self;
+  if (!dladdr((void*)core_path, &self) || !self.dli_fname) return NULL;
+  const char* const slash = strrchr(self.dli_fname, '/');
+  const size_t folder = slash ? (size_t)(slash - self.dli_fname) + 1 : 0;
+  if (folder + sizeof name > sizeof path) return NULL;
+  memcpy(path, self.dli_fname, folder);
+  memcpy(path + folder, name, sizeof name);
+  return path;
+}
+
+/* A file cut short (a copy that did not finish) would not fail to open: the loader would map it, read past
+ * its end and end the process. */
+static int is_whole(const char* path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 1;
+  const off_t size = lseek(file, 0, SEEK_END);
+  ElfW(Ehdr) header;
+  /* What is no library at all is for the loader to say. */
+  const int is_library =
+      pread(file, &header, sizeof header, 0) == sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+  int whole = 1;
+  for (int i = 0; is_library && whole && i < header.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    const off_t at = (off_t)(header.e_phoff + (size_t)i * sizeof part);
+    whole = pread(file, &part, sizeof part, at) == sizeof part && part.p_filesz <= (size_t)size &&
+            part.p_offset <= (size_t)size - part.p_filesz;
+  }
+  close(file);
+  return whole;
+}
+
+void* reprise_core_function(const char* name, reprise_lookup_fn lookup) {
+  if (!dlopen || !dlerror || !dladdr) return NULL; /* an old glibc, and no core can be for it */
+  const char* const path = core_path();
+  if (path && !is_whole(path)) {
+    reprise_say("the core library is cut short", path);
+    return NULL;
+  }
+  void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!library) {
+    reprise_say("cannot open the core library", path ? dlerror() : "its folder is unknown");
+    return NULL;
+  }
+  void* const function = lookup(library, name);
+  if (!function) reprise_say("cannot use the core library", dlerror());
+  return function;
+}

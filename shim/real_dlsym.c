@@ -1,0 +1,102 @@
+#define _GNU_SOURCE
+#include "shim/real_dlsym.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+
+reprise_dlsym_fn reprise_real_dlsym;
+
+struct search {
+  int past_ourselves; /* the libraries are visited in the order in which names are looked up */
+  void* found;
+};
+
+/* The tables of a loaded library that the loader itself looks names up in. */
+struct names {
+  const ElfW(Sym) * symbols;
+  const char* strings;
+  const uint32_t* hash; /* DT_GNU_HASH */
+};
+
+/* The loader writes addresses over the file's offsets; not in every library (the vDSO). */
+static const void* at(ElfW(Addr) base, ElfW(Addr) value) {
+  return (const void*)(value < base ? base + value : value);
+}
+
+static struct names names_of(const struct dl_phdr_info* library) {
+  struct names names = {0};
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const ElfW(Dyn)* entry = (const ElfW(Dyn)*)(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      const void* const table = at(library->dlpi_addr, entry->d_un.d_ptr);
+      if (entry->d_tag == DT_SYMTAB) names.symbols = table;
+      if (entry->d_tag == DT_STRTAB) names.strings = table;
+      if (entry->d_tag == DT_GNU_HASH) names.hash = table;
+    }
+  }
+  return names;
+}
+
+static uint32_t gnu_hash(const char* name) {
+  uint32_t hash = 5381;
+  for (; *name; ++name) hash = hash * 33 + (unsigned char)*name;
+  return hash;
+}
+
+/* The table is: bucket count, first symbol, filter words, shift; the filter; the buckets; one word a symbol,
+ * whose lowest bit marks the last of its bucket. */
+static void* defined_in(const struct dl_phdr_info* library, const char* name) {
+  const struct names names = names_of(library);
+  if (!names.symbols || !names.strings || !names.hash || names.hash[0] == 0) return NULL;
+  const uint32_t bucket_count = names.hash[0], first = names.hash[1], filter_words = names.hash[2];
+  const uint32_t* const buckets = names.hash + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+  const uint32_t* const words = buckets + bucket_count;
+  const uint32_t hash = gnu_hash(name);
+  uint32_t i = buckets[hash % bucket_count];
+  if (i < first) return NULL;
+  for (;; ++i) {
+    const ElfW(Sym)* const symbol = names.symbols + i;
+    const uint32_t word = words[i - first];
+    if ((word | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+        strcmp(names.strings + symbol->st_name, name) == 0) {
+      return (void*)(library->dlpi_addr + symbol->st_value);
+    }
+    if (word & 1) return NULL;
+  }
+}
+
+static int holds(const struct dl_phdr_info* library, uintptr_t address) {
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
+    if (part->p_type == PT_LOAD && address - (library->dlpi_addr + part->p_vaddr) < part->p_memsz) return 1;
+  }
+  return 0;
+}
+
+static int visit(struct dl_phdr_info* library, size_t size, void* data) {
+  struct search* const search = data;
+  if (!search->past_ourselves) {
+    search->past_ourselves = holds(library, (uintptr_t)visit);
+    return 0;
+  }
+  search->found = defined_in(library, "dlsym");
+  return search->found != NULL;
+}
+
+reprise_dlsym_fn reprise_find_dlsym(void) {
+  reprise_dlsym_fn found = __atomic_load_n(&reprise_real_dlsym, __ATOMIC_ACQUIRE);
+  if (found) return found;
+  struct search search = {0};
+  dl_iterate_phdr(visit, &search);
+  found = (reprise_dlsym_fn)search.found;
+  __atomic_store_n(&reprise_real_dlsym, found, __ATOMIC_RELEASE);
+  return found;
+}
+
+void* reprise_dlsym(void* handle, const char* name) {
+  const reprise_dlsym_fn found = reprise_find_dlsym();
+  return found ? found(handle, name) : NULL;
+}

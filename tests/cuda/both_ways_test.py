@@ -1,0 +1,100 @@
+"""A job must not be able to tell whether it runs under the preload library, but by its memory. Each scenario (see
+scenarios/) prints the result of every call and all it can see; it is played without and with the library, and what it
+prints must be the same to the last character.
+
+Each is played cold, where stream-ordered memory is served from the first call, and warm, after a training loop, when
+a plan has been found and synchronous memory is served too.
+"""
+import json
+import os
+import subprocess
+import unittest
+
+from cuda_programs import CudaTest, built
+
+DEVICE = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "deferred", "SIMCUDA_QUIET": "1"}
+
+# What only the first export of a served block's memory can show: it is refused, where the driver would give it.
+COLD_ONLY = {"ipc_of_a_synchronous_block"}
+
+# What the core asks of the driver, failing once, for ever, or only later.
+FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",
+            "cuMemSetAccess:4+", "cuMemAddressReserve:1+", "cuMemUnmap:1", "cuEventRecord:2", "cuEventCreate:1+",
+            "cuStreamWaitEvent:1", "cuMemCreate:1+:CUDA_ERROR_NOT_SUPPORTED"]
+# Scenarios that call none of these themselves.
+UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions"]
+
+
+class BothWays(CudaTest):
+    def play(self, scenario, *how, preload=(), **variables):
+        done = self.run_job([built("SCENARIOS"), *how, scenario], preload, **{**DEVICE, **variables})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def under(self, scenario, *how, **variables):
+        out = os.path.join(self.at.folder, f"out-{'-'.join((*how, scenario))}-{len(os.listdir(self.at.folder))}")
+        done = self.play(scenario, *how, preload=[self.at.shim], REPRISE_OUT=out, **variables)
+        with open(os.path.join(out, "summary.json")) as file:
+            return done, json.load(file)
+
+    def check(self, scenario, *how):
+        without = self.play(scenario, *how)
+        self.assertIn("WorkCorruptedBytes() = 0\n" if "WorkCorruptedBytes" in without.stdout else "\n", without.stdout)
+        done, _ = self.under(scenario, *how)
+        self.assertEqual(done.stdout, without.stdout)
+
+    def test_work_is_verified(self):
+        """Without us nothing is corrupted, or the comparison would say nothing."""
+        for scenario in UNDER_FAILURES:
+            self.assertIn("WorkCorruptedBytes() = 0\n", self.play(scenario).stdout)
+
+    def test_training_is_served(self):
+        _, summary = self.under("training_stream_ordered")
+        self.assertGreater(summary["served"], 0.9 * summary["allocations"])
+
+    def test_failing_calls_of_the_driver(self):
+        """Our own calls fail; the job must not notice."""
+        for scenario in UNDER_FAILURES:
+            without = self.play(scenario)
+            for failure in FAILURES:
+                with self.subTest(scenario, failure=failure):
+                    done, _ = self.under(scenario, SIMCUDA_FAIL=failure)
+                    self.assertEqual(done.stdout, without.stdout)
+
+    def test_without_virtual_memory(self):
+        for scenario in UNDER_FAILURES:
+            done, _ = self.under(scenario, SIMCUDA_VMM="0")
+            self.assertEqual(done.stdout, self.play(scenario, SIMCUDA_VMM="0").stdout)
+
+    def test_modes(self):
+        without = self.play("training_stream_ordered")
+        for variables in [{"REPRISE_MODE": "record"}, {"REPRISE_CAPACITY": "8MiB"}]:
+            done, _ = self.under("training_stream_ordered", **variables)
+            self.assertEqual(done.stdout, without.stdout)
+        done = self.play("training_stream_ordered", preload=[self.at.shim], REPRISE_DISABLE="1")
+        self.assertEqual(done.stdout, without.stdout)
+
+
+def add_scenario(name):
+    def cold(self):
+        self.check(name)
+
+    def warm(self):
+        self.check(name, "warm")
+
+    setattr(BothWays, f"test_cold_{name}", cold)
+    if name not in COLD_ONLY:
+        setattr(BothWays, f"test_warm_{name}", warm)
+
+
+def scenarios():
+    listed = subprocess.run([built("SCENARIOS")], env={**os.environ, "LD_LIBRARY_PATH": built("SIMCUDA")},
+                            capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+for scenario_name in scenarios():
+    add_scenario(scenario_name)
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+// Stream capture. What is allocated in a capture belongs to the graph, and a capture notices every call that
+// is not allowed in it: the driver must be asked exactly what it would be asked without us.
+#include <thread>
+
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+constexpr size_t kBytes = 2 * kMiB;
+
+// Ends the capture, and runs what was captured twice.
+void Finish(CUstream stream) {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  if (DO(cuStreamEndCapture(stream, &graph)) != 0) return;
+  size_t nodes = 0;
+  DO(cuGraphGetNodes(graph, nullptr, &nodes));
+  NOTE(nodes);
+  if (DO(cuGraphInstantiate(&executable, graph, 0)) == 0) {
+    DO(cuGraphLaunch(executable, stream));
+    DO(cuGraphLaunch(executable, stream));
+    CheckBytes();
+    DO(cuGraphExecDestroy(executable));
+  }
+  DO(cuGraphDestroy(graph));
+}
+
+void InsideAndOutside(CUstreamCaptureMode mode) {
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  CUdeviceptr before = 0;
+  CUdeviceptr inside = 0;
+  CUdeviceptr beside = 0;
+  CUdeviceptr synchronous = 0;
+  DO(cuMemAllocAsync(&before, kBytes, captured));
+  DO(WorkFill(before, kBytes, 1, captured));
+  DO(cuStreamSynchronize(captured));
+  DO(cuStreamBeginCapture(captured, mode));
+  DO(cuMemAllocAsync(&inside, kBytes, captured));
+  DO(WorkFill(inside, kBytes, 2, captured));
+  DO(WorkVerify(before, kBytes, 1, captured));
+  DO(WorkVerify(inside, kBytes, 2, captured));
+  DO(cuMemAllocAsync(&beside, kBytes, other));  // not captured
+  DO(WorkFill(beside, kBytes, 3, other));
+  DO(WorkVerify(beside, kBytes, 3, other));
+  DO(cuMemFreeAsync(beside, other));
+  DO(cuMemFreeAsync(inside, captured));
+  if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
+    DO(cuMemAlloc(&synchronous, kBytes));
+  }
+  CUstreamCaptureStatus status{};
+  DO(cuStreamIsCapturing(captured, &status));
+  NOTE(status);
+  Finish(captured);
+  DO(cuMemFreeAsync(before, captured));
+  if (synchronous != 0) DO(cuMemFree(synchronous));
+  CheckBytes();
+  DO(cuStreamDestroy(captured));
+  DO(cuStreamDestroy(other));
+}
+
+// A call that a capture may not contain.
+void Forbidden(CUstreamCaptureMode mode) {
+  const CUstream captured = NewStream();
+  CUdeviceptr block = 0;
+  CUdeviceptr before = 0;
+  DO(cuMemAlloc(&before, kBytes));
+  DO(cuStreamBeginCapture(captured, mode));
+  if (DO(cuMemAlloc(&block, kBytes)) == 0) DO(cuMemFree(block));
+  CUstreamCaptureStatus status{};
+  DO(cuStreamIsCapturing(captured, &status));
+  NOTE(status);
+  CUgraph graph = nullptr;
+  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  DO(cuStreamBeginCapture(captured, mode));
+  DO(cuMemFree(before));
+  DO(cuStreamIsCapturing(captured, &status));
+  NOTE(status);
+  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  DO(cuMemFree(before));
+  DO(cuMemAlloc(&block, kBytes));
+  DO(cuMemFree(block));
+  DO(cuStreamDestroy(captured));
+}
+
+}  // namespace
+
+SCENARIO(capture_global) { InsideAndOutside(CU_STREAM_CAPTURE_MODE_GLOBAL); }
+SCENARIO(capture_thread_local) { InsideAndOutside(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
+SCENARIO(capture_relaxed) { InsideAndOutside(CU_STREAM_CAPTURE_MODE_RELAXED); }
+SCENARIO(capture_forbidden_global) { Forbidden(CU_STREAM_CAPTURE_MODE_GLOBAL); }
+SCENARIO(capture_forbidden_thread_local) { Forbidden(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
+SCENARIO(capture_forbidden_relaxed) { Forbidden(CU_STREAM_CAPTURE_MODE_RELAXED); }
+
+// Memory of a graph lives on after its launch and is freed in the ordinary way.
+SCENARIO(capture_memory_that_outlives_the_launch) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(WorkFill(block, kBytes, 5, stream));
+  DO(cuStreamEndCapture(stream, &graph));
+  DO(cuGraphInstantiate(&executable, graph, 0));
+  for (int i = 0; i < 3; ++i) {
+    DO(cuGraphLaunch(executable, stream));
+    DO(WorkVerify(block, kBytes, 5, stream));
+    DO(cuMemFreeAsync(block, stream));
+  }
+  CheckBytes();
+  DO(cuGraphExecDestroy(executable));
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(capture_free_of_a_block_from_outside) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  CUgraph graph = nullptr;
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  const int freed = DO(cuMemFreeAsync(block, stream));
+  if (DO(cuStreamEndCapture(stream, &graph)) == 0) DO(cuGraphDestroy(graph));
+  if (freed != 0) DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// A stream that waits for an event of a capture becomes part of it without a call that begins one.
+SCENARIO(capture_that_spreads_by_an_event) {
+  const CUstream first = NewStream();
+  const CUstream second = NewStream();
+  const CUevent fork = NewEvent();
+  const CUevent join = NewEvent();
+  CUdeviceptr block = 0;
+  DO(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  DO(cuEventRecord(fork, first));
+  DO(cuStreamWaitEvent(second, fork, 0));
+  DO(cuMemAllocAsync(&block, kBytes, second));
+  DO(WorkFill(block, kBytes, 7, second));
+  DO(WorkVerify(block, kBytes, 7, second));
+  DO(cuMemFreeAsync(block, second));
+  DO(cuEventRecord(join, second));
+  DO(cuStreamWaitEvent(first, join, 0));
+  Finish(first);
+  DO(cuMemAllocAsync(&block, kBytes, second));  // captured no more
+  DO(cuMemFreeAsync(block, second));
+  CheckBytes();
+  DO(cuEventDestroy(fork));
+  DO(cuEventDestroy(join));
+  DO(cuStreamDestroy(first));
+  DO(cuStreamDestroy(second));
+}
+
+// Another thread allocates and frees while this one captures.
+SCENARIO(capture_beside_another_thread) {
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  std::thread([&] {
+    DO(cuCtxSetCurrent(MainContext()));
+    CUdeviceptr block = 0;
+    DO(cuMemAlloc(&block, kBytes));
+    DO(cuMemFree(block));
+    for (int i = 0; i < 20; ++i) {
+      DO(cuMemAllocAsync(&block, kBytes, other));
+      DO(WorkFill(block, kBytes, i, other));
+      DO(WorkVerify(block, kBytes, i, other));
+      DO(cuMemFreeAsync(block, other));
+    }
+  }).join();
+  CUdeviceptr inside = 0;
+  DO(cuMemAllocAsync(&inside, kBytes, captured));
+  DO(WorkFill(inside, kBytes, 9, captured));
+  DO(cuMemFreeAsync(inside, captured));
+  Finish(captured);
+  DO(cuStreamDestroy(captured));
+  DO(cuStreamDestroy(other));
+}
+
+SCENARIO(capture_into_a_graph_of_the_program) {
+  const CUstream stream = NewStream();
+  CUgraph graph = nullptr;
+  CUgraph captured = nullptr;
+  CUdeviceptr block = 0;
+  DO(cuGraphCreate(&graph, 0));
+  DO(cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamEndCapture(stream, &captured));
+  NOTE(captured == graph);
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(stream));
+}

@@ -1,0 +1,219 @@
+// Several devices, contexts and threads: a call may name its device by its stream or its pool, by what is
+// current, or not at all.
+#include <thread>
+
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+int DeviceOf(CUdeviceptr block) {
+  int device = -1;
+  cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, block);
+  return device;
+}
+
+bool TwoDevices() {
+  int devices = 0;
+  cuDeviceGetCount(&devices);
+  NOTE(devices >= 2);
+  return devices >= 2;
+}
+
+void UseOn(CUstream stream, int seed) {
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  NOTE(DeviceOf(block));
+  DO(WorkFill(block, kMiB, seed, stream));
+  DO(WorkVerify(block, kMiB, seed, stream));
+  DO(cuMemFreeAsync(block, stream));
+}
+
+}  // namespace
+
+SCENARIO(device_of_each_context) {
+  if (!TwoDevices()) return;
+  CUstream stream[2];
+  CUdeviceptr block[2] = {};
+  for (int device : {0, 1}) {
+    PrimaryContext(device);
+    stream[device] = NewStream();
+    DO(cuMemAlloc(&block[device], kMiB));
+    NOTE(DeviceOf(block[device]));
+    UseOn(stream[device], device);
+    UseOn(nullptr, device);
+    CheckInfo(kMiB);
+  }
+  UseOn(stream[0], 3);  // the other device's context is current
+  UseOn(stream[1], 4);
+  DO(cuMemFree(block[0]));
+  DO(cuMemFree(block[1]));
+  CheckBytes();
+  for (int device : {0, 1}) {
+    PrimaryContext(device);
+    DO(cuStreamSynchronize(stream[device]));
+    DO(cuStreamDestroy(stream[device]));
+  }
+}
+
+// The pool says where a block comes from, not the stream.
+SCENARIO(device_of_a_pool) {
+  if (!TwoDevices()) return;
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, DefaultPool(1), stream));
+  NOTE(DeviceOf(block));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, DefaultPool(0), stream));
+  NOTE(DeviceOf(block));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// Blocks that another device may use after the pool, or the contexts, are opened to it.
+SCENARIO(device_that_is_a_peer) {
+  if (!TwoDevices()) return;
+  int can = 0;
+  DO(cuDeviceCanAccessPeer(&can, 1, 0));
+  NOTE(can);
+  if (can == 0) return;
+  const CUstream stream = NewStream();
+  CUdeviceptr before = 0;
+  CUdeviceptr after = 0;
+  DO(cuMemAllocAsync(&before, kMiB, stream));
+  DO(WorkFill(before, kMiB, 1, stream));
+  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
+  DO(cuMemAllocAsync(&after, 40 * kMiB, stream));  // memory that is added only now
+  DO(WorkFill(after, 40 * kMiB, 2, stream));
+  DO(cuStreamSynchronize(stream));
+  PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(WorkVerify(before, kMiB, 1, peer));
+  DO(WorkVerify(after, 40 * kMiB, 2, peer));
+  DO(WorkFill(after, 40 * kMiB, 3, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(WorkVerify(after, 40 * kMiB, 3, stream));
+  DO(cuMemFreeAsync(before, stream));
+  DO(cuMemFreeAsync(after, stream));
+  CheckBytes();
+}
+
+SCENARIO(device_that_is_a_peer_of_contexts) {
+  if (!TwoDevices()) return;
+  CUdeviceptr before = 0;
+  CUdeviceptr after = 0;
+  DO(cuMemAlloc(&before, kMiB));
+  const CUcontext second = PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(cuCtxEnablePeerAccess(MainContext(), 0));
+  DO(cuCtxEnablePeerAccess(MainContext(), 0));  // already
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemAlloc(&after, 40 * kMiB));
+  DO(WorkFill(before, kMiB, 1, nullptr));
+  DO(WorkFill(after, 40 * kMiB, 2, nullptr));
+  DO(cuCtxSynchronize());
+  DO(cuCtxSetCurrent(second));
+  DO(WorkVerify(before, kMiB, 1, peer));
+  DO(WorkVerify(after, 40 * kMiB, 2, peer));
+  CheckBytes();
+  DO(cuCtxDisablePeerAccess(MainContext()));
+  DO(cuCtxDisablePeerAccess(MainContext()));  // no more
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemFree(before));
+  DO(cuMemFree(after));
+  CheckBytes();
+}
+
+SCENARIO(contexts_of_one_device) {
+  const CUcontext second = NewContext(0);
+  const CUstream in_second = NewStream();
+  DO(cuCtxSetCurrent(MainContext()));
+  const CUstream in_first = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, in_second));
+  DO(WorkFill(block, kMiB, 1, in_second));
+  DO(WorkVerify(block, kMiB, 1, in_second));
+  const CUevent done = NewEvent();
+  DO(cuStreamSynchronize(in_second));
+  DO(cuEventRecord(done, in_first));
+  DO(cuMemFreeAsync(block, in_first));
+  UseOn(in_first, 2);
+  UseOn(in_second, 3);
+  CheckBytes();
+  DO(cuCtxDestroy(second));
+  UseOn(in_first, 4);
+  CheckBytes();
+}
+
+// NCCL's and data loaders' threads have no current context.
+SCENARIO(thread_without_a_context) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = DefaultPool(0);
+  CUdeviceptr main_block = 0;
+  DO(cuMemAllocAsync(&main_block, kMiB, stream));
+  std::thread([&] {
+    CUdeviceptr block = 0;
+    size_t unused = 0;
+    size_t total = 0;
+    DO(cuMemAllocAsync(&block, kMiB, nullptr));
+    DO(cuMemAlloc(&block, kMiB));
+    DO(cuMemGetInfo(&unused, &total));
+    DO(cuMemAllocAsync(&block, kMiB, stream));
+    if (block != 0) {
+      DO(WorkFill(block, kMiB, 1, stream));
+      DO(WorkVerify(block, kMiB, 1, stream));
+      DO(cuMemFreeAsync(block, stream));
+    }
+    block = 0;
+    DO(cuMemAllocFromPoolAsync(&block, kMiB, pool, stream));
+    if (block != 0) DO(cuMemFreeAsync(block, stream));
+    DO(cuMemFreeAsync(main_block, stream));
+    CUcontext current = MainContext();
+    DO(cuCtxGetCurrent(&current));
+    NOTE(current == nullptr);
+  }).join();
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(threads_on_their_own_default_streams) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([i] {
+      cuCtxSetCurrent(MainContext());
+      Train({CU_STREAM_PER_THREAD, /*synchronous=*/false, 20 + i});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CheckBytes();
+  CheckInfo(0);
+}
+
+SCENARIO(stream_handles_with_a_meaning) {
+  for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    UseOn(stream, 5);
+    Train({stream, /*synchronous=*/false, 20});
+  }
+  CheckBytes();
+}
+
+// The legacy default stream waits for blocking streams, and they for it.
+SCENARIO(stream_that_blocks) {
+  CUstream blocking = nullptr;
+  DO(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  for (int i = 0; i < 50; ++i) {
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, 2 * kMiB, blocking);
+    WorkFill(block, 2 * kMiB, i, blocking);
+    WorkVerify(block, 2 * kMiB, i, nullptr);
+    cuMemFreeAsync(block, nullptr);
+    cuMemAllocAsync(&block, 2 * kMiB, nullptr);
+    WorkFill(block, 2 * kMiB, i, nullptr);
+    WorkVerify(block, 2 * kMiB, i, blocking);
+    cuMemFreeAsync(block, blocking);
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(blocking));
+}

@@ -1,0 +1,179 @@
+// Ends: of streams, contexts, devices and of the process, with blocks that are still live.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/cuda/scenarios/scenario.h"
+
+// The handle of a destroyed stream comes again; what was queued on it is not lost.
+SCENARIO(end_of_a_stream_with_blocks_in_flight) {
+  for (int i = 0; i < 30; ++i) {
+    const CUstream stream = NewStream();
+    const CUstream other = NewStream();
+    CUdeviceptr kept = 0;
+    CUdeviceptr freed = 0;
+    cuMemAllocAsync(&kept, 2 * kMiB, stream);
+    cuMemAllocAsync(&freed, 3 * kMiB, stream);
+    WorkFill(kept, 2 * kMiB, i, stream);
+    WorkFill(freed, 3 * kMiB, i + 1, stream);
+    WorkVerify(freed, 3 * kMiB, i + 1, stream);
+    cuMemFreeAsync(freed, stream);
+    const CUevent done = NewEvent();
+    cuEventRecord(done, stream);
+    cuStreamDestroy(stream);
+    CUdeviceptr next = 0;
+    cuMemAllocAsync(&next, 3 * kMiB, other);
+    WorkFill(next, 3 * kMiB, i + 2, other);
+    WorkVerify(next, 3 * kMiB, i + 2, other);
+    cuStreamWaitEvent(other, done, 0);
+    WorkVerify(kept, 2 * kMiB, i, other);
+    cuMemFreeAsync(kept, other);
+    cuMemFreeAsync(next, other);
+    cuStreamDestroy(other);
+    cuEventDestroy(done);
+  }
+  CheckBytes();
+  CheckInfo(0);
+}
+
+SCENARIO(end_of_a_stream_and_free_on_another) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+  DO(WorkVerify(block, kMiB, 1, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuMemFree(block));
+  CheckBytes();
+}
+
+// Memory of a context ends with it; other contexts go on.
+SCENARIO(end_of_a_context) {
+  CUdeviceptr ours = 0;
+  DO(cuMemAllocAsync(&ours, kMiB, nullptr));
+  DO(WorkFill(ours, kMiB, 1, nullptr));
+  for (int i = 0; i < 3; ++i) {
+    const CUcontext context = NewContext(0);
+    const CUstream stream = NewStream();
+    CUdeviceptr synchronous = 0;
+    CUdeviceptr ordered = 0;
+    DO(cuMemAlloc(&synchronous, kMiB));
+    DO(cuMemAllocAsync(&ordered, kMiB, stream));
+    DO(WorkFill(synchronous, kMiB, 3, stream));
+    DO(WorkFill(ordered, kMiB, 2, stream));
+    DO(WorkVerify(ordered, kMiB, 2, stream));
+    DO(cuCtxSynchronize());
+    DO(cuCtxDestroy(context));
+    DO(cuCtxSetCurrent(MainContext()));
+    DO(cuMemFree(synchronous));
+    DO(cuMemFreeAsync(ordered, nullptr));  // pool memory is the device's, not the context's
+    CheckInfo(kMiB);
+  }
+  DO(WorkVerify(ours, kMiB, 1, nullptr));
+  DO(cuMemFreeAsync(ours, nullptr));
+  CheckBytes();
+}
+
+SCENARIO(end_of_the_primary_context_by_reset) {
+  for (int i = 0; i < 3; ++i) {
+    CUdeviceptr synchronous = 0;
+    CUdeviceptr ordered = 0;
+    DO(cuMemAlloc(&synchronous, kMiB));
+    DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
+    DO(WorkFill(ordered, kMiB, 2, nullptr));
+    DO(cuDevicePrimaryCtxReset(0));
+    PrimaryContext(0);
+    CheckInfo(0);
+    DO(cuMemFree(synchronous));
+    DO(cuMemAlloc(&synchronous, kMiB));
+    DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
+    DO(WorkFill(ordered, kMiB, 3, nullptr));
+    DO(WorkVerify(ordered, kMiB, 3, nullptr));
+    DO(cuMemFreeAsync(ordered, nullptr));
+    DO(cuMemFree(synchronous));
+    CheckBytes();
+  }
+}
+
+SCENARIO(end_of_the_primary_context_by_release) {
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, kMiB));
+  DO(cuCtxSetCurrent(nullptr));
+  DO(cuDevicePrimaryCtxRelease(0));
+  DO(cuMemFree(block));
+  DO(cuMemAlloc(&block, kMiB));  // no context is current
+  PrimaryContext(0);
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(WorkFill(block, kMiB, 3, nullptr));
+  DO(WorkVerify(block, kMiB, 3, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  CheckBytes();
+}
+
+SCENARIO(end_of_the_process_with_live_blocks) {
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, kMiB));
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(WorkFill(block, kMiB, 3, nullptr));
+}
+
+namespace {
+
+// A static object of a library frees late: after the preload library's own destructors.
+struct LateFree {
+  CUdeviceptr synchronous = 0;
+  CUdeviceptr ordered = 0;
+  ~LateFree() {
+    if (ordered == 0) return;
+    const int first = cuMemFreeAsync(ordered, nullptr);
+    const int second = cuMemFree(synchronous);
+    std::printf("late: %d %d\n", first == 0 || first == CUDA_ERROR_DEINITIALIZED,
+                second == 0 || second == CUDA_ERROR_DEINITIALIZED);
+  }
+};
+LateFree late;
+CUdeviceptr at_exit;
+
+}  // namespace
+
+SCENARIO(end_of_the_process_before_late_frees) {
+  DO(cuMemAlloc(&late.synchronous, kMiB));
+  DO(cuMemAllocAsync(&late.ordered, kMiB, nullptr));
+  DO(cuMemAllocAsync(&at_exit, kMiB, nullptr));
+  std::atexit([] {
+    const int result = cuMemFreeAsync(at_exit, nullptr);
+    std::printf("at exit: %d\n", result == 0 || result == CUDA_ERROR_DEINITIALIZED);
+  });
+}
+
+// CUDA does not work in the child of a fork; the child must end, and the parent must go on.
+SCENARIO(fork_while_blocks_are_live) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 3, stream));
+  DO(cuStreamSynchronize(stream));
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    void* volatile memory = std::malloc(1 << 20);
+    std::free(memory);
+    _exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  NOTE(WEXITSTATUS(status));
+  const pid_t exiting = fork();
+  if (exiting == 0) std::exit(8);  // with its destructors
+  waitpid(exiting, &status, 0);
+  NOTE(WIFEXITED(status));
+  DO(WorkVerify(block, kMiB, 3, stream));
+  DO(cuMemFreeAsync(block, stream));
+  Train({stream, /*synchronous=*/false, 20});
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}

@@ -1,0 +1,121 @@
+// The end of memory: the same requests fail and succeed as without us, and afterwards all goes on.
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+size_t TotalBytes() {
+  size_t total = 0;
+  cuDeviceTotalMem(&total, 0);
+  return total;
+}
+
+}  // namespace
+
+SCENARIO(limit_larger_than_the_device) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, TotalBytes() + kMiB));
+  DO(cuMemAllocAsync(&block, TotalBytes() + kMiB, stream));
+  DO(cuMemAlloc(&block, ~size_t{0}));
+  DO(cuMemAllocAsync(&block, ~size_t{0}, stream));
+  DO(cuMemAlloc(&block, ~size_t{0} / 2));
+  DO(cuMemAllocAsync(&block, ~size_t{0} / 2, stream));
+  CheckInfo(0);
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuMemAlloc(&block, kMiB));
+  DO(cuMemFree(block));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// Three quarters of the device are taken: another half does not fit, a small block does.
+SCENARIO(limit_then_smaller) {
+  const CUstream stream = NewStream();
+  const size_t quarter = TotalBytes() / 4 / kMiB * kMiB;
+  CUdeviceptr block[3] = {};
+  CUdeviceptr more = 0;
+  for (CUdeviceptr& each : block) DO(cuMemAllocAsync(&each, quarter, stream));
+  CheckInfo(3 * quarter);
+  DO(cuMemAllocAsync(&more, 2 * quarter, stream));
+  DO(cuMemAlloc(&more, 2 * quarter));
+  DO(cuMemAllocAsync(&more, 8 * kMiB, stream));
+  DO(WorkFill(more, 8 * kMiB, 1, stream));
+  DO(WorkVerify(more, 8 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(more, stream));
+  for (const CUdeviceptr each : block) DO(cuMemFreeAsync(each, stream));
+  DO(cuStreamSynchronize(stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// What was freed by one kind of call is there for the other, whoever holds it meanwhile.
+SCENARIO(limit_from_async_to_synchronous) {
+  const CUstream stream = NewStream();
+  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  for (int i = 0; i < 3; ++i) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, most, stream));
+    DO(WorkFill(block, kMiB, i, stream));
+    DO(WorkVerify(block, kMiB, i, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+    CheckInfo(0);
+    DO(cuMemAlloc(&block, most));
+    CheckInfo(most);
+    DO(cuMemFree(block));
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// The same with another stream, whose frees have not been waited for.
+SCENARIO(limit_from_stream_to_stream) {
+  const CUstream stream[] = {NewStream(), NewStream()};
+  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  for (int i = 0; i < 4; ++i) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, most, stream[i % 2]));
+    DO(WorkFill(block, kMiB, i, stream[i % 2]));
+    DO(WorkVerify(block, kMiB, i, stream[i % 2]));
+    DO(cuMemFreeAsync(block, stream[i % 2]));
+  }
+  CheckBytes();
+  for (const CUstream each : stream) DO(cuStreamDestroy(each));
+}
+
+// Virtual memory of the program's own needs what an allocator holds unused.
+SCENARIO(limit_from_async_to_virtual_memory) {
+  const CUstream stream = NewStream();
+  const size_t most = TotalBytes() / 4 * 3 / (2 * kMiB) * (2 * kMiB);
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, most, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  if (DO(cuMemCreate(&handle, most, &prop, 0)) == 0) DO(cuMemRelease(handle));
+  DO(cuStreamDestroy(stream));
+}
+
+// Fills the device with small blocks until nothing fits: about as much must fit as without us.
+SCENARIO(limit_of_many_small_blocks) {
+  const CUstream stream = NewStream();
+  const size_t bytes = TotalBytes() / 64 / kMiB * kMiB;
+  std::vector<CUdeviceptr> blocks;
+  CUdeviceptr block = 0;
+  int result = 0;
+  while (blocks.size() < 1000 && (result = cuMemAllocAsync(&block, bytes, stream)) == 0)
+    blocks.push_back(block);
+  NOTE(result);
+  NOTE(blocks.size() >= 60);
+  for (const CUdeviceptr each : blocks) cuMemFreeAsync(each, stream);
+  DO(cuStreamSynchronize(stream));
+  CheckInfo(0);
+  DO(cuMemAllocAsync(&block, 32 * bytes, stream));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}

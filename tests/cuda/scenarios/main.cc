@@ -1,0 +1,129 @@
+// Plays one scenario: scenarios NAME, or `warm` and the name, to train first. Without a name: lists them.
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/cuda/scenarios/scenario.h"
+
+std::vector<Scenario>& Scenario::All() {
+  static std::vector<Scenario> all;
+  return all;
+}
+
+int Report(const char* call, int result) {
+  std::printf("%s: %d\n", call, result);
+  std::fflush(stdout);
+  return result;
+}
+
+void Note(const char* what, int64_t value) {
+  std::printf("%s = %lld\n", what, static_cast<long long>(value));
+  std::fflush(stdout);
+}
+
+namespace {
+
+// For what a scenario needs and does not ask about.
+void Need(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: %d\n", what, static_cast<int>(result));
+  std::exit(3);
+}
+#define NEED(call) Need(call, #call)
+
+CUcontext main_context;
+
+}  // namespace
+
+CUcontext MainContext() { return main_context; }
+
+CUcontext PrimaryContext(CUdevice device) {
+  CUcontext context;
+  NEED(cuDevicePrimaryCtxRetain(&context, device));
+  NEED(cuCtxSetCurrent(context));
+  return context;
+}
+
+CUcontext NewContext(CUdevice device) {
+  CUcontext context;
+#if CUDA_VERSION >= 13000
+  NEED(cuCtxCreate(&context, nullptr, 0, device));
+#else
+  NEED(cuCtxCreate(&context, 0, device));
+#endif
+  return context;
+}
+
+CUstream NewStream() {
+  CUstream stream;
+  NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return stream;
+}
+
+CUevent NewEvent() {
+  CUevent event;
+  NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  return event;
+}
+
+CUmemoryPool DefaultPool(CUdevice device) {
+  CUmemoryPool pool;
+  NEED(cuDeviceGetDefaultMemPool(&pool, device));
+  return pool;
+}
+
+void CheckInfo(size_t held) {
+  size_t unused = 0;
+  size_t total = 0;
+  DO(cuMemGetInfo(&unused, &total));
+  std::printf("memory: total %zu MiB, free + held <= total: %d\n", total / kMiB, unused + held <= total);
+}
+
+void CheckBytes() {
+  DO(cuCtxSynchronize());
+  NOTE(WorkCorruptedBytes());
+}
+
+void Train(const Training& training) {
+  constexpr size_t kSizes[] = {1 * kMiB, 96 * kKiB, 3 * kMiB, 512 * kKiB, 2 * kMiB + 512, 64 * kKiB};
+  constexpr int kLayers = 12;
+  const auto take = [&](CUdeviceptr* block, size_t bytes) {
+    NEED(training.synchronous ? cuMemAlloc(block, bytes) : cuMemAllocAsync(block, bytes, training.stream));
+    NEED(WorkFill(*block, bytes, *block, training.stream));
+  };
+  const auto give = [&](CUdeviceptr block, size_t bytes) {
+    NEED(WorkVerify(block, bytes, block, training.stream));
+    NEED(training.synchronous ? cuMemFree(block) : cuMemFreeAsync(block, training.stream));
+  };
+  for (int i = 0; i < training.iterations; ++i) {
+    CUdeviceptr activation[kLayers];
+    const auto bytes = [&](int layer) { return kSizes[layer % 6] + layer * 4 * kKiB; };
+    for (int layer = 0; layer < kLayers; ++layer) take(&activation[layer], bytes(layer));
+    for (int layer = kLayers - 1; layer >= 0; --layer) {
+      CUdeviceptr gradient;
+      take(&gradient, bytes(layer) + 512);
+      give(activation[layer], bytes(layer));
+      give(gradient, bytes(layer) + 512);
+    }
+    NEED(cuStreamSynchronize(training.stream));
+  }
+}
+
+int main(int count, char** arguments) {
+  const bool warm = count > 2 && std::strcmp(arguments[1], "warm") == 0;
+  const char* const name = count > 1 ? arguments[count - 1] : nullptr;
+  for (const Scenario& scenario : Scenario::All()) {
+    if (!name) std::printf("%s\n", scenario.name);
+    if (!name || std::strcmp(scenario.name, name) != 0) continue;
+    NEED(cuInit(0));
+    main_context = PrimaryContext(0);
+    if (warm) {
+      const CUstream stream = NewStream();
+      Train({stream, /*synchronous=*/false, 60});
+      Train({stream, /*synchronous=*/true, 60});
+      NEED(cuStreamDestroy(stream));
+    }
+    scenario.play();
+    return 0;
+  }
+  return name ? 2 : 0;
+}

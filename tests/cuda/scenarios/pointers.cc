@@ -1,0 +1,218 @@
+// What a pointer is: sizes and bases that the driver tells, and the frees of what is no block.
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+void Describe(CUdeviceptr block, size_t bytes) {
+  for (const size_t offset : {size_t{0}, size_t{1}, bytes / 2, bytes - 1}) {
+    NOTE(offset);
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    DO(cuMemGetAddressRange(&base, &size, block + offset));
+    NOTE(base == block);
+    NOTE(size == bytes);
+    unsigned type = 0;
+    int device = -1;
+    unsigned managed = 77;
+    CUdeviceptr start = 0;
+    size_t length = 0;
+    CUcontext context = nullptr;
+    CUdeviceptr as_device = 0;
+    int mapped = -1;
+    const CUdeviceptr at = block + offset;
+    DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
+    DO(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at));
+    DO(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at));
+    DO(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at));
+    DO(cuPointerGetAttribute(&length, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at));
+    DO(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at));
+    DO(cuPointerGetAttribute(&as_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
+    DO(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, at));
+    NOTE(type);
+    NOTE(device);
+    NOTE(managed);
+    NOTE(start == block);
+    NOTE(length == bytes);
+    NOTE(context == nullptr ? 0 : context == MainContext() ? 1 : 2);
+    NOTE(as_device == at);
+    NOTE(mapped);
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                        CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    type = 0;
+    start = 0;
+    length = 0;
+    device = -1;
+    void* values[] = {&type, &start, &length, &device};
+    DO(cuPointerGetAttributes(4, attributes, values, at));
+    NOTE(type);
+    NOTE(start == block);
+    NOTE(length == bytes);
+    NOTE(device);
+  }
+}
+
+// Beyond the end of a block there is another, or nothing: not this one.
+void Beyond(CUdeviceptr block, size_t bytes) {
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  const bool found = cuMemGetAddressRange(&base, &size, block + bytes) == CUDA_SUCCESS;
+  NOTE(found && base == block);
+}
+
+}  // namespace
+
+SCENARIO(pointer_of_an_async_block) {
+  for (const size_t bytes : {512 * kKiB, 2 * kMiB, 5 * kMiB + 512}) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, bytes, nullptr));
+    DO(cuCtxSynchronize());
+    NOTE(block % 512);
+    Describe(block, bytes);
+    Beyond(block, bytes);
+    CUmemoryPool pool = nullptr;
+    DO(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, block));
+    NOTE(pool == DefaultPool(0));
+    DO(cuMemFreeAsync(block, nullptr));
+    DO(cuCtxSynchronize());
+  }
+}
+
+SCENARIO(pointer_of_a_synchronous_block) {
+  for (const size_t bytes : {512 * kKiB, 2 * kMiB, 5 * kMiB + 512}) {
+    CUdeviceptr block = 0;
+    DO(cuMemAlloc(&block, bytes));
+    NOTE(block % 512);
+    Describe(block, bytes);
+    Beyond(block, bytes);
+    CUmemoryPool pool = nullptr;
+    DO(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, block));
+    NOTE(pool == nullptr);
+    DO(cuMemFree(block));
+  }
+}
+
+SCENARIO(pointer_of_odd_sizes) {
+  for (const size_t bytes : {size_t{1}, size_t{7}, size_t{511}, size_t{513}, size_t{4095}, kMiB + 1}) {
+    CUdeviceptr block = 0;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    DO(cuMemAllocAsync(&block, bytes, nullptr));
+    DO(cuMemGetAddressRange(&base, &size, block));
+    NOTE(base == block);
+    NOTE(size >= bytes);
+    DO(WorkFill(block, bytes, bytes, nullptr));
+    DO(WorkVerify(block, bytes, bytes, nullptr));
+    DO(cuMemFreeAsync(block, nullptr));
+  }
+  CheckBytes();
+}
+
+SCENARIO(pointer_attributes_with_bad_arguments) {
+  CUdeviceptr block = 0;
+  int value = 0;
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
+  DO(cuPointerGetAttribute(&value, static_cast<CUpointer_attribute>(9999), block));
+  DO(cuMemGetAddressRange(nullptr, nullptr, block));
+  size_t size = 0;
+  DO(cuMemGetAddressRange(nullptr, &size, block));
+  NOTE(size == kMiB);
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuCtxSynchronize());
+  DO(cuMemGetAddressRange(nullptr, &size, 4096));
+  DO(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 4096));
+}
+
+SCENARIO(size_zero_and_null) {
+  CUdeviceptr block = 77;
+  DO(cuMemAlloc(&block, 0));
+  NOTE(block);
+  block = 77;
+  DO(cuMemAllocAsync(&block, 0, nullptr));
+  DO(cuMemFreeAsync(block == 77 ? 0 : block, nullptr));
+  DO(cuMemFree(0));
+  DO(cuMemFreeAsync(0, nullptr));
+  DO(cuMemAlloc(nullptr, kMiB));
+  DO(cuMemAllocAsync(nullptr, kMiB, nullptr));
+}
+
+SCENARIO(free_twice) {
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, kMiB));
+  DO(cuMemFree(block));
+  DO(cuMemFree(block));
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuCtxSynchronize());
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuMemFree(block));
+  CheckBytes();
+}
+
+SCENARIO(free_of_what_is_no_block) {
+  CUdeviceptr synchronous = 0;
+  CUdeviceptr ordered = 0;
+  void* host = nullptr;
+  static char global[64];
+  DO(cuMemAlloc(&synchronous, kMiB));
+  DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
+  DO(cuMemAllocHost(&host, 4096));
+  DO(cuMemFree(synchronous + 512));
+  DO(cuMemFree(ordered + 512));
+  DO(cuMemFreeAsync(synchronous + 512, nullptr));
+  DO(cuMemFreeAsync(ordered + 512, nullptr));
+  DO(cuMemFree(12345));
+  DO(cuMemFreeAsync(12345, nullptr));
+  DO(cuMemFree(reinterpret_cast<CUdeviceptr>(&global)));
+  DO(cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(&global), nullptr));
+  DO(cuMemFree(~CUdeviceptr{0}));
+  DO(cuMemFreeAsync(~CUdeviceptr{0}, nullptr));
+  DO(WorkFill(ordered, kMiB, 1, nullptr));  // still there
+  DO(WorkVerify(ordered, kMiB, 1, nullptr));
+  DO(cuMemFreeAsync(ordered, nullptr));
+  DO(cuMemFree(synchronous));
+  DO(cuMemFreeHost(host));
+  CheckBytes();
+}
+
+// Each kind of block, freed by the other kind of call.
+SCENARIO(free_by_the_other_call) {
+  CUdeviceptr synchronous = 0;
+  CUdeviceptr ordered = 0;
+  const CUstream stream = NewStream();
+  for (int i = 0; i < 3; ++i) {
+    DO(cuMemAlloc(&synchronous, kMiB));
+    DO(cuMemAllocAsync(&ordered, kMiB, stream));
+    DO(WorkFill(ordered, kMiB, i, stream));
+    DO(WorkVerify(ordered, kMiB, i, stream));
+    DO(cuMemFree(ordered));
+    DO(WorkFill(synchronous, kMiB, i, stream));
+    DO(WorkVerify(synchronous, kMiB, i, stream));
+    DO(cuMemFreeAsync(synchronous, stream));
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pitch) {
+  for (const unsigned element : {4u, 8u, 16u}) {
+    CUdeviceptr block = 0;
+    size_t pitch = 0;
+    DO(cuMemAllocPitch(&block, &pitch, 1000, 700, element));
+    NOTE(pitch);
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    DO(cuMemGetAddressRange(&base, &size, block + 699 * pitch + 999));
+    NOTE(base == block);
+    NOTE(size);
+    DO(WorkFill(block, 700 * pitch, 3, nullptr));
+    DO(WorkVerify(block, 700 * pitch, 3, nullptr));
+    DO(cuMemFree(block));
+  }
+  CUdeviceptr block = 0;
+  size_t pitch = 0;
+  DO(cuMemAllocPitch(&block, &pitch, 1000, 700, 3));
+  DO(cuMemAllocPitch(&block, &pitch, 0, 700, 4));
+  CheckBytes();
+}

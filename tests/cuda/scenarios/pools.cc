@@ -1,0 +1,246 @@
+// Pools: their attributes, trimming, pools of the program's own.
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+cuuint64_t Attribute(CUmemoryPool pool, CUmemPool_attribute attribute) {
+  cuuint64_t value = 0;
+  const CUresult result = cuMemPoolGetAttribute(pool, attribute, &value);
+  if (result != CUDA_SUCCESS) DO(result);
+  return value;
+}
+
+struct Use {
+  cuuint64_t reserved, reserved_high, used, used_high;
+};
+
+Use UseOf(CUmemoryPool pool) {
+  return {Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+          Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+          Attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), Attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH)};
+}
+
+// What PyTorch and RMM take for granted, where `live` bytes have been handed out.
+void CheckUse(CUmemoryPool pool, size_t live) {
+  const Use use = UseOf(pool);
+  NOTE(live);
+  NOTE(use.used == live);
+  NOTE(use.used >= live);
+  NOTE(use.used_high >= use.used);
+  NOTE(use.reserved >= use.used);
+  NOTE(use.reserved_high >= use.reserved);
+  NOTE(use.reserved_high >= use.used_high);
+}
+
+void ResetHigh(CUmemoryPool pool) {
+  cuuint64_t zero = 0;
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+  const Use use = UseOf(pool);
+  NOTE(use.reserved_high == use.reserved);
+  NOTE(use.used_high == use.used);
+}
+
+CUmemoryPool NewPool(CUdevice device, size_t most_bytes = 0) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  props.maxSize = most_bytes;
+  CUmemoryPool pool = nullptr;
+  DO(cuMemPoolCreate(&pool, &props));
+  return pool;
+}
+
+}  // namespace
+
+SCENARIO(pool_attributes) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  CUdeviceptr block[3] = {};
+  CheckUse(pool, 0);
+  ResetHigh(pool);
+  for (int i = 0; i < 3; ++i) {
+    DO(cuMemAllocAsync(&block[i], (i + 1) * kMiB, stream));
+    CheckUse(pool, (i + 1) * (i + 2) / 2 * kMiB);
+  }
+  for (int i = 0; i < 3; ++i) DO(cuMemFreeAsync(block[i], stream));
+  DO(cuStreamSynchronize(stream));
+  CheckUse(pool, 0);
+  NOTE(UseOf(pool).used_high == 6 * kMiB);
+  NOTE(UseOf(pool).reserved_high >= 6 * kMiB);
+  ResetHigh(pool);
+  NOTE(UseOf(pool).used_high);
+  DO(cuMemAllocAsync(&block[0], kMiB, stream));
+  NOTE(UseOf(pool).used_high == kMiB);
+  DO(cuMemFreeAsync(block[0], stream));
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pool_attributes_with_bad_arguments) {
+  const CUmemoryPool pool = DefaultPool(0);
+  cuuint64_t value = 5;
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+  DO(cuMemPoolSetAttribute(pool, static_cast<CUmemPool_attribute>(999), &value));
+  DO(cuMemPoolGetAttribute(pool, static_cast<CUmemPool_attribute>(999), &value));
+  DO(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, nullptr));
+}
+
+SCENARIO(pool_settings_are_kept) {
+  const CUmemoryPool pool = DefaultPool(0);
+  for (const auto attribute :
+       {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+        CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES}) {
+    int value = -1;
+    DO(cuMemPoolGetAttribute(pool, attribute, &value));
+    NOTE(value);
+    value = 0;
+    DO(cuMemPoolSetAttribute(pool, attribute, &value));
+    value = -1;
+    DO(cuMemPoolGetAttribute(pool, attribute, &value));
+    NOTE(value);
+  }
+  cuuint64_t threshold = 77;
+  DO(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  NOTE(threshold);
+  threshold = ~cuuint64_t{0};
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  threshold = 77;
+  DO(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  NOTE(threshold == ~cuuint64_t{0});
+}
+
+// What is trimmed comes back to the device.
+SCENARIO(pool_trim) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  cuuint64_t keep_all = ~cuuint64_t{0};
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
+  CUdeviceptr block[2] = {};
+  DO(cuMemAllocAsync(&block[0], 64 * kMiB, stream));
+  DO(cuMemAllocAsync(&block[1], 32 * kMiB, stream));
+  DO(WorkFill(block[1], 32 * kMiB, 4, stream));
+  DO(cuMemFreeAsync(block[0], stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolTrimTo(pool, 0));
+  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 32 * kMiB);
+  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 96 * kMiB);
+  CheckInfo(32 * kMiB);
+  DO(WorkVerify(block[1], 32 * kMiB, 4, stream));
+  DO(cuMemFreeAsync(block[1], stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolTrimTo(pool, 0));
+  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pool_of_the_program) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = NewPool(0);
+  CUdeviceptr block = 0;
+  CUdeviceptr other = 0;
+  for (int i = 0; i < 4; ++i) {
+    DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
+    DO(cuMemAllocAsync(&other, 2 * kMiB, stream));
+    CheckUse(pool, 3 * kMiB);
+    CUmemoryPool said = nullptr;
+    DO(cuPointerGetAttribute(&said, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, block));
+    NOTE(said == pool);
+    DO(WorkFill(block, 3 * kMiB, i, stream));
+    DO(WorkFill(other, 2 * kMiB, i + 1, stream));
+    DO(WorkVerify(block, 3 * kMiB, i, stream));
+    DO(WorkVerify(other, 2 * kMiB, i + 1, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuMemFreeAsync(other, stream));
+  }
+  CheckBytes();
+  ResetHigh(pool);
+  DO(cuMemPoolDestroy(pool));
+  DO(cuStreamDestroy(stream));
+}
+
+// A pool is destroyed while a block of it lives: it stays usable, and goes with the last of them.
+SCENARIO(pool_destroyed_with_a_live_block) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = NewPool(0);
+  CUdeviceptr block = 0;
+  DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
+  DO(WorkFill(block, 3 * kMiB, 1, stream));
+  DO(cuMemPoolDestroy(pool));
+  DO(WorkVerify(block, 3 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pool_with_a_limit) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = NewPool(0, 64 * kMiB);
+  CUdeviceptr block[3] = {};
+  DO(cuMemAllocFromPoolAsync(&block[0], 32 * kMiB, pool, stream));
+  DO(cuMemAllocFromPoolAsync(&block[1], 48 * kMiB, pool, stream));
+  DO(cuMemAllocFromPoolAsync(&block[2], 16 * kMiB, pool, stream));
+  for (const CUdeviceptr each : block) {
+    if (each != 0) DO(cuMemFreeAsync(each, stream));
+  }
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));
+  DO(cuStreamDestroy(stream));
+}
+
+// Another pool stands for the device: blocks come from there.
+SCENARIO(pool_set_for_the_device) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = NewPool(0);
+  DO(cuDeviceSetMemPool(0, pool));
+  CUmemoryPool current = nullptr;
+  DO(cuDeviceGetMemPool(&current, 0));
+  NOTE(current == pool);
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 3 * kMiB, stream));
+  CheckUse(pool, 3 * kMiB);
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));  // the default stands for the device again
+  DO(cuDeviceGetMemPool(&current, 0));
+  NOTE(current == DefaultPool(0));
+  DO(cuMemAllocAsync(&block, 3 * kMiB, stream));
+  CheckUse(DefaultPool(0), 3 * kMiB);
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pool_of_exported_memory) {
+  const CUstream stream = NewStream();
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  if (DO(cuMemPoolCreate(&pool, &props)) != 0) return;
+  CUdeviceptr block = 0;
+  CUmemPoolPtrExportData data;
+  DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
+  DO(cuMemPoolExportPointer(&data, block));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuMemAllocAsync(&block, 3 * kMiB, stream));
+  DO(cuMemPoolExportPointer(&data, block));  // of a pool that is not exported
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuMemPoolDestroy(pool));
+  DO(cuStreamDestroy(stream));
+}
+
+SCENARIO(pool_bad_arguments) {
+  CUdeviceptr block = 0;
+  const CUmemoryPool pool = NewPool(0);
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, nullptr, nullptr));
+  DO(cuMemAllocFromPoolAsync(&block, 0, pool, nullptr));
+  DO(cuMemAllocFromPoolAsync(nullptr, kMiB, pool, nullptr));
+  DO(cuMemPoolDestroy(nullptr));
+  DO(cuMemPoolDestroy(DefaultPool(0)));
+  DO(cuMemPoolTrimTo(nullptr, 0));
+  DO(cuMemPoolDestroy(pool));
+}

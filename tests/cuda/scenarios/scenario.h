@@ -1,0 +1,61 @@
+// What scenarios share. A scenario uses public CUDA calls only, and prints the result of each, and whatever
+// else a program can see that does not depend on addresses: its output must be the same with and without the
+// preload library.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/cuda/device_work.h"
+
+struct Scenario {
+  const char* name;
+  void (*play)();
+  static std::vector<Scenario>& All();
+};
+
+struct RegisteredScenario {
+  RegisteredScenario(const char* name, void (*play)()) { Scenario::All().push_back({name, play}); }
+};
+
+#define SCENARIO(name)                                            \
+  static void name();                                             \
+  static const RegisteredScenario name##_registered{#name, name}; \
+  static void name()
+
+// Makes a call and prints its result.
+#define DO(call) Report(#call, static_cast<int>(call))
+int Report(const char* call, int result);
+
+void Note(const char* what, int64_t value);
+#define NOTE(expression) Note(#expression, static_cast<int64_t>(expression))
+
+inline constexpr size_t kKiB = 1024;
+inline constexpr size_t kMiB = 1024 * kKiB;
+
+// The context that the scenario runs in: the primary one of device 0, which is current when a scenario
+// begins.
+CUcontext MainContext();
+CUcontext PrimaryContext(CUdevice device);  // retained, and made current
+CUcontext NewContext(CUdevice device);      // created, and current
+CUstream NewStream();                       // that does not wait for the legacy default stream
+CUevent NewEvent();
+CUmemoryPool DefaultPool(CUdevice device);
+
+// Prints whether free and total memory agree with `held`, the bytes that the scenario has now.
+void CheckInfo(size_t held);
+
+// Waits for the device and prints how many bytes were found wrong so far.
+void CheckBytes();
+
+// A training job in miniature, which does the same every iteration; long enough to be recognised.
+struct Training {
+  CUstream stream;
+  bool synchronous;  // cuMemAlloc and cuMemFree
+  int iterations;
+};
+void Train(const Training& training);

@@ -1,0 +1,94 @@
+// Memory that leaves the process, and virtual memory that the program manages itself.
+#include "tests/cuda/scenarios/scenario.h"
+
+// Legacy IPC, as a job uses it that exports something in every iteration.
+SCENARIO(ipc_of_a_synchronous_block) {
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr other = 0;
+    CUipcMemHandle handle;
+    int result = cuMemAlloc(&block, 2 * kMiB);
+    result = result != 0 ? result : cuMemAlloc(&other, 3 * kMiB);
+    result = result != 0 ? result : cuIpcGetMemHandle(&handle, block);
+    result = result != 0 ? result : cuMemFree(other);
+    result = result != 0 ? result : cuMemFree(block);
+    if (i == 0 || result != 0) NOTE(result);
+  }
+  CheckBytes();
+}
+
+SCENARIO(ipc_of_an_async_block) {
+  CUdeviceptr block = 0;
+  CUipcMemHandle handle;
+  DO(cuMemAllocAsync(&block, 2 * kMiB, nullptr));
+  DO(cuIpcGetMemHandle(&handle, block));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuIpcGetMemHandle(&handle, 4096));
+  CheckBytes();
+}
+
+SCENARIO(handle_for_an_address_range) {
+  CUdeviceptr block = 0;
+  int descriptor = -1;
+  DO(cuMemAllocAsync(&block, 2 * kMiB, nullptr));
+  NOTE(cuMemGetHandleForAddressRange(&descriptor, block, 2 * kMiB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) !=
+       0);
+  DO(cuMemFreeAsync(block, nullptr));
+}
+
+SCENARIO(handle_of_a_block_that_is_not_virtual_memory) {
+  CUdeviceptr block = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  DO(cuMemAlloc(&block, 2 * kMiB));
+  DO(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(block)));
+  DO(cuMemFree(block));
+  DO(cuMemAllocAsync(&block, 2 * kMiB, nullptr));
+  DO(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(block)));
+  DO(cuMemFreeAsync(block, nullptr));
+  CheckBytes();
+}
+
+// NCCL and PyTorch's expandable segments manage virtual memory of their own.
+SCENARIO(virtual_memory_of_the_program) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  size_t granule = 0;
+  DO(cuMemGetAllocationGranularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  NOTE(granule);
+  const CUstream stream = NewStream();
+  for (int i = 0; i < 3; ++i) {
+    CUdeviceptr range = 0;
+    CUdeviceptr block = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    DO(cuMemAddressReserve(&range, 4 * granule, 0, 0, 0));
+    DO(cuMemCreate(&handle, 2 * granule, &prop, 0));
+    DO(cuMemMap(range + granule, 2 * granule, 0, handle, 0));
+    DO(cuMemSetAccess(range + granule, 2 * granule, &access, 1));
+    DO(cuMemAllocAsync(&block, kMiB, stream));
+    DO(WorkFill(range + granule, 2 * granule, i, stream));
+    DO(WorkFill(block, kMiB, i + 1, stream));
+    DO(WorkVerify(range + granule, 2 * granule, i, stream));
+    DO(WorkVerify(block, kMiB, i + 1, stream));
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    DO(cuMemGetAddressRange(&base, &size, range + granule + 5));
+    NOTE(base == range + granule);
+    NOTE(size == 2 * granule);
+    CUmemGenericAllocationHandle again = 0;
+    DO(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + granule)));
+    NOTE(again == handle);
+    DO(cuMemRelease(again));
+    CheckInfo(2 * granule + kMiB);
+    DO(cuMemFree(range + granule));
+    DO(cuMemFreeAsync(range + granule, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+    DO(cuMemUnmap(range + granule, 2 * granule));
+    DO(cuMemRelease(handle));
+    DO(cuMemAddressFree(range, 4 * granule));
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}

@@ -1,0 +1,197 @@
+// A training job of many streams and threads, drawn from a seed, that verifies every block before it frees
+// it: a range that is used again before its last user has finished shows as corrupted bytes.
+//
+//   workload FIRST_SEED SEEDS ITERATIONS
+//
+// For each seed: an iteration is drawn once (which blocks, how large, in what order, on which streams), and
+// played ITERATIONS times. Its parts:
+//   - stream-ordered blocks on the legacy default, blocking, non-blocking and the thread's own default
+//   stream,
+//   - blocks that another stream uses too, freed as PyTorch's cudaMallocAsync backend does it: an event
+//   behind each
+//     use, waited for by a stream of its own, on which the block is freed,
+//   - synchronous blocks, freed while work on them is still queued,
+//   - blocks that outlive the iteration, and a little noise that does not repeat.
+// Threads have streams and blocks of their own, so that each stream's sequence is the same every time.
+// Prints one line of JSON.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/cuda/device_work.h"
+
+namespace {
+
+constexpr size_t kSizes[] = {4096,    8192,    65536,   98304,   262144,  393216,  524288,  655360,
+                             1048576, 1310720, 2097152, 2097664, 3145728, 4194304, 6291456, 10485760};
+
+std::atomic<uint64_t> next_pattern{1};
+std::atomic<uint64_t> failed_calls{0};
+
+void Count(CUresult result) {
+  if (result != CUDA_SUCCESS) failed_calls.fetch_add(1);
+}
+
+struct Block {
+  CUdeviceptr at = 0;
+  size_t bytes = 0;
+  uint64_t pattern = 0;
+  bool synchronous = false;
+  CUstream stream = nullptr;
+};
+
+enum class Kind { kOrdered, kShared, kSynchronous };
+
+// One block of the iteration, from step `take` to step `give`.
+struct Slot {
+  size_t bytes;
+  Kind kind;
+  int stream;
+  int other_stream;  // of a shared block
+  int give;
+};
+
+constexpr int kStreams = 4;
+constexpr int kEvents = 64;
+
+class Worker {
+ public:
+  Worker(CUcontext context, uint64_t seed, int number)
+      : context_(context), random_(seed * 16 + number), dummy_(nullptr) {
+    const int steps = 30 + Draw(40);
+    for (int i = 0; i < steps; ++i) {
+      const int lifetime = Draw(8) == 0 ? steps - i : 1 + Draw(12);
+      const int kind = Draw(12);
+      slots_.push_back({kSizes[Draw(std::size(kSizes))],
+                        kind == 0  ? Kind::kSynchronous
+                        : kind < 4 ? Kind::kShared
+                                   : Kind::kOrdered,
+                        Draw(kStreams), Draw(kStreams), std::min(steps - 1, i + lifetime)});
+    }
+    noise_.seed(seed * 16 + 8 + number);
+  }
+
+  void Play(int iterations) {
+    Count(cuCtxSetCurrent(context_));
+    Open();
+    std::vector<Block> persistent;
+    for (int i = 0; i < 3; ++i) persistent.push_back(Take(kSizes[8 + i], i == 0, streams_[i]));
+    for (int i = 0; i < iterations; ++i) PlayIteration();
+    for (const Block& block : persistent) Give(block);
+    Close();
+  }
+
+ private:
+  int Draw(size_t below) { return static_cast<int>(random_() % below); }
+
+  void Open() {
+    streams_[0] = nullptr;
+    Count(cuStreamCreate(&streams_[1], CU_STREAM_DEFAULT));
+    Count(cuStreamCreate(&streams_[2], CU_STREAM_NON_BLOCKING));
+    streams_[3] = CU_STREAM_PER_THREAD;
+    Count(cuStreamCreate(&dummy_, CU_STREAM_NON_BLOCKING));
+    for (CUevent& event : events_) Count(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  }
+
+  void Close() {
+    for (CUstream stream : {streams_[1], streams_[2], dummy_}) Count(cuStreamDestroy(stream));
+    for (CUevent event : events_) Count(cuEventDestroy(event));
+  }
+
+  CUevent NextEvent() { return events_[next_event_++ % kEvents]; }
+
+  // Work on `later` that comes after all that is queued on `earlier`.
+  void Order(CUstream earlier, CUstream later) {
+    const CUevent event = NextEvent();
+    Count(cuEventRecord(event, earlier));
+    Count(cuStreamWaitEvent(later, event, 0));
+  }
+
+  Block Take(size_t bytes, bool synchronous, CUstream stream) {
+    Block block{0, bytes, next_pattern.fetch_add(1), synchronous, stream};
+    Count(synchronous ? cuMemAlloc(&block.at, bytes) : cuMemAllocAsync(&block.at, bytes, stream));
+    Count(WorkFill(block.at, bytes, block.pattern, stream));
+    return block;
+  }
+
+  void Give(const Block& block) {
+    Count(WorkVerify(block.at, block.bytes, block.pattern, block.stream));
+    Count(block.synchronous ? cuMemFree(block.at) : cuMemFreeAsync(block.at, block.stream));
+  }
+
+  // As tensor.record_stream(other) and a free: `other` reads the block, and the free waits for both streams.
+  void GiveShared(const Block& block, CUstream other) {
+    Order(block.stream, other);
+    Count(WorkVerify(block.at, block.bytes, block.pattern, other));
+    Count(WorkVerify(block.at, block.bytes, block.pattern, block.stream));
+    Order(other, dummy_);
+    Order(block.stream, dummy_);
+    Count(cuMemFreeAsync(block.at, dummy_));
+  }
+
+  void GiveSlot(size_t i, const Block& block) {
+    if (slots_[i].kind == Kind::kShared) {
+      GiveShared(block, streams_[slots_[i].other_stream]);
+    } else {
+      Give(block);
+    }
+  }
+
+  void PlayIteration() {
+    std::vector<Block> blocks(slots_.size());
+    for (size_t step = 0; step < slots_.size(); ++step) {
+      const Slot& slot = slots_[step];
+      blocks[step] = Take(slot.bytes, slot.kind == Kind::kSynchronous, streams_[slot.stream]);
+      for (size_t i = 0; i <= step; ++i) {
+        if (slots_[i].give == static_cast<int>(step)) GiveSlot(i, blocks[i]);
+      }
+      if (noise_() % 50 == 0)
+        Give(Take(kSizes[noise_() % std::size(kSizes)], false, streams_[noise_() % kStreams]));
+    }
+  }
+
+  CUcontext context_;
+  std::mt19937_64 random_;
+  std::mt19937_64 noise_;
+  std::vector<Slot> slots_;
+  CUstream streams_[kStreams] = {};
+  CUstream dummy_;
+  CUevent events_[kEvents] = {};
+  unsigned next_event_ = 0;
+};
+
+void PlaySeed(CUcontext context, uint64_t seed, int iterations) {
+  std::mt19937_64 random(seed);
+  const int threads = 1 + static_cast<int>(random() % 3);
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([=] { Worker(context, seed, i).Play(iterations); });
+  }
+  for (std::thread& thread : running) thread.join();
+  Count(cuCtxSynchronize());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) return 2;
+  const uint64_t first = std::strtoull(arguments[1], nullptr, 10);
+  const uint64_t seeds = std::strtoull(arguments[2], nullptr, 10);
+  const int iterations = std::atoi(arguments[3]);
+  CUcontext context = nullptr;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
+  Count(cuCtxSetCurrent(context));
+  uint64_t first_corrupted = 0;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    PlaySeed(context, seed, iterations);
+    if (first_corrupted == 0 && WorkCorruptedBytes() != 0) first_corrupted = seed - first + 1;
+  }
+  std::printf("{\"corrupted_bytes\": %llu, \"seeds_until_corrupted\": %llu, \"failed_calls\": %llu}\n",
+              static_cast<unsigned long long>(WorkCorruptedBytes()),
+              static_cast<unsigned long long>(first_corrupted),
+              static_cast<unsigned long long>(failed_calls.load()));
+  return 0;
+}

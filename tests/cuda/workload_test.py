@@ -1,0 +1,68 @@
+"""No range is used again before its last user has finished, whatever streams, threads and frees do: many random jobs
+on the simulated device, whose streams run as late, and in as odd an order, as events and streams allow. Builds of the
+core with one wait left out show that a missing wait is seen.
+
+By hand: workload_test.py --seeds 10000
+"""
+import json
+import os
+import sys
+import unittest
+
+from cuda_programs import CudaTest, built
+
+SEEDS = 200
+ITERATIONS = 12
+SEEDS_A_PROCESS = 50
+
+
+class Workload(CudaTest):
+    def play(self, first, seeds, core="CORE", preload=True):
+        at = self.install(core)
+        out = os.path.join(at.folder, "out")
+        done = self.run_job([built("WORKLOAD"), str(first), str(seeds), str(ITERATIONS)],
+                            [at.shim] if preload else [], REPRISE_OUT=out, REPRISE_LOG="quiet", SIMCUDA_QUIET="1",
+                            SIMCUDA_STREAMS="deferred", SIMCUDA_SEED=str(first))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["failed_calls"], 0)
+        if not preload:
+            return result, None
+        with open(os.path.join(out, "summary.json")) as file:
+            return result, json.load(file)
+
+    def test_nothing_is_corrupted_without_us(self):
+        result, _ = self.play(1, SEEDS_A_PROCESS, preload=False)
+        self.assertEqual(result["corrupted_bytes"], 0)
+
+    def test_nothing_is_corrupted(self):
+        requests = planned = passed = 0
+        for first in range(1, SEEDS + 1, SEEDS_A_PROCESS):
+            result, summary = self.play(first, SEEDS_A_PROCESS)
+            self.assertEqual(result["corrupted_bytes"], 0, f"in seeds from {first} on: {result}")
+            requests += summary["requests"]
+            planned += summary["planned"]
+            passed += summary["passed"]
+        print(f"{SEEDS} seeds: {requests} requests, {planned / requests:.1%} planned, {passed / requests:.1%} passed",
+              file=sys.stderr)
+        self.assertGreater(planned, 0)
+        self.assertLess(passed, requests / 2)
+
+    def check_broken(self, core):
+        result, _ = self.play(1, 100, core)
+        print(f"{core}: corrupted after {result['seeds_until_corrupted']} seeds", file=sys.stderr)
+        self.assertGreater(result["corrupted_bytes"], 0)
+
+    def test_a_missing_wait_for_an_event_is_seen(self):
+        self.check_broken("CORE_WITHOUT_EVENT_WAITS")
+
+    def test_a_synchronous_free_that_does_not_wait_is_seen(self):
+        self.check_broken("CORE_WITHOUT_SYNC_FREES")
+
+
+if __name__ == "__main__":
+    if "--seeds" in sys.argv:
+        at = sys.argv.index("--seeds")
+        SEEDS = int(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    unittest.main()

@@ -1,0 +1,48 @@
+/* A core that serves nothing: it passes every call of the driver on, and says at exit how many of each came
+ * through the preload library. FAKE_CORE, a word, makes it misbehave: refuse   will not serve newer answers
+ * with a version that the thin library does not know
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/abi.h"
+
+static const struct reprise_cuda_calls* driver;
+
+#define LOOKUP(symbol, query, since, streams, parameters, arguments)
+#define CALL(symbol, query, since, streams, parameters, arguments) \
+  static unsigned long count_##symbol;                             \
+  static int symbol parameters {                                   \
+    __atomic_fetch_add(&count_##symbol, 1, __ATOMIC_RELAXED);      \
+    return driver->symbol arguments;                               \
+  }
+#include "replay/cuda_calls.def"
+
+static int told(const char* word) {
+  const char* const set = getenv("FAKE_CORE");
+  return set && strcmp(set, word) == 0;
+}
+
+__attribute__((visibility("default"))) const struct reprise_cuda_core* reprise_core_open_cuda(
+    const struct reprise_cuda_shim* shim) {
+  static struct reprise_cuda_core core = {REPRISE_ABI_VERSION,
+                                          sizeof core,
+                                          {
+#define LOOKUP(symbol, query, since, streams, parameters, arguments)
+#define CALL(symbol, query, since, streams, parameters, arguments) .symbol = symbol,
+#include "replay/cuda_calls.def"
+                                          }};
+  if (shim->version != REPRISE_ABI_VERSION || shim->size < sizeof *shim || told("refuse")) return NULL;
+  if (told("newer")) core.version = REPRISE_ABI_VERSION + 1;
+  driver = shim->driver;
+  fprintf(stderr, "fake core: opened\n");
+  return &core;
+}
+
+__attribute__((destructor)) static void say(void) {
+#define LOOKUP(symbol, query, since, streams, parameters, arguments)
+#define CALL(symbol, query, since, streams, parameters, arguments) \
+  if (count_##symbol) fprintf(stderr, "fake core: %s %lu\n", #symbol, count_##symbol);
+#include "replay/cuda_calls.def"
+}

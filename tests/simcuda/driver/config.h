@@ -1,0 +1,44 @@
+// What the environment says; README.md lists the variables.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tests/simcuda/driver/api.h"
+
+namespace sim {
+
+struct Config {
+  int devices = 1;
+  uint64_t memory = uint64_t{8} << 30;  // of each device
+  bool vmm = true;
+  bool deferred = false;
+  bool quiet = false;
+  bool verbose = false;
+  uint64_t seed = 1;
+};
+
+const Config& TheConfig();
+
+// Calls that SIMCUDA_FAIL names. Access only under the simulator's lock.
+class Failures {
+ public:
+  Failures();
+  // Counts a call; what it shall answer instead of being carried out, or CUDA_SUCCESS.
+  CUresult Count(const std::string& function);
+
+ private:
+  struct Failure {
+    uint64_t nth = 1;
+    bool from_then_on = false;
+    CUresult error = CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t calls = 0;
+  };
+  std::multimap<std::string, Failure> failures_;
+};
+
+// A line on stderr, with the library's name before it.
+void Say(const std::string& line);
+
+}  // namespace sim

@@ -1,0 +1,301 @@
+// Contexts: primary and created ones, the stack of each thread, and what goes with a context that ends.
+#include <cstdlib>
+
+#include "tests/simcuda/driver/allocations.h"
+#include "tests/simcuda/driver/capture.h"
+#include "tests/simcuda/driver/pools.h"
+#include "tests/simcuda/driver/work.h"
+
+namespace {
+
+using sim::Call;
+using sim::Context;
+using sim::Enter;
+using sim::Needs;
+
+sim::Device* DeviceOf(Call& call, CUdevice device) {
+  return call.sim.HasDevice(device) ? call.sim.devices[device].get() : nullptr;
+}
+
+void Activate(Call& call, Context& context) {
+  context.alive = true;
+  context.sticky = CUDA_SUCCESS;
+  context.serial = ++call.sim.serials;
+  context.legacy = sim::MakeStream(call.sim, context, CU_STREAM_DEFAULT, 0).get();  // the executor holds it
+  context.legacy->legacy = true;
+}
+
+Context* NewContext(Call& call, CUdevice device, unsigned flags, bool primary) {
+  call.sim.contexts.push_back(std::make_unique<Context>());
+  Context& context = *call.sim.contexts.back();
+  context.device = device;
+  context.flags = flags;
+  context.primary = primary;
+  Activate(call, context);
+  return &context;
+}
+
+// All queued work is over. Streams, events and memory of the context end with it; pools and physical handles belong to
+// the device and stay.
+void Empty(Call& call, Context& context) {
+  sim::Simulator& sim = call.sim;
+  context.alive = false;
+  std::erase_if(sim.streams, [&](const auto& entry) {
+    if (entry.second->context == &context) sim.executor.Retire(*entry.second);
+    return entry.second->context == &context;
+  });
+  sim.executor.Retire(*context.legacy);
+  context.legacy = nullptr;
+  for (const auto& [thread, stream] : context.per_thread) sim.executor.Retire(*stream);
+  context.per_thread.clear();
+  context.peers.clear();
+  for (const auto& other : sim.contexts) other->peers.erase(&context);
+  std::erase_if(sim.events, [&](const auto& entry) { return entry.second->context == &context; });
+  for (auto it = sim.allocations.begin(); it != sim.allocations.end();) {
+    auto next = std::next(it);
+    if (it->second.context == &context) sim::EndAllocation(sim, it, nullptr, 0);
+    it = next;
+  }
+  std::erase_if(sim.host_blocks, [&](const auto& entry) {
+    if (entry.second.context != &context) return false;
+    if (!entry.second.registered) free(reinterpret_cast<void*>(entry.first));
+    return true;
+  });
+}
+
+CUresult End(Call& call, Context& context) {
+  sim::WaitForContext(call, context);
+  Empty(call, context);
+  return CUDA_SUCCESS;
+}
+
+CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
+  return Enter("cuCtxCreate", Needs::kDriver, [&](Call& call) {
+    if (pctx == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (DeviceOf(call, dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pctx = call.sim.HandleOf(NewContext(call, dev, flags, false));
+    sim::ThisThread().stack.push_back(*pctx);
+    return CUDA_SUCCESS;
+  });
+}
+
+template <typename Body>
+CUresult OnContext(const char* function, CUcontext handle, Body&& body) {
+  return Enter(function, Needs::kDriver, [&](Call& call) {
+    if (handle == nullptr) {
+      if (CUresult error = sim::CurrentContext(call.sim, &call.context); error != CUDA_SUCCESS) return error;
+    } else {
+      call.context = call.sim.FindContext(handle);
+      if (call.context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    return body(call);
+  });
+}
+
+CUresult Synchronize(Call& call) {
+  if (CUresult error = sim::AdmitContextWait(call, *call.context); error != CUDA_SUCCESS) return error;
+  return sim::WaitForContext(call, *call.context);
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+  return Enter("cuDevicePrimaryCtxRetain", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device->primary == nullptr) {
+      device->primary = NewContext(call, dev, device->primary_flags, true);
+    } else if (!device->primary->alive) {
+      Activate(call, *device->primary);
+    }
+    ++device->primary_references;
+    *pctx = call.sim.HandleOf(device->primary);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
+  return Enter("cuDevicePrimaryCtxRelease", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--device->primary_references > 0 || !device->primary->alive) return CUDA_SUCCESS;
+    return End(call, *device->primary);
+  });
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
+  return Enter("cuDevicePrimaryCtxReset", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary == nullptr || !device->primary->alive) return CUDA_SUCCESS;
+    return End(call, *device->primary);
+  });
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+  return Enter("cuDevicePrimaryCtxSetFlags", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    device->primary_flags = flags;
+    if (device->primary != nullptr) device->primary->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
+  return Enter("cuDevicePrimaryCtxGetState", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = device->primary_flags;
+    *active = device->primary != nullptr && device->primary->alive;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+  if (ctxCreateParams != nullptr) return sim::NotSimulated("parameters of cuCtxCreate");
+  return Create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { return Create(pctx, flags, dev); }
+
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
+                        CUdevice dev) {
+  if (paramsArray != nullptr || numParams != 0) return sim::NotSimulated("execution affinity");
+  return Create(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy(CUcontext ctx) {
+  return Enter("cuCtxDestroy", Needs::kDriver, [&](Call& call) {
+    Context* context = call.sim.FindContext(ctx);
+    if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    End(call, *context);
+    std::vector<CUcontext>& stack = sim::ThisThread().stack;
+    if (!stack.empty() && stack.back() == ctx) stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxDetach(CUcontext ctx) { return cuCtxDestroy(ctx); }
+
+CUresult cuCtxPushCurrent(CUcontext ctx) {
+  return Enter("cuCtxPushCurrent", Needs::kDriver, [&](Call& call) {
+    if (call.sim.FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    sim::ThisThread().stack.push_back(ctx);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPopCurrent(CUcontext* pctx) {
+  return Enter("cuCtxPopCurrent", Needs::kDriver, [&](Call&) {
+    std::vector<CUcontext>& stack = sim::ThisThread().stack;
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx != nullptr) *pctx = stack.back();
+    stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  return Enter("cuCtxSetCurrent", Needs::kDriver, [&](Call& call) {
+    std::vector<CUcontext>& stack = sim::ThisThread().stack;
+    if (ctx != nullptr && call.sim.FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!stack.empty()) stack.pop_back();
+    if (ctx != nullptr) stack.push_back(ctx);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+  return Enter("cuCtxGetCurrent", Needs::kDriver, [&](Call&) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::vector<CUcontext>& stack = sim::ThisThread().stack;
+    *pctx = stack.empty() ? nullptr : stack.back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return Enter("cuCtxGetDevice", Needs::kContext, [&](Call& call) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = call.context->device;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+  return OnContext("cuCtxGetDevice", ctx, [&](Call& call) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = call.context->device;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+  return Enter("cuCtxGetFlags", Needs::kContext, [&](Call& call) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = call.context->flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  return OnContext("cuCtxGetId", ctx, [&](Call& call) {
+    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *ctxId = call.context->serial;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
+  return OnContext("cuCtxGetApiVersion", ctx, [&](Call&) {
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *version = CUDA_VERSION;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  return Enter("cuCtxGetLimit", Needs::kContext,
+               [&](Call&) { return sim::NotSimulated("limit " + std::to_string(limit)); });
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  return Enter("cuCtxSetLimit", Needs::kContext,
+               [&](Call&) { return sim::NotSimulated("limit " + std::to_string(limit)); });
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  return Enter("cuCtxGetStreamPriorityRange", Needs::kContext, [&](Call&) {
+    if (leastPriority != nullptr) *leastPriority = 0;
+    if (greatestPriority != nullptr) *greatestPriority = -5;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSynchronize() { return Enter("cuCtxSynchronize", Needs::kContext, Synchronize); }
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) { return OnContext("cuCtxSynchronize", ctx, Synchronize); }
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+  return Enter("cuCtxEnablePeerAccess", Needs::kContext, [&](Call& call) {
+    Context* peer = call.sim.FindContext(peerContext);
+    if (peer == nullptr || peer == call.context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (peer->device == call.context->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    bool added = call.context->peers.insert(peer).second;
+    return added ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  return Enter("cuCtxDisablePeerAccess", Needs::kContext, [&](Call& call) {
+    Context* peer = call.sim.FindContext(peerContext);
+    if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return call.context->peers.erase(peer) == 1 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  });
+}

@@ -1,0 +1,140 @@
+// What an address is.
+#include "tests/simcuda/driver/pools.h"
+#include "tests/simcuda/driver/work.h"
+
+namespace {
+
+using sim::Allocation;
+using sim::Call;
+using sim::Enter;
+using sim::Needs;
+
+// One address, whatever kind of memory it lies in.
+struct Place {
+  bool on_device = false;
+  uint64_t base = 0;
+  uint64_t size = 0;
+  int device = 0;
+  sim::Context* context = nullptr;  // none for physical handles, which belong to no context
+  const Allocation* allocation = nullptr;
+  const sim::Mapping* mapping = nullptr;
+};
+
+bool Locate(Call& call, uint64_t address, Place* place) {
+  if (auto block = call.sim.FindHostBlock(address); block != call.sim.host_blocks.end()) {
+    *place = {false, block->first, block->second.size, block->second.context->device, block->second.context};
+    return true;
+  }
+  auto [base, mapping] = call.sim.addresses.Find(address);
+  if (mapping == nullptr) return false;
+  *place = {true, base, mapping->size, mapping->device, nullptr, nullptr, mapping};
+  if (call.sim.virtual_mappings.contains(base)) return true;
+  auto found = call.sim.FindAllocation(address);
+  if (found == call.sim.allocations.end()) return false;  // free memory of a pool
+  const Allocation& allocation = found->second;
+  *place = {true, found->first, allocation.size, allocation.device, allocation.context, &allocation, mapping};
+  return true;
+}
+
+template <typename T>
+CUresult Store(void* data, T value) {
+  *static_cast<T*>(data) = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, uint64_t address, void* data) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      if (place.context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      return Store(data, call.sim.HandleOf(place.context));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return Store(data, place.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return Store<CUdeviceptr>(data, address);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (place.on_device) return CUDA_ERROR_INVALID_VALUE;
+      return Store(data, reinterpret_cast<void*>(address));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return Store(data, place.allocation == nullptr ? 0U : place.allocation->sync_memops);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return Store<unsigned long long>(data, place.allocation == nullptr ? place.base : place.allocation->serial);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Store(data, 0U);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Store(data, place.device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
+      bool capable = place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain;
+      return Store(data, capable ? 1U : 0U);
+    }
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Store<CUdeviceptr>(data, place.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Store<size_t>(data, place.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return Store(data, 1U);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return Store<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return Store(data, 0U);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      bool pool = place.allocation != nullptr && place.allocation->pool != nullptr;
+      return Store<CUmemoryPool>(data, pool ? sim::HandleOf(place.allocation->pool) : nullptr);
+    }
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Store<size_t>(data, place.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Store<CUdeviceptr>(data, place.base);
+    default: return sim::NotSimulated("pointer attribute " + std::to_string(attribute));
+  }
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return Enter("cuPointerGetAttribute", Needs::kContext, [&](Call& call) {
+    Place place;
+    if (data == nullptr || !Locate(call, ptr, &place)) return CUDA_ERROR_INVALID_VALUE;
+    return Answer(call, place, attribute, ptr, data);
+  });
+}
+
+// An address that nobody knows is no error here: its attributes are null, and its context tells.
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr ptr) {
+  return Enter("cuPointerGetAttributes", Needs::kContext, [&](Call& call) {
+    if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Place place;
+    bool known = Locate(call, ptr, &place);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+      if (known) {
+        CUresult error = Answer(call, place, attributes[i], ptr, data[i]);
+        if (error == CUDA_ERROR_NOT_SUPPORTED) return error;
+        if (error == CUDA_SUCCESS) continue;
+      }
+      // What cannot be answered is null, in as many bytes as the answer would have.
+      switch (attributes[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: Store(data[i], 0U); break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: Store(data[i], CU_DEVICE_INVALID); break;
+        default: Store(data[i], uint64_t{0}); break;
+      }
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return Enter("cuPointerSetAttribute", Needs::kContext, [&](Call& call) {
+    auto found = call.sim.FindAllocation(ptr);
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    if (found == call.sim.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (found->second.kind != Allocation::Kind::kPlain) return CUDA_ERROR_NOT_SUPPORTED;
+    found->second.sync_memops = *static_cast<const unsigned*>(value);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  return Enter("cuMemGetAddressRange", Needs::kContext, [&](Call& call) {
+    Place place;
+    if (!Locate(call, dptr, &place)) return CUDA_ERROR_NOT_FOUND;
+    if (pbase != nullptr) *pbase = place.base;
+    if (psize != nullptr) *psize = place.size;
+    return CUDA_SUCCESS;
+  });
+}

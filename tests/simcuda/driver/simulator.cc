@@ -1,0 +1,100 @@
+#include "tests/simcuda/driver/simulator.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "tests/simcuda/driver/capture.h"
+#include "tests/simcuda/driver/pools.h"
+
+namespace sim {
+namespace {
+
+std::atomic<bool> process_is_over{false};
+std::atomic<bool> forked{false};
+
+// The library's destructors run after those of what was linked against it, as with the real one.
+__attribute__((destructor)) void Deinitialize() { process_is_over = true; }
+
+}  // namespace
+
+Simulator::Simulator() {
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  for (int ordinal = 0; ordinal < config.devices; ++ordinal) {
+    devices.push_back(std::make_unique<Device>(config.memory));
+    devices.back()->default_pool = MakePool(*this, ordinal, true);
+    devices.back()->current_pool = devices.back()->default_pool;
+  }
+}
+
+Simulator& TheSimulator() {
+  static Simulator& simulator = *new Simulator;
+  return simulator;
+}
+
+std::mutex& TheMutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+ThreadState& ThisThread() {
+  thread_local ThreadState state;
+  return state;
+}
+
+void CallHost(const std::function<void()>& code, Lock& lock) {
+  lock.unlock();
+  ThisThread().in_host_function = true;
+  code();
+  ThisThread().in_host_function = false;
+  lock.lock();
+}
+
+CUresult Admit(Simulator& sim, const char* function, Needs needs) {
+  if (needs != Needs::kNothing) {
+    if (process_is_over) return CUDA_ERROR_DEINITIALIZED;
+    if (!sim.initialized || forked) return CUDA_ERROR_NOT_INITIALIZED;
+  }
+  return sim.failures.Count(function);
+}
+
+CUresult CurrentContext(Simulator& sim, Context** context) {
+  const std::vector<CUcontext>& stack = ThisThread().stack;
+  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = sim.FindContext(stack.back());
+  return *context == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*context)->sticky;
+}
+
+CUresult NotSimulated(const std::string& what) {
+  Say("not simulated: " + what);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+Context* Simulator::FindContext(CUcontext handle) const {
+  for (const auto& context : contexts) {
+    if (HandleOf(context.get()) == handle) return context->alive ? context.get() : nullptr;
+  }
+  return nullptr;
+}
+
+namespace {
+
+template <typename Blocks>
+auto FindIn(Blocks& blocks, uint64_t address) {
+  auto it = blocks.upper_bound(address);
+  if (it == blocks.begin()) return blocks.end();
+  --it;
+  return address - it->first < it->second.size ? it : blocks.end();
+}
+
+}  // namespace
+
+std::map<uint64_t, Allocation>::iterator Simulator::FindAllocation(uint64_t address) {
+  return FindIn(allocations, address);
+}
+
+std::map<uint64_t, HostBlock>::iterator Simulator::FindHostBlock(uint64_t address) {
+  return FindIn(host_blocks, address);
+}
+
+}  // namespace sim

@@ -1,0 +1,40 @@
+// What the simulated device offers beyond the CUDA driver API: "kernels" of its own, and a look into its
+// state. libcuda.so.1 exports these names; a program that also runs on other drivers finds them by dlsym.
+//
+// Kernels touch device memory when the stream reaches them, never when they are called. Contents are a
+// pattern derived from a seed, so that a range written for one purpose and read for another shows as
+// corrupted bytes.
+#pragma once
+
+#include "cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+CUresult simFill(CUdeviceptr dst, size_t bytes, unsigned long long seed, CUstream stream);
+CUresult simVerify(CUdeviceptr src, size_t bytes, unsigned long long seed, CUstream stream);
+// A kernel that is not over before the host has stored something other than 0 in *flag.
+CUresult simSpinUntil(const volatile int* flag, CUstream stream);
+
+// Bytes that simVerify found wrong, in this process, so far.
+unsigned long long simCorruptedBytes(void);
+// Operations that touched memory which was not mapped, or not accessible to their device.
+unsigned long long simIllegalAccesses(void);
+// Work that has been queued and not run, on one stream or on all of them.
+unsigned long long simQueuedOperations(CUstream stream);
+unsigned long long simAllQueuedOperations(void);
+// Runs up to `count` queued operations, drawn from what stream and event order allows; answers how many ran.
+unsigned long long simRunSome(unsigned long long count);
+
+unsigned long long simPhysicalBytes(CUdevice device);
+unsigned long long simPeakPhysicalBytes(CUdevice device);
+void simResetPeakPhysicalBytes(CUdevice device);
+// Calls in which the host waited for the device: synchronising calls and frees that synchronise.
+unsigned long long simHostSynchronizations(void);
+// Calls of cuStreamWaitEvent.
+unsigned long long simEventWaits(void);
+
+#ifdef __cplusplus
+}
+#endif

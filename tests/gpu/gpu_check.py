@@ -75,6 +75,14 @@ def conclude(report):
     return 1 if report.failed() else 0
 
 
+def ended(report, jobs):
+    """Told to end before the last row: what was found until now is all there will be."""
+    jobs.stop()
+    print("\ngpu-check: ended early")
+    conclude(report)
+    os._exit(1)
+
+
 def main():
     parser = argparse.ArgumentParser(
         prog="gpu-check", description="Every check and measurement that needs a GPU, within 8 minutes."
@@ -103,9 +111,10 @@ def main():
     budget = Deadline(BUDGET)
     started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     report = Report(out, {"started": started, "bundle": commit_of(bundle), "machine": machine.facts()})
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(conclude(report) or 1))
     extra = {"LD_LIBRARY_PATH": ":".join(machine.simulated)} if machine.simulated else {}
     jobs = Jobs(os.path.join(bundle, "bin/reprise"), out, extra)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended(report, jobs))
     compiler = Compiler(machine, ROOT, out)
     checks = Correctness(machine, ROOT, jobs, compiler)
     print(

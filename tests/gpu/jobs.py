@@ -59,6 +59,7 @@ class Jobs:
         self.environment = {name: value for name, value in os.environ.items() if not STEERING.match(name)}
         self.environment.update(extra)
         self.numbers = itertools.count(1)
+        self.running = set()  # each leads a session of its own, and would outlive us
 
     def run(self, name, words, deadline, variables=(), reprise=False, mode="serve"):
         """Runs to its end. TimeoutExpired when that does not come in time; nothing of the job is left then."""
@@ -89,15 +90,23 @@ class Jobs:
                 stderr=err,
                 start_new_session=True,
             )
+            self.running.add(job)
             try:
                 status = job.wait(limit)
             except subprocess.TimeoutExpired:
                 os.killpg(job.pid, signal.SIGKILL)
                 job.wait()
                 raise subprocess.TimeoutExpired(words[:6], limit) from None
+            finally:
+                self.running.discard(job)
             seconds = time.monotonic() - began
             texts = [stream.seek(0) or stream.read() for stream in (out, err)]
         return Done(status, *texts, seconds, folder, figures_in(folder) if reprise else {})
+
+    def stop(self):
+        """Ends what runs, and what that has started. For whoever has been told to end."""
+        for job in list(self.running):
+            os.killpg(job.pid, signal.SIGKILL)
 
 
 def first_difference(before, after):

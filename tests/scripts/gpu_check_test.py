@@ -117,6 +117,20 @@ class Rows(Folder):
         self.assertEqual(verdict, FAIL)
         self.assertIn("not over", says)
 
+    def test_told_to_end(self):
+        def find(deadline):
+            return Finding(
+                PASS, str(self.jobs.run("endless", ["sh", "-c", "tail -f /dev/null & wait"], deadline).status)
+            )
+
+        def stop(_):
+            while not self.jobs.running:
+                threading.Event().wait(0.01)
+            self.jobs.stop()
+            return Finding(PASS)
+
+        self.assertIn((PASS, "-9"), self.run_rows(find, stop, workers=2))
+
     def test_a_check_that_breaks_takes_no_other_along(self):
         stderr, sys.stderr = sys.stderr, open(os.devnull, "w")
         self.addCleanup(lambda: (sys.stderr.close(), setattr(sys, "stderr", stderr)))

@@ -126,7 +126,7 @@ class Comparison:
             hog = self.compiler.compile("hog", deadline)
             if isinstance(hog, Finding):
                 return hog
-            result = os.path.join(self.jobs.out, f"largest-{allocator.replace(' ', '-')}.json")
+            result = os.path.join(self.jobs.out, "jobs", f"largest-{allocator.replace(' ', '-')}.json")
             words = [
                 sys.executable,
                 "-B",

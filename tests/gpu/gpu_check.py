@@ -103,9 +103,9 @@ def main():
     if not machine.devices and not machine.simulated:
         sys.exit("gpu-check: no NVIDIA GPU here; --simulated checks what can be checked without one")
     out = os.path.abspath(options.out)
-    for folder in ("jobs", "bundle"):  # of a run before
-        shutil.rmtree(os.path.join(out, folder), ignore_errors=True)
-    os.makedirs(out, exist_ok=True)
+    for folder in ("jobs", "programs", "bundle"):
+        shutil.rmtree(os.path.join(out, folder), ignore_errors=True)  # of a run before
+        os.makedirs(os.path.join(out, folder))
     bundle = bundle_at(options.bundle, out)
 
     budget = Deadline(BUDGET)
@@ -115,7 +115,7 @@ def main():
     jobs = Jobs(os.path.join(bundle, "bin/reprise"), out, extra)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended(report, jobs))
-    compiler = Compiler(machine, ROOT, out)
+    compiler = Compiler(machine, ROOT, os.path.join(out, "programs"))
     checks = Correctness(machine, ROOT, jobs, compiler)
     print(
         f"gpu-check: {', '.join(report.facts['machine']['devices'])}; Reprise {report.facts['bundle']['commit']}",

@@ -26,9 +26,12 @@ class Compiler:
         if not self.machine.simulated:
             found = ["-Xlinker", "-rpath", "-Xlinker", os.path.join(self.toolkit(), "lib64")]
             return [self.machine.nvcc, "-cudart", runtime, *common, *found]
-        libraries = (os.path.join(folder, "libcudart.so.13") for folder in self.machine.simulated)
         headers = f"-I{os.path.join(self.root, 'tests/simcuda/include')}"
-        return [self.machine.compiler, "-std=gnu11", headers, *common, next(filter(os.path.exists, libraries))]
+        library = self.machine.simulated_library(
+            {"shared": "libcudart.so.13", "static": "libsimcudart_static.a"}[runtime]
+        )
+        needed = ["-lstdc++", "-lpthread", "-ldl"]  # by the static one
+        return [self.machine.compiler, "-std=gnu11", headers, *common, library, *needed]
 
     def make(self, words, program, deadline):
         with self.locks[program]:

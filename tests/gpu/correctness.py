@@ -85,25 +85,15 @@ class Correctness:
         return finding
 
     def programs(self):
+        # The runtime's two forms are what the simulated device can do as well.
+        runtime = ("a compiler",) if self.machine.simulated else ("a GPU", "a compiler")
+        gpu = ("a GPU", "a compiler")
         return [
-            Row(
-                SECTION,
-                "libcudart static: caught, every byte right",
-                60,
-                ("a GPU", "a compiler"),
-                self.runtime("static"),
-            ),
-            # What the simulated device can do as well.
-            Row(
-                SECTION,
-                "libcudart shared: caught, every byte right",
-                60,
-                ("a compiler",) if self.machine.simulated else ("a GPU", "a compiler"),
-                self.runtime("shared"),
-            ),
-            Row(SECTION, "tests/cuda: random workload", 90, ("a GPU", "a compiler"), self.workload),
-            Row(SECTION, "tests/cuda: scenarios, without and with", 120, ("a GPU", "a compiler"), self.scenarios.find),
-            Row(SECTION, "compute-sanitizer memcheck", 90, ("a GPU", "a compiler", "compute-sanitizer"), self.memcheck),
+            Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
+            Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
+            Row(SECTION, "tests/cuda: random workload", 90, gpu, self.workload),
+            Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find),
+            Row(SECTION, "compute-sanitizer memcheck", 90, (*gpu, "compute-sanitizer"), self.memcheck),
         ]
 
     def frameworks(self):

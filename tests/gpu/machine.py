@@ -60,6 +60,9 @@ class Machine:
         }
         return [need for need in needs if not have[need]]
 
+    def simulated_library(self, name):
+        return next(path for folder in self.simulated if os.path.exists(path := os.path.join(folder, name)))
+
     def facts(self):
         packages = ("torch", "jax", "jaxlib", "cupy-cuda13x", "cupy-cuda12x", "cupy", "numpy")
         return {

@@ -164,7 +164,8 @@ class Comparison:
                 return Finding(FAIL, done.last_error())
             figures = json.loads(done.out)
             times = ", ".join(
-                f"{time['call'][4:]} {time['bytes'] >> 10} KiB {time['allocate']['median']}+{time['free']['median']} ns"
+                f"{time['call'][4:]} from {time['smallest'] >> 10} KiB: "
+                f"{time['allocate']['median']}+{time['free']['median']} ns"
                 for time in figures["times_ns"]
             )
             return Finding(MEASURED, times, {**figures, "reprise": done.figures})

@@ -1,12 +1,15 @@
-/* The time of one allocation and of its free, in nanoseconds, and how the free memory that the caller sees
+/* The time of one allocation and of one free, in nanoseconds, and how the free memory that the caller sees
  * moves with them. One JSON object on stdout.
  *
- * The same block over and over: that is what a cache is best at, so it flatters everybody alike. */
+ * In rounds of blocks of several sizes, as an iteration of a job is, and after a second of them: what learns
+ * has learned, what caches is warm. Nothing runs on the device meanwhile. */
 #include <time.h>
 
 #include "tests/gpu/programs/cuda_check.h"
 
-enum { WARM_UP = 200, PAIRS = 400 };
+enum { BLOCKS = 24, ROUNDS = 40, SAMPLES = ROUNDS * BLOCKS };
+
+static const long long warm_up = 1000000000; /* ns */
 
 static long long now(void) {
   struct timespec time;
@@ -20,33 +23,46 @@ static int by_value(const void* a, const void* b) {
 }
 
 static void print_times(const char* name, long long* times) {
-  qsort(times, PAIRS, sizeof *times, by_value);
-  printf("\"%s\": {\"median\": %lld, \"p10\": %lld, \"p90\": %lld}", name, times[PAIRS / 2],
-         times[PAIRS / 10], times[PAIRS * 9 / 10]);
+  qsort(times, SAMPLES, sizeof *times, by_value);
+  printf("\"%s\": {\"median\": %lld, \"p10\": %lld, \"p90\": %lld}", name, times[SAMPLES / 2],
+         times[SAMPLES / 10], times[SAMPLES * 9 / 10]);
 }
 
-static void time_pairs(int ordered, size_t bytes, cudaStream_t stream) {
-  static long long allocations[PAIRS], frees[PAIRS];
-  for (int i = -WARM_UP; i < PAIRS; ++i) {
-    void* block;
+static void play_round(int ordered, size_t unit, cudaStream_t stream, long long* allocations,
+                       long long* frees) {
+  void* blocks[BLOCKS];
+  for (int i = 0; i < BLOCKS; ++i) {
+    const size_t bytes = unit * (size_t)(1 + i * 5 % 7);
     const long long began = now();
     if (ordered) {
-      CHECK(cudaMallocAsync(&block, bytes, stream));
+      CHECK(cudaMallocAsync(&blocks[i], bytes, stream));
     } else {
-      CHECK(cudaMalloc(&block, bytes));
+      CHECK(cudaMalloc(&blocks[i], bytes));
     }
-    const long long allocated = now();
+    allocations[i] = now() - began;
+  }
+  for (int i = 0; i < BLOCKS; ++i) {
+    const long long began = now();
     if (ordered) {
-      CHECK(cudaFreeAsync(block, stream));
+      CHECK(cudaFreeAsync(blocks[i], stream));
     } else {
-      CHECK(cudaFree(block));
+      CHECK(cudaFree(blocks[i]));
     }
-    if (i < 0) continue;
-    allocations[i] = allocated - began;
-    frees[i] = now() - allocated;
+    frees[i] = now() - began;
   }
   CHECK(cudaStreamSynchronize(stream));
-  printf("{\"call\": \"%s\", \"bytes\": %zu, ", ordered ? "cudaMallocAsync" : "cudaMalloc", bytes);
+}
+
+static void time_calls(int ordered, size_t unit, cudaStream_t stream) {
+  static long long allocations[SAMPLES], frees[SAMPLES];
+  for (const long long began = now(); now() - began < warm_up;) {
+    play_round(ordered, unit, stream, allocations, frees);
+  }
+  for (int round = 0; round < ROUNDS; ++round) {
+    play_round(ordered, unit, stream, allocations + round * BLOCKS, frees + round * BLOCKS);
+  }
+  printf("{\"call\": \"%s\", \"smallest\": %zu, \"largest\": %zu, ",
+         ordered ? "cudaMallocAsync" : "cudaMalloc", unit, 7 * unit);
   print_times("allocate", allocations);
   printf(", ");
   print_times("free", frees);
@@ -66,13 +82,12 @@ static void print_free_seen(size_t bytes) {
 }
 
 int main(void) {
-  static const size_t sizes[] = {64 << 10, 1 << 20, 64 << 20};
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   printf("{\"times_ns\": [");
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     if (i > 0) printf(", ");
-    time_pairs(i / 3, sizes[i % 3], stream);
+    time_calls(i / 2, i % 2 ? 8 << 20 : 64 << 10, stream);
   }
   printf("], ");
   print_free_seen(64 << 20);

@@ -68,7 +68,10 @@ class Correctness:
 
     def jax(self, deadline):
         words = [sys.executable, "-B", os.path.join(self.root, "tests/frameworks/train_jax.py")]
-        variables = {"XLA_FLAGS": "--xla_gpu_deterministic_ops=true", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        variables = {
+            "XLA_FLAGS": "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
         return compared(self.jobs, "jax", words, deadline, variables)
 
     def cupy(self, deadline):

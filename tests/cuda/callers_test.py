@@ -46,8 +46,13 @@ class Callers(CudaTest):
     def test_plugin_with_a_scope_of_its_own(self):
         self.check(built("LOADER"), built("RUNTIME_PLUGIN"), "deepbind")
 
+    def test_plugin_with_the_static_runtime(self):
+        self.check(built("LOADER"), built("RUNTIME_PLUGIN_STATIC"))
+
     def test_plugin_with_the_static_runtime_and_a_scope_of_its_own(self):
-        self.check(built("LOADER"), built("RUNTIME_PLUGIN_STATIC"), "deepbind")
+        """Its dlsym is the C library's, so it is not caught; nor is it harmed."""
+        under = self.run_job([built("LOADER"), built("RUNTIME_PLUGIN_STATIC"), "deepbind"], [self.at.shim])
+        self.assertEqual((under.stdout, under.stderr), (HELD, ""))
 
     def test_driver_linked(self):
         self.check(built("LINKED"))

@@ -70,3 +70,26 @@ inline CUresult WorkVerify(CUdeviceptr at, size_t bytes, uint64_t seed, CUstream
 inline uint64_t WorkCorruptedBytes() { return simCorruptedBytes() + simIllegalAccesses(); }
 
 #endif
+
+// The pieces of a block that are worth filling: a large one is told by its ends and its middle.
+template <typename Work>  // CUresult(CUdeviceptr, size_t bytes, uint64_t seed)
+CUresult OnPieces(CUdeviceptr block, size_t bytes, uint64_t seed, Work work) {
+  constexpr size_t kPiece = 4096;
+  if (bytes <= 8 * kPiece) return work(block, bytes, seed);
+  CUresult result = CUDA_SUCCESS;
+  for (const size_t at : {size_t{0}, bytes / 2 / kPiece * kPiece, bytes - kPiece}) {
+    const CUresult piece = work(block + at, kPiece, seed + at);
+    if (piece != CUDA_SUCCESS) result = piece;
+  }
+  return result;
+}
+
+inline CUresult FillPieces(CUdeviceptr block, size_t bytes, uint64_t seed, CUstream stream) {
+  return OnPieces(block, bytes, seed,
+                  [=](CUdeviceptr at, size_t count, uint64_t s) { return WorkFill(at, count, s, stream); });
+}
+
+inline CUresult VerifyPieces(CUdeviceptr block, size_t bytes, uint64_t seed, CUstream stream) {
+  return OnPieces(block, bytes, seed,
+                  [=](CUdeviceptr at, size_t count, uint64_t s) { return WorkVerify(at, count, s, stream); });
+}

@@ -19,8 +19,7 @@ class Play(CudaTest):
         simulated = json.loads(subprocess.run([built("REPRISE"), "simulate", "--json", events], capture_output=True,
                                               text=True, check=True).stdout)
         out = os.path.join(self.at.folder, name)
-        done = self.run_job([built("PLAY"), events], [self.at.shim], REPRISE_OUT=out, SIMCUDA_MEMORY="64GiB",
-                            SIMCUDA_QUIET="1")
+        done = self.run_job([built("PLAY"), events], [self.at.shim], REPRISE_OUT=out, SIMCUDA_MEMORY="64GiB")
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(out, "summary.json")) as file:
             served = json.load(file)

@@ -111,22 +111,22 @@ class Worker {
   }
 
   Block Take(size_t bytes, bool synchronous, CUstream stream) {
-    Block block{0, bytes, next_pattern.fetch_add(1), synchronous, stream};
+    Block block{0, bytes, next_pattern.fetch_add(1) << 24, synchronous, stream};
     Count(synchronous ? cuMemAlloc(&block.at, bytes) : cuMemAllocAsync(&block.at, bytes, stream));
-    Count(WorkFill(block.at, bytes, block.pattern, stream));
+    Count(FillPieces(block.at, bytes, block.pattern, stream));
     return block;
   }
 
   void Give(const Block& block) {
-    Count(WorkVerify(block.at, block.bytes, block.pattern, block.stream));
+    Count(VerifyPieces(block.at, block.bytes, block.pattern, block.stream));
     Count(block.synchronous ? cuMemFree(block.at) : cuMemFreeAsync(block.at, block.stream));
   }
 
   // As tensor.record_stream(other) and a free: `other` reads the block, and the free waits for both streams.
   void GiveShared(const Block& block, CUstream other) {
     Order(block.stream, other);
-    Count(WorkVerify(block.at, block.bytes, block.pattern, other));
-    Count(WorkVerify(block.at, block.bytes, block.pattern, block.stream));
+    Count(VerifyPieces(block.at, block.bytes, block.pattern, other));
+    Count(VerifyPieces(block.at, block.bytes, block.pattern, block.stream));
     Order(other, dummy_);
     Order(block.stream, dummy_);
     Count(cuMemFreeAsync(block.at, dummy_));

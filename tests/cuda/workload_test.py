@@ -21,7 +21,7 @@ class Workload(CudaTest):
         at = self.install(core)
         out = os.path.join(at.folder, "out")
         done = self.run_job([built("WORKLOAD"), str(first), str(seeds), str(ITERATIONS)],
-                            [at.shim] if preload else [], REPRISE_OUT=out, REPRISE_LOG="quiet", SIMCUDA_QUIET="1",
+                            [at.shim] if preload else [], REPRISE_OUT=out, REPRISE_LOG="quiet",
                             SIMCUDA_STREAMS="deferred", SIMCUDA_SEED=str(first))
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)

@@ -69,7 +69,7 @@ SCENARIO(limit_from_async_to_synchronous) {
   DO(cuStreamDestroy(stream));
 }
 
-// The same with another stream, whose frees have not been waited for.
+// The same with another stream, once the frees of the first are over.
 SCENARIO(limit_from_stream_to_stream) {
   const CUstream stream[] = {NewStream(), NewStream()};
   const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
@@ -79,6 +79,7 @@ SCENARIO(limit_from_stream_to_stream) {
     DO(WorkFill(block, kMiB, i, stream[i % 2]));
     DO(WorkVerify(block, kMiB, i, stream[i % 2]));
     DO(cuMemFreeAsync(block, stream[i % 2]));
+    DO(cuStreamSynchronize(stream[i % 2]));
   }
   CheckBytes();
   for (const CUstream each : stream) DO(cuStreamDestroy(each));

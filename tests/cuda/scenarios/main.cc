@@ -88,10 +88,10 @@ void Train(const Training& training) {
   constexpr int kLayers = 12;
   const auto take = [&](CUdeviceptr* block, size_t bytes) {
     NEED(training.synchronous ? cuMemAlloc(block, bytes) : cuMemAllocAsync(block, bytes, training.stream));
-    NEED(WorkFill(*block, bytes, *block, training.stream));
+    NEED(FillPieces(*block, bytes, *block, training.stream));
   };
   const auto give = [&](CUdeviceptr block, size_t bytes) {
-    NEED(WorkVerify(block, bytes, block, training.stream));
+    NEED(VerifyPieces(block, bytes, block, training.stream));
     NEED(training.synchronous ? cuMemFree(block) : cuMemFreeAsync(block, training.stream));
   };
   for (int i = 0; i < training.iterations; ++i) {

@@ -20,7 +20,7 @@ class Framework {
       std::printf("blocks overlap\n");
     if (std::next(at) != live_.end() && block + bytes > std::next(at)->first) std::printf("blocks overlap\n");
     held_ += bytes;
-    WorkFill(block, bytes, ++seed_, stream_);
+    FillPieces(block, bytes, ++seed_, stream_);
     seeds_[block] = seed_;
     Check();
     return block;
@@ -28,7 +28,7 @@ class Framework {
 
   void Give(CUdeviceptr block) {
     const auto at = live_.find(block);
-    WorkVerify(block, at->second, seeds_[block], stream_);
+    VerifyPieces(block, at->second, seeds_[block], stream_);
     held_ -= at->second;
     live_.erase(at);
     const CUresult result = cuMemFreeAsync(block, stream_);
@@ -104,12 +104,12 @@ SCENARIO(training_where_another_stream_reads_until_the_free) {
     CUdeviceptr block = 0;
     CUdeviceptr next = 0;
     cuMemAlloc(&block, 3 * kMiB);
-    WorkFill(block, 3 * kMiB, i, reader);
-    WorkVerify(block, 3 * kMiB, i, reader);
+    FillPieces(block, 3 * kMiB, i, reader);
+    VerifyPieces(block, 3 * kMiB, i, reader);
     cuMemFree(block);
     cuMemAlloc(&next, 3 * kMiB);
-    WorkFill(next, 3 * kMiB, i + 1, writer);
-    WorkVerify(next, 3 * kMiB, i + 1, writer);
+    FillPieces(next, 3 * kMiB, i + 1, writer);
+    VerifyPieces(next, 3 * kMiB, i + 1, writer);
     cuMemFree(next);
   }
   CheckBytes();

@@ -19,8 +19,11 @@ void EndAllocation(Simulator& sim, std::map<uint64_t, Allocation>::iterator allo
       sim.addresses.Release(address, what.extent);
       sim.devices[what.device]->physical.Give(what.physical, what.extent);
       break;
-    case Allocation::Kind::kPool: GiveToPool(sim, *what.pool, address, stream, operation); break;
-    case Allocation::Kind::kGraph: break;  // the graph keeps address and memory
+    case Allocation::Kind::kPool:
+      GiveToPool(sim, *what.pool, address, stream, operation);
+      break;
+    case Allocation::Kind::kGraph:
+      break;  // the graph keeps address and memory
     case Allocation::Kind::kForeign: {
       uint64_t skip = what.physical;
       munmap(sim.addresses.Find(address).second->bytes - skip, what.extent + skip);
@@ -39,7 +42,8 @@ uint64_t NewAllocation(Call& call, uint64_t bytes) {
   Physical& memory = sim.devices[ordinal]->physical;
   std::optional<uint64_t> physical = TakePhysical(sim, ordinal, extent);
   if (!physical) return 0;
-  std::optional<uint64_t> address = sim.addresses.Reserve(extent, extent >= kPageGrain ? kPageGrain : kAllocationGrain);
+  std::optional<uint64_t> address =
+      sim.addresses.Reserve(extent, extent >= kPageGrain ? kPageGrain : kAllocationGrain);
   if (!address) {
     memory.Give(*physical, extent);
     return 0;

@@ -5,8 +5,8 @@
 
 namespace sim {
 
-// Forgets an allocation and gives its memory back: at once, or for pool memory behind `operation` on `stream` (null and
-// 0: at once). All work that uses plain memory must be over.
+// Forgets an allocation and gives its memory back: at once, or for pool memory behind `operation` on `stream`
+// (null and 0: at once). All work that uses plain memory must be over.
 void EndAllocation(Simulator& sim, std::map<uint64_t, Allocation>::iterator allocation, const Stream* stream,
                    uint64_t operation);
 

@@ -1,4 +1,5 @@
-// Capture of streams: what calls on a capturing stream leave in its graph, and which calls may not be made meanwhile.
+// Capture of streams: what calls on a capturing stream leave in its graph, and which calls may not be made
+// meanwhile.
 #include "tests/simcuda/driver/capture.h"
 
 #include <algorithm>
@@ -58,7 +59,8 @@ void End(Simulator& sim, const std::shared_ptr<Capture>& capture) {
 CUresult Begin(Call& call, Stream& stream, CUstreamCaptureMode mode, Graph* graph, std::vector<Node*> after) {
   if (stream.legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream.capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-  if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_ERROR_INVALID_VALUE;
   auto capture = std::make_shared<Capture>();
   capture->serial = ++call.sim.serials;
   capture->mode = mode;
@@ -85,9 +87,7 @@ CUresult InvalidateFor(Capture& capture, CUresult error) {
   return error;
 }
 
-CUresult AdmitUnsafe(Call& call) {
-  return Refuse(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, Prohibits);
-}
+CUresult AdmitUnsafe(Call& call) { return Refuse(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, Prohibits); }
 
 CUresult AdmitLegacy(Call& call, const Context& context) {
   return Refuse(call, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, [&](const Capture& capture) {
@@ -183,7 +183,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     if (graph == call.sim.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
     if (dependencyData != nullptr) return sim::NotSimulated("edge data");
     std::vector<sim::Node*> after;
-    for (size_t i = 0; i < numDependencies; ++i) after.push_back(reinterpret_cast<sim::Node*>(dependencies[i]));
+    for (size_t i = 0; i < numDependencies; ++i)
+      after.push_back(reinterpret_cast<sim::Node*>(dependencies[i]));
     return sim::Begin(call, stream, mode, graph->second.get(), std::move(after));
   });
 }
@@ -196,7 +197,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     *phGraph = nullptr;
     if (capture->origin != &stream) return sim::InvalidateFor(*capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     bool own = capture->thread == std::this_thread::get_id();
-    if (!own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (!own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+      return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     CUresult error = CUDA_SUCCESS;
     if (capture->invalidated) {
       error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -224,8 +226,8 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
   });
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out,
-                                CUgraph* graph_out, const CUgraphNode** dependencies_out,
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
                                 const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
   return OnStream("cuStreamGetCaptureInfo", hStream, [&](Call&, Stream& stream) {
     if (captureStatus_out == nullptr) return CUDA_ERROR_INVALID_VALUE;

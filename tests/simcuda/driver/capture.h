@@ -14,8 +14,8 @@ struct Node {
   std::vector<Node*> after;
 };
 
-// An address that a captured allocation stands for. It is reserved from capture on, and has memory from the first
-// launch on.
+// An address that a captured allocation stands for. It is reserved from capture on, and has memory from the
+// first launch on.
 struct GraphAllocation {
   uint64_t address = 0;
   uint64_t size = 0;
@@ -24,8 +24,8 @@ struct GraphAllocation {
   int device = 0;
 };
 
-// Shared by a graph, what was instantiated from it, and the allocations that a launch left behind; the last gives
-// addresses and memory back.
+// Shared by a graph, what was instantiated from it, and the allocations that a launch left behind; the last
+// gives addresses and memory back.
 struct GraphAddresses {
   std::vector<GraphAllocation> allocations;
   bool has_memory = false;
@@ -73,7 +73,8 @@ CUresult CaptureWait(Stream& stream, const Event& event);
 CUresult CaptureAllocation(Call& call, Stream& stream, int device, uint64_t bytes, CUdeviceptr* address);
 CUresult CaptureFree(Call& call, Stream& stream, CUdeviceptr address);
 
-// Whether this thread may now make a call that capture does not see; if not, what is in progress becomes invalid.
+// Whether this thread may now make a call that capture does not see; if not, what is in progress becomes
+// invalid.
 CUresult AdmitUnsafe(Call& call);
 // The same for work on the legacy stream of `context`, which every blocking stream would have to wait for.
 CUresult AdmitLegacy(Call& call, const Context& context);

@@ -1,5 +1,5 @@
-// Copies and sets. Which of them wait, and for what, follows "API synchronization behavior" of the driver API's
-// documentation.
+// Copies and sets. Which of them wait, and for what, follows "API synchronization behavior" of the driver
+// API's documentation.
 #include <cstring>
 #include <memory>
 
@@ -55,7 +55,8 @@ void Perform(Context& context, const Copy& copy) {
   });
 }
 
-// A graph reads and writes pageable memory when it is launched; a stream has to be done with it when the call returns.
+// A graph reads and writes pageable memory when it is launched; a stream has to be done with it when the call
+// returns.
 CUresult Submit(Call& call, Stream& stream, Copy copy) {
   bool captured = stream.capture != nullptr;
   if (copy.from.place == Place::kPageable && !captured) {
@@ -66,7 +67,8 @@ CUresult Submit(Call& call, Stream& stream, Copy copy) {
   work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   work.run = [copy](Context& context) { Perform(context, copy); };
   if (CUresult error = sim::Submit(call, stream, std::move(work)); error != CUDA_SUCCESS) return error;
-  if (copy.to.place == Place::kPageable && !captured) return sim::WaitFor(call, {stream.tail}, *stream.context);
+  if (copy.to.place == Place::kPageable && !captured)
+    return sim::WaitFor(call, {stream.tail}, *stream.context);
   return CUDA_SUCCESS;
 }
 
@@ -78,8 +80,8 @@ CUresult CopyAsync(const char* function, uint64_t to, uint64_t from, size_t byte
   });
 }
 
-// The synchronous forms: on a default stream, and waiting where host memory is concerned. A copy out of pageable memory
-// waits for the stream first, then returns with the last leg still to come.
+// The synchronous forms: on a default stream, and waiting where host memory is concerned. A copy out of
+// pageable memory waits for the stream first, then returns with the last leg still to come.
 CUresult CopySync(const char* function, uint64_t to, uint64_t from, size_t bytes, CUstream handle) {
   return sim::OnStream(function, handle, [&](Call& call, Stream& stream) {
     if (CUresult error = sim::AdmitStreamWait(call, stream); error != CUDA_SUCCESS) return error;
@@ -148,11 +150,13 @@ SIM_EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_
   return CopySync("cuMemcpyDtoD", dst, src, bytes, CU_STREAM_PER_THREAD);
 }
 
-SIM_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes) {
+SIM_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                                 size_t bytes) {
   return CopySync("cuMemcpyPeer", dst, src, bytes, CU_STREAM_LEGACY);
 }
 
-SIM_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes) {
+SIM_EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                                      size_t bytes) {
   return CopySync("cuMemcpyPeer", dst, src, bytes, CU_STREAM_PER_THREAD);
 }
 
@@ -168,7 +172,8 @@ SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_
   return CopyAsync("cuMemcpyHtoDAsync", dst, Address(src), bytes, stream);
 }
 
-SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void* src, size_t bytes,
+                                              CUstream stream) {
   return CopyAsync("cuMemcpyHtoDAsync", dst, Address(src), bytes, sim::PerThread(stream));
 }
 
@@ -184,15 +189,18 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_
   return CopyAsync("cuMemcpyDtoDAsync", dst, src, bytes, stream);
 }
 
-SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                                              CUstream stream) {
   return CopyAsync("cuMemcpyDtoDAsync", dst, src, bytes, sim::PerThread(stream));
 }
 
-SIM_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream stream) {
+SIM_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                                      size_t bytes, CUstream stream) {
   return CopyAsync("cuMemcpyPeerAsync", dst, src, bytes, stream);
 }
 
-SIM_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t bytes, CUstream stream) {
+SIM_EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+                                           size_t bytes, CUstream stream) {
   return CopyAsync("cuMemcpyPeerAsync", dst, src, bytes, sim::PerThread(stream));
 }
 
@@ -208,7 +216,8 @@ SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t
   return Set("cuMemsetD8Async", dst, value, count, stream);
 }
 
-SIM_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
+SIM_EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count,
+                                         CUstream stream) {
   return Set("cuMemsetD8Async", dst, value, count, sim::PerThread(stream));
 }
 
@@ -224,7 +233,8 @@ SIM_EXPORT CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size
   return Set("cuMemsetD16Async", dst, value, count, stream);
 }
 
-SIM_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
+SIM_EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dst, unsigned short value, size_t count,
+                                          CUstream stream) {
   return Set("cuMemsetD16Async", dst, value, count, sim::PerThread(stream));
 }
 
@@ -240,7 +250,7 @@ SIM_EXPORT CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t
   return Set("cuMemsetD32Async", dst, value, count, stream);
 }
 
-SIM_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
+SIM_EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned int value, size_t count,
+                                          CUstream stream) {
   return Set("cuMemsetD32Async", dst, value, count, sim::PerThread(stream));
 }
-

@@ -24,7 +24,9 @@ CUresult OnEvent(const char* function, CUevent handle, Body&& body) {
   });
 }
 
-bool Timed(const Event& event) { return (event.flags & CU_EVENT_DISABLE_TIMING) == 0 && event.record != nullptr; }
+bool Timed(const Event& event) {
+  return (event.flags & CU_EVENT_DISABLE_TIMING) == 0 && event.record != nullptr;
+}
 
 CUresult Record(Call& call, sim::Stream& stream, Event& event) {
   if (stream.capture != nullptr) {
@@ -83,7 +85,9 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
   });
 }
 
-CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordWithFlags(hEvent, hStream, 0); }
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return cuEventRecordWithFlags(hEvent, hStream, 0);
+}
 
 CUresult cuEventQuery(CUevent hEvent) {
   return OnEvent("cuEventQuery", hEvent, [&](Call& call, Event& event) {
@@ -111,7 +115,8 @@ CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) 
     const Event& end = *found->second;
     if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!Timed(start) || !Timed(end)) return CUDA_ERROR_INVALID_HANDLE;
-    bool over = call.sim.executor.Done(start.record->operation) && call.sim.executor.Done(end.record->operation);
+    bool over =
+        call.sim.executor.Done(start.record->operation) && call.sim.executor.Done(end.record->operation);
     if (!over) return CUDA_ERROR_NOT_READY;
     *pMilliseconds = static_cast<float>(end.record->milliseconds - start.record->milliseconds);
     return CUDA_SUCCESS;

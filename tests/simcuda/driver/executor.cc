@@ -26,7 +26,8 @@ std::vector<uint64_t> Executor::ImplicitOrder(const Stream& stream) const {
   std::vector<uint64_t> after;
   for (const auto& other : streams_) {
     if (other->context != stream.context || Done(other->tail)) continue;
-    if ((stream.legacy && other->blocking()) || (stream.blocking() && other->legacy)) after.push_back(other->tail);
+    if ((stream.legacy && other->blocking()) || (stream.blocking() && other->legacy))
+      after.push_back(other->tail);
   }
   return after;
 }
@@ -58,7 +59,8 @@ Executor::Needed Executor::Closure(const std::vector<uint64_t>& ids) const {
     if (found == pending_.end() || needed.contains(id)) continue;
     // All before it in its stream, back to what is needed already.
     const std::deque<Operation>& queue = found->second->queue;
-    auto at = std::partition_point(queue.begin(), queue.end(), [&](const Operation& op) { return op.id < id; });
+    auto at =
+        std::partition_point(queue.begin(), queue.end(), [&](const Operation& op) { return op.id < id; });
     for (;; --at) {
       if (!needed.insert(at->id).second) break;
       open.insert(open.end(), at->after.begin(), at->after.end());

@@ -1,11 +1,12 @@
 // Streams and the order in which queued work runs.
 //
 // Every piece of work is an operation with a number. It may run when it is the first of its stream and every
-// operation that it is `after` has run. Eager: whatever may run, runs as soon as it is queued. Deferred: nothing runs
-// before somebody needs it, and then in an order drawn from the seed, with other work now and then.
+// operation that it is `after` has run. Eager: whatever may run, runs as soon as it is queued. Deferred:
+// nothing runs before somebody needs it, and then in an order drawn from the seed, with other work now and
+// then.
 //
-// Threads: everything here is called with the simulator's lock held. The lock is let go while a host function runs and
-// while waiting for a kernel that spins; so no pointer to a stream is kept across a step.
+// Threads: everything here is called with the simulator's lock held. The lock is let go while a host function
+// runs and while waiting for a kernel that spins; so no pointer to a stream is kept across a step.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,9 @@ struct Node;
 struct Work {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::function<void(Context&)> run;
-  std::function<bool()> ready;         // null: at once
-  bool on_host = false;                // `run` is the program's own code
-  CUdeviceptr allocation = 0;          // of allocation and free nodes
+  std::function<bool()> ready;  // null: at once
+  bool on_host = false;         // `run` is the program's own code
+  CUdeviceptr allocation = 0;   // of allocation and free nodes
 };
 
 struct Operation {
@@ -77,6 +78,7 @@ class Executor {
   std::vector<uint64_t> Tails(const Context* context) const;
   uint64_t Queued() const { return pending_.size(); }
   uint64_t Random() { return random_(); }
+  void Reseed(uint64_t seed) { random_.seed(seed); }
 
  private:
   using Needed = std::unordered_set<uint64_t>;

@@ -21,6 +21,14 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrima
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
   return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
+SIM_EXPORT CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return cuCtxCreate_v4(pctx, nullptr, flags, dev);
+}
+SIM_EXPORT CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                                   unsigned int flags, CUdevice dev) {
+  if (paramsArray != nullptr || numParams != 0) return sim::NotSimulated("execution affinity");
+  return cuCtxCreate_v4(pctx, nullptr, flags, dev);
+}
 SIM_EXPORT CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
 SIM_EXPORT CUresult cuCtxPopCurrent(CUcontext* pctx) { return cuCtxPopCurrent_v2(pctx); }
 SIM_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
@@ -43,15 +51,17 @@ SIM_EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptur
 }
 SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                               cuuint64_t* id_out, CUgraph* graph_out,
-                                              const CUgraphNode** dependencies_out, size_t* numDependencies_out) {
+                                              const CUgraphNode** dependencies_out,
+                                              size_t* numDependencies_out) {
   return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
                                    numDependencies_out);
 }
 SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                                    cuuint64_t* id_out, CUgraph* graph_out,
-                                                   const CUgraphNode** dependencies_out, size_t* numDependencies_out) {
-  return cuStreamGetCaptureInfo_v2(sim::PerThread(hStream), captureStatus_out, id_out, graph_out, dependencies_out,
-                                   numDependencies_out);
+                                                   const CUgraphNode** dependencies_out,
+                                                   size_t* numDependencies_out) {
+  return cuStreamGetCaptureInfo_v2(sim::PerThread(hStream), captureStatus_out, id_out, graph_out,
+                                   dependencies_out, numDependencies_out);
 }
 
 SIM_EXPORT CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {

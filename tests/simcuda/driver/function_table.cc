@@ -1,5 +1,5 @@
-// Apart from the rest, because here the functions are names and addresses: cuda.h must not be included, which knows them
-// by their types.
+// Apart from the rest, because here the functions are names and addresses: cuda.h must not be included, which
+// knows them by their types.
 #include "tests/simcuda/driver/function_table.h"
 
 #define SIM_FUNCTION(name, since, symbol) extern "C" void symbol();

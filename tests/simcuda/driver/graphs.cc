@@ -1,7 +1,8 @@
-// Graphs: made by capture, instantiated, launched. A launch queues the nodes on its stream one after another, in an
-// order drawn from those that their dependencies allow.
+// Graphs: made by capture, instantiated, launched. A launch queues the nodes on its stream one after another,
+// in an order drawn from those that their dependencies allow.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tests/simcuda/driver/allocations.h"
 #include "tests/simcuda/driver/capture.h"
@@ -44,7 +45,8 @@ bool GraphAddresses::TakeMemory(Simulator& sim) {
       continue;
     }
     uint32_t own = 1U << allocation.device;
-    sim.addresses.Map(allocation.address, {allocation.extent, memory.At(allocation.physical), allocation.device, own, own, true});
+    sim.addresses.Map(allocation.address,
+                      {allocation.extent, memory.At(allocation.physical), allocation.device, own, own, true});
   }
   return has_memory;
 }
@@ -61,7 +63,8 @@ void GraphAddresses::GiveMemory(Simulator& sim) {
 GraphAddresses::~GraphAddresses() {
   Simulator& sim = TheSimulator();
   GiveMemory(sim);
-  for (const GraphAllocation& allocation : allocations) sim.addresses.Release(allocation.address, allocation.extent);
+  for (const GraphAllocation& allocation : allocations)
+    sim.addresses.Release(allocation.address, allocation.extent);
 }
 
 namespace {
@@ -81,7 +84,8 @@ std::vector<const Node*> DrawOrder(Simulator& sim, const GraphExec& exec) {
   std::vector<const Node*> order;
   std::vector<const Node*> open;
   for (const auto& node : exec.nodes) open.push_back(node.get());
-  auto placed = [&](const Node* node) { return std::find(order.begin(), order.end(), node) != order.end(); };
+  std::unordered_set<const Node*> drawn_before;
+  auto placed = [&](const Node* node) { return drawn_before.contains(node); };
   while (!open.empty()) {
     std::vector<size_t> next;
     for (size_t i = 0; i < open.size(); ++i) {
@@ -89,6 +93,7 @@ std::vector<const Node*> DrawOrder(Simulator& sim, const GraphExec& exec) {
     }
     size_t drawn = next[sim.executor.Random() % next.size()];
     order.push_back(open[drawn]);
+    drawn_before.insert(open[drawn]);
     open.erase(open.begin() + static_cast<ptrdiff_t>(drawn));
   }
   return order;
@@ -151,7 +156,8 @@ CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, size_t* numNodes) {
     }
     size_t room = *numNodes;
     *numNodes = std::min(room, graph.nodes.size());
-    for (size_t i = 0; i < room; ++i) nodes[i] = i < graph.nodes.size() ? sim::HandleOf(graph.nodes[i].get()) : nullptr;
+    for (size_t i = 0; i < room; ++i)
+      nodes[i] = i < graph.nodes.size() ? sim::HandleOf(graph.nodes[i].get()) : nullptr;
     return CUDA_SUCCESS;
   });
 }
@@ -230,7 +236,8 @@ CUresult cuDeviceGraphMemTrim(CUdevice device) {
         return one.device != device || call.sim.allocations.contains(one.address);
       };
       std::vector<sim::GraphAllocation>& all = exec->addresses->allocations;
-      bool idle = call.sim.executor.Done(exec->last_operation) && std::none_of(all.begin(), all.end(), in_use);
+      bool idle =
+          call.sim.executor.Done(exec->last_operation) && std::none_of(all.begin(), all.end(), in_use);
       if (idle) exec->addresses->GiveMemory(call.sim);
     }
     return CUDA_SUCCESS;

@@ -14,7 +14,8 @@ constexpr size_t kHostPage = 4096;
 
 CUresult Allocate(Call& call, void** pp, size_t bytes, unsigned flags) {
   if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
-  constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if (pp == nullptr || bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   *pp = aligned_alloc(kHostPage, sim::RoundUp(bytes, kHostPage));
   if (*pp == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -33,11 +34,13 @@ CUresult OnBlock(const char* function, const void* p, Body&& body) {
 }  // namespace
 
 CUresult cuMemAllocHost(void** pp, size_t bytesize) {
-  return Enter("cuMemAllocHost", Needs::kContext, [&](Call& call) { return Allocate(call, pp, bytesize, 0); });
+  return Enter("cuMemAllocHost", Needs::kContext,
+               [&](Call& call) { return Allocate(call, pp, bytesize, 0); });
 }
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
-  return Enter("cuMemHostAlloc", Needs::kContext, [&](Call& call) { return Allocate(call, pp, bytesize, Flags); });
+  return Enter("cuMemHostAlloc", Needs::kContext,
+               [&](Call& call) { return Allocate(call, pp, bytesize, Flags); });
 }
 
 CUresult cuMemFreeHost(void* p) {

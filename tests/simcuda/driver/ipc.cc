@@ -1,5 +1,5 @@
-// Legacy inter-process memory handles. A handle names a piece of the exporting process's memory file, which an importer
-// opens through /proc; both processes must belong to one user.
+// Legacy inter-process memory handles. A handle names a piece of the exporting process's memory file, which
+// an importer opens through /proc; both processes must belong to one user.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ struct Ticket {
 };
 static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);
 
-// The memory behind a ticket, mapped into this process; null if that process is gone, or not ours to look into.
+// The memory behind a ticket, mapped into this process; null if that process is gone, or not ours to look
+// into.
 char* Open(const Ticket& ticket, uint64_t skip) {
   std::string path = "/proc/" + std::to_string(ticket.process) + "/fd/" + std::to_string(ticket.file);
   int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -49,7 +50,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
     const Allocation& allocation = found->second;
     if (allocation.kind != Allocation::Kind::kPlain) return CUDA_ERROR_INVALID_VALUE;
     const sim::Physical& memory = call.sim.devices[allocation.device]->physical;
-    Ticket ticket = {getpid(),          memory.file(),   allocation.device, allocation.physical,
+    Ticket ticket = {getpid(),        memory.file(),    allocation.device, allocation.physical,
                      allocation.size, allocation.extent};
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle->reserved, &ticket, sizeof ticket);
@@ -98,7 +99,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
 }
 
 // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED says no.
-CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
-                                       unsigned long long flags) {
-  return Enter("cuMemGetHandleForAddressRange", Needs::kContext, [&](Call&) { return CUDA_ERROR_NOT_SUPPORTED; });
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size,
+                                       CUmemRangeHandleType handleType, unsigned long long flags) {
+  return Enter("cuMemGetHandleForAddressRange", Needs::kContext,
+               [&](Call&) { return CUDA_ERROR_NOT_SUPPORTED; });
 }

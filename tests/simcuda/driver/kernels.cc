@@ -13,8 +13,8 @@ using sim::Enter;
 using sim::Needs;
 using sim::Stream;
 
-// The pattern is a sequence of words; each is scrambled from the seed and its place, so that neither shifted nor older
-// contents pass for right.
+// The pattern is a sequence of words; each is scrambled from the seed and its place, so that neither shifted
+// nor older contents pass for right.
 uint64_t Word(uint64_t seed, uint64_t place) {
   uint64_t word = seed * 0x9e3779b97f4a7c15 + place;
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
@@ -37,7 +37,8 @@ void Walk(uint64_t seed, uint64_t* at, uint64_t size, OnBytes&& on_bytes) {
 void Fill(Context& context, uint64_t to, uint64_t bytes, uint64_t seed) {
   uint64_t at = 0;
   sim::Touch(context, to, bytes, Access::kKernelWrite, [&](char* memory, uint64_t size) {
-    Walk(seed, &at, size, [&](uint64_t done, const char* pattern, uint64_t part) { memcpy(memory + done, pattern, part); });
+    Walk(seed, &at, size,
+         [&](uint64_t done, const char* pattern, uint64_t part) { memcpy(memory + done, pattern, part); });
   });
 }
 
@@ -86,11 +87,13 @@ uint64_t LookAtDevice(CUdevice device, Ask&& ask) {
 }  // namespace
 
 CUresult simFill(CUdeviceptr dst, size_t bytes, unsigned long long seed, CUstream stream) {
-  return Launch("simFill", stream, [=](Context& context) { Fill(context, dst, bytes, seed); }, nullptr);
+  return Launch(
+      "simFill", stream, [=](Context& context) { Fill(context, dst, bytes, seed); }, nullptr);
 }
 
 CUresult simVerify(CUdeviceptr src, size_t bytes, unsigned long long seed, CUstream stream) {
-  return Launch("simVerify", stream, [=](Context& context) { Verify(context, src, bytes, seed); }, nullptr);
+  return Launch(
+      "simVerify", stream, [=](Context& context) { Verify(context, src, bytes, seed); }, nullptr);
 }
 
 CUresult simSpinUntil(const volatile int* flag, CUstream stream) {
@@ -132,6 +135,11 @@ unsigned long long simRunSome(unsigned long long count) {
   return sim::TheSimulator().executor.RunSome(count, lock);
 }
 
+void simReseed(unsigned long long seed) {
+  sim::Lock lock(sim::TheMutex());
+  sim::TheSimulator().executor.Reseed(seed);
+}
+
 unsigned long long simPhysicalBytes(CUdevice device) {
   return LookAtDevice(device, [](const sim::Physical& memory) { return memory.used(); });
 }
@@ -150,5 +158,6 @@ void simResetPeakPhysicalBytes(CUdevice device) {
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                         unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra) {
-  return Enter("cuLaunchKernel", Needs::kContext, [&](Call&) { return sim::NotSimulated("kernels do not run here"); });
+  return Enter("cuLaunchKernel", Needs::kContext,
+               [&](Call&) { return sim::NotSimulated("kernels do not run here"); });
 }

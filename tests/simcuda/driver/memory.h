@@ -1,6 +1,6 @@
 // Device memory. Physical memory is a memfd per device, mapped once for the simulator's own use (the alias).
-// Device addresses are a reservation without access, so that a host that touches one faults; what lies behind an
-// address is a table of mappings, and only the executor looks into it.
+// Device addresses are a reservation without access, so that a host that touches one faults; what lies behind
+// an address is a table of mappings, and only the executor looks into it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sim {
 
-constexpr uint64_t kAllocationGrain = 512;        // of addresses and of the accounting
+constexpr uint64_t kAllocationGrain = 512;          // of addresses and of the accounting
 constexpr uint64_t kPageGrain = uint64_t{2} << 20;  // of virtual memory management and of pools
 
 inline uint64_t RoundUp(uint64_t bytes, uint64_t grain) { return (bytes + grain - 1) / grain * grain; }
@@ -43,11 +43,11 @@ class Physical {
 
 struct Mapping {
   uint64_t size = 0;
-  char* bytes = nullptr;        // in the alias
-  int device = 0;               // whose memory it is
-  uint32_t readable = 0;        // by which devices, as bits
+  char* bytes = nullptr;  // in the alias
+  int device = 0;         // whose memory it is
+  uint32_t readable = 0;  // by which devices, as bits
   uint32_t writable = 0;
-  bool open_to_peers = false;   // readable and writable wherever access to the peer `device` is enabled
+  bool open_to_peers = false;  // readable and writable wherever access to the peer `device` is enabled
 };
 
 class AddressSpace {
@@ -64,8 +64,8 @@ class AddressSpace {
   // The mapping that holds `address`, with its own address; null if there is none.
   std::pair<uint64_t, Mapping*> Find(uint64_t address);
 
-  // Calls `visit` for each piece of memory behind the range, in order; false, and no call, if a part is not mapped or
-  // not `allowed`.
+  // Calls `visit` for each piece of memory behind the range, in order; false, and no call, if a part is not
+  // mapped or not `allowed`.
   bool Visit(uint64_t address, uint64_t size, const std::function<bool(const Mapping&)>& allowed,
              const std::function<void(char*, uint64_t)>& visit);
 

@@ -1,12 +1,13 @@
-// The forms of functions with a stream that programs call which were built for per-thread default streams: for them
-// stream 0 is the thread's own. The copies' forms stand with the copies.
+// The forms of functions with a stream that programs call which were built for per-thread default streams:
+// for them stream 0 is the thread's own. The copies' forms stand with the copies.
 #include "tests/simcuda/driver/work.h"
 
 SIM_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   return cuMemAllocAsync(dptr, bytesize, sim::PerThread(hStream));
 }
 
-SIM_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+SIM_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                                 CUstream hStream) {
   return cuMemAllocFromPoolAsync(dptr, bytesize, pool, sim::PerThread(hStream));
 }
 
@@ -38,13 +39,12 @@ SIM_EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, uns
   return cuStreamWaitEvent(sim::PerThread(hStream), hEvent, Flags);
 }
 
-SIM_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+SIM_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData,
+                                             unsigned int flags) {
   return cuStreamAddCallback(sim::PerThread(hStream), callback, userData, flags);
 }
 
-SIM_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream) {
-  return cuStreamQuery(sim::PerThread(hStream));
-}
+SIM_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream) { return cuStreamQuery(sim::PerThread(hStream)); }
 
 SIM_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream) {
   return cuStreamSynchronize(sim::PerThread(hStream));
@@ -54,8 +54,12 @@ SIM_EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void* u
   return cuLaunchHostFunc(sim::PerThread(hStream), fn, userData);
 }
 
-SIM_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra) {
-  return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, sim::PerThread(hStream), kernelParams, extra);
+SIM_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                        void** kernelParams, void** extra) {
+  return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
+                        sim::PerThread(hStream), kernelParams, extra);
 }
 
 SIM_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) {
@@ -70,8 +74,12 @@ SIM_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptu
   return cuStreamBeginCapture(sim::PerThread(hStream), mode);
 }
 
-SIM_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData, size_t numDependencies, CUstreamCaptureMode mode) {
-  return cuStreamBeginCaptureToGraph(sim::PerThread(hStream), hGraph, dependencies, dependencyData, numDependencies, mode);
+SIM_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph,
+                                                     const CUgraphNode* dependencies,
+                                                     const CUgraphEdgeData* dependencyData,
+                                                     size_t numDependencies, CUstreamCaptureMode mode) {
+  return cuStreamBeginCaptureToGraph(sim::PerThread(hStream), hGraph, dependencies, dependencyData,
+                                     numDependencies, mode);
 }
 
 SIM_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph* phGraph) {
@@ -82,8 +90,13 @@ SIM_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureSt
   return cuStreamIsCapturing(sim::PerThread(hStream), captureStatus);
 }
 
-SIM_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out, const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
-  return cuStreamGetCaptureInfo(sim::PerThread(hStream), captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out);
+SIM_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                                   const CUgraphNode** dependencies_out,
+                                                   const CUgraphEdgeData** edgeData_out,
+                                                   size_t* numDependencies_out) {
+  return cuStreamGetCaptureInfo(sim::PerThread(hStream), captureStatus_out, id_out, graph_out,
+                                dependencies_out, edgeData_out, numDependencies_out);
 }
 
 SIM_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {

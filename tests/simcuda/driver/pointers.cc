@@ -49,32 +49,44 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       return Store(data, call.sim.HandleOf(place.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Store(data, place.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return Store<CUdeviceptr>(data, address);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return Store<CUdeviceptr>(data, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (place.on_device) return CUDA_ERROR_INVALID_VALUE;
       return Store(data, reinterpret_cast<void*>(address));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Store(data, place.allocation == nullptr ? 0U : place.allocation->sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return Store<unsigned long long>(data, place.allocation == nullptr ? place.base : place.allocation->serial);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Store(data, 0U);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Store(data, place.device);
+      return Store<unsigned long long>(data,
+                                       place.allocation == nullptr ? place.base : place.allocation->serial);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return Store(data, 0U);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return Store(data, place.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
       bool capable = place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain;
       return Store(data, capable ? 1U : 0U);
     }
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Store<CUdeviceptr>(data, place.base);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Store<size_t>(data, place.size);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return Store(data, 1U);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return Store<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return Store(data, 0U);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Store<CUdeviceptr>(data, place.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Store<size_t>(data, place.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return Store(data, 1U);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return Store<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Store(data, 0U);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
       bool pool = place.allocation != nullptr && place.allocation->pool != nullptr;
       return Store<CUmemoryPool>(data, pool ? sim::HandleOf(place.allocation->pool) : nullptr);
     }
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Store<size_t>(data, place.size);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Store<CUdeviceptr>(data, place.base);
-    default: return sim::NotSimulated("pointer attribute " + std::to_string(attribute));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return Store<size_t>(data, place.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return Store<CUdeviceptr>(data, place.base);
+    default:
+      return sim::NotSimulated("pointer attribute " + std::to_string(attribute));
   }
 }
 
@@ -109,9 +121,15 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: Store(data[i], 0U); break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: Store(data[i], CU_DEVICE_INVALID); break;
-        default: Store(data[i], uint64_t{0}); break;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+          Store(data[i], 0U);
+          break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+          Store(data[i], CU_DEVICE_INVALID);
+          break;
+        default:
+          Store(data[i], uint64_t{0});
+          break;
       }
     }
     return CUDA_SUCCESS;

@@ -45,7 +45,8 @@ CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
   if (found == call.sim.allocations.end() || found->second.kind == Allocation::Kind::kForeign) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (found->second.kind == Allocation::Kind::kPlain) return sim::NotSimulated("cuMemFreeAsync of cuMemAlloc's memory");
+  if (found->second.kind == Allocation::Kind::kPlain)
+    return sim::NotSimulated("cuMemFreeAsync of cuMemAlloc's memory");
   if (stream.legacy) {
     if (CUresult error = sim::AdmitLegacy(call, *stream.context); error != CUDA_SUCCESS) return error;
   }
@@ -97,7 +98,8 @@ CUresult SetAttribute(Pool& pool, CUmemPool_attribute attribute, const void* val
       if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
       *High(pool, attribute) = attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool.used : pool.reserved;
       return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -112,12 +114,18 @@ CUresult GetAttribute(Pool& pool, CUmemPool_attribute attribute, void* value) {
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
       *static_cast<int*>(value) = pool.reuse[attribute - 1];
       return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return answer(pool.release_threshold);
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return answer(pool.reserved);
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return answer(pool.reserved_high);
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return answer(pool.used);
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return answer(pool.used_high);
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      return answer(pool.release_threshold);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      return answer(pool.reserved);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      return answer(pool.reserved_high);
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      return answer(pool.used);
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      return answer(pool.used_high);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -147,7 +155,8 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
-  return OnDevicePool("cuDeviceGetMemPool", pool, dev, [](const sim::Device& device) { return device.current_pool; });
+  return OnDevicePool("cuDeviceGetMemPool", pool, dev,
+                      [](const sim::Device& device) { return device.current_pool; });
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
@@ -162,9 +171,12 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   return Enter("cuMemPoolCreate", Needs::kDriver, [&](Call& call) {
     if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return sim::NotSimulated("pools that are not a device's");
-    if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return sim::NotSimulated("pools of managed memory");
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return sim::NotSimulated("pools that can be exported");
+    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+      return sim::NotSimulated("pools that are not a device's");
+    if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+      return sim::NotSimulated("pools of managed memory");
+    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+      return sim::NotSimulated("pools that can be exported");
     if (!call.sim.HasDevice(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     Pool* made = sim::MakePool(call.sim, poolProps->location.id, false);
     made->max_size = poolProps->maxSize;
@@ -207,7 +219,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_
   return OnPool("cuMemPoolSetAccess", pool, [&](Call& call, Pool& changed) {
     if (map == nullptr && count > 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
-      if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return sim::NotSimulated("access of the host to a pool");
+      if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return sim::NotSimulated("access of the host to a pool");
       if (!call.sim.HasDevice(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
       bool withdrawn = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       if (withdrawn && map[i].location.id == changed.device) return CUDA_ERROR_INVALID_DEVICE;
@@ -231,7 +244,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
   return OnPool("cuMemPoolGetAccess", memPool, [&](Call& call, Pool& pool) {
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return sim::NotSimulated("access of the host to a pool");
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+      return sim::NotSimulated("access of the host to a pool");
     if (!call.sim.HasDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
     bool reads = (pool.readable >> location->id & 1) != 0;
     bool writes = (pool.writable >> location->id & 1) != 0;
@@ -243,13 +257,14 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUme
 }
 
 // Pools are created without handle types here, and the documentation refuses to export such a one.
-CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
-                                          unsigned long long flags) {
-  return OnPool("cuMemPoolExportToShareableHandle", pool, [&](Call&, Pool&) { return CUDA_ERROR_INVALID_VALUE; });
+CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
+                                          CUmemAllocationHandleType handleType, unsigned long long flags) {
+  return OnPool("cuMemPoolExportToShareableHandle", pool,
+                [&](Call&, Pool&) { return CUDA_ERROR_INVALID_VALUE; });
 }
 
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType,
-                                            unsigned long long flags) {
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
+                                            CUmemAllocationHandleType handleType, unsigned long long flags) {
   return Enter("cuMemPoolImportFromShareableHandle", Needs::kDriver,
                [&](Call&) { return sim::NotSimulated("import of pools"); });
 }

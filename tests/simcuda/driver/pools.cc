@@ -38,7 +38,8 @@ bool AddChunk(Simulator& sim, Pool& pool, uint64_t bytes) {
 }
 
 // The smallest free block that will do.
-std::map<uint64_t, PoolBlock>::iterator FindBlock(Simulator& sim, Pool& pool, uint64_t bytes, const Stream& stream) {
+std::map<uint64_t, PoolBlock>::iterator FindBlock(Simulator& sim, Pool& pool, uint64_t bytes,
+                                                  const Stream& stream) {
   auto best = pool.blocks.end();
   for (auto it = pool.blocks.begin(); it != pool.blocks.end(); ++it) {
     const PoolBlock& block = it->second;
@@ -110,8 +111,9 @@ void TrimPool(Simulator& sim, Pool& pool, uint64_t keep) {
   for (auto chunk = pool.chunks.begin(); chunk != pool.chunks.end();) {
     auto [address, what] = *chunk;
     const PoolBlock& block = pool.blocks.at(address);
-    bool over = std::all_of(block.tags.begin(), block.tags.end(), [&](const FreeTag& tag) { return Over(sim, tag); });
-    if (!block.free || block.size != what.size || !over || pool.reserved < keep + what.size) {
+    bool over =
+        std::all_of(block.tags.begin(), block.tags.end(), [&](const FreeTag& tag) { return Over(sim, tag); });
+    if (!block.free || block.size != what.size || !over || pool.reserved - what.size < keep) {
       ++chunk;
       continue;
     }

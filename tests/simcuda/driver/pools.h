@@ -1,8 +1,9 @@
 // The stream-ordered allocator.
 //
-// A pool takes chunks of physical memory from its device and cuts blocks out of them. A free block remembers the frees
-// it came from: a stream may take it once those have run, or at once if they lie on that same stream (the order of the
-// stream then keeps the two apart). Events are not followed: that is allowed, and finds fewer blocks.
+// A pool takes chunks of physical memory from its device and cuts blocks out of them. A free block remembers
+// the frees it came from: a stream may take it once those have run, or at once if they lie on that same
+// stream (the order of the stream then keeps the two apart). Events are not followed: that is allowed, and
+// finds fewer blocks.
 #pragma once
 
 #include <map>
@@ -18,9 +19,9 @@ struct FreeTag {
 
 struct PoolBlock {
   uint64_t size = 0;
-  uint64_t chunk = 0;            // its address
+  uint64_t chunk = 0;  // its address
   bool free = false;
-  std::vector<FreeTag> tags;     // of a free block: the frees that may not have run yet
+  std::vector<FreeTag> tags;  // of a free block: the frees that may not have run yet
 };
 
 struct PoolChunk {

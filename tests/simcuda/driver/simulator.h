@@ -1,9 +1,9 @@
 // The simulated machine: its state, behind one lock, and the way in for every exported function.
 //
-//   context   where work and allocations belong; one primary context a device, which a reset empties and keeps
-//   stream    a queue of operations of one context (executor.h)
-//   work      what an operation does when it runs, or a node of a graph
-//   mapping   physical memory behind device addresses (memory.h); allocation: who asked for which addresses
+//   context   where work and allocations belong; one primary context a device, which a reset empties and
+//   keeps stream    a queue of operations of one context (executor.h) work      what an operation does when
+//   it runs, or a node of a graph mapping   physical memory behind device addresses (memory.h); allocation:
+//   who asked for which addresses
 //
 // The state is leaked on purpose: calls may come after all destructors have run, and are then answered with
 // CUDA_ERROR_DEINITIALIZED.
@@ -57,8 +57,8 @@ struct Allocation {
   enum class Kind { kPlain, kPool, kGraph, kForeign };  // foreign: opened from another process
 
   Kind kind = Kind::kPlain;
-  uint64_t size = 0;     // as asked for
-  uint64_t extent = 0;   // addresses and memory that it holds
+  uint64_t size = 0;      // as asked for
+  uint64_t extent = 0;    // addresses and memory that it holds
   uint64_t physical = 0;  // offset in the device's memory
   int device = 0;
   Context* context = nullptr;
@@ -84,8 +84,8 @@ struct Record {
 struct Event {
   Context* context = nullptr;
   unsigned flags = 0;
-  std::shared_ptr<Record> record;     // null: never recorded, which counts as complete
-  std::shared_ptr<Capture> capture;   // recorded in a capture: the nodes that it stands for
+  std::shared_ptr<Record> record;    // null: never recorded, which counts as complete
+  std::shared_ptr<Capture> capture;  // recorded in a capture: the nodes that it stands for
   std::vector<Node*> capture_after;
 };
 
@@ -134,7 +134,9 @@ struct Simulator {
   std::unordered_map<CUgraphExec, std::unique_ptr<GraphExec>> graph_execs;
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
 
-  CUcontext HandleOf(const Context* context) const { return reinterpret_cast<CUcontext>(const_cast<Context*>(context)); }
+  CUcontext HandleOf(const Context* context) const {
+    return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
+  }
   Context* FindContext(CUcontext handle) const;  // null if it is none, or destroyed
   bool HasDevice(int ordinal) const { return ordinal >= 0 && ordinal < config.devices; }
   Device& DeviceOf(const Context& context) { return *devices[context.device]; }
@@ -144,10 +146,18 @@ struct Simulator {
   std::map<uint64_t, HostBlock>::iterator FindHostBlock(uint64_t address);
 };
 
+// Without a destructor: at the end of a process, calls come after those of its thread have run.
 struct ThreadState {
-  std::vector<CUcontext> stack;
+  static constexpr size_t kDeepest = 64;
+
+  CUcontext stack[kDeepest] = {};
+  size_t depth = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool in_host_function = false;
+
+  CUcontext top() const { return depth == 0 ? nullptr : stack[depth - 1]; }
+  bool Push(CUcontext context);  // false if the stack is full
+  void Pop() { --depth; }
 };
 
 Simulator& TheSimulator();  // under the lock
@@ -166,6 +176,9 @@ struct Call {
 
 enum class Needs { kNothing, kDriver, kContext };
 
+// A fork leaves the child without a device, and perhaps with the lock held by a thread that is not there.
+bool InForkedChild();
+
 // CUDA_SUCCESS if the call may go on; else what it answers.
 CUresult Admit(Simulator& sim, const char* function, Needs needs);
 CUresult CurrentContext(Simulator& sim, Context** context);
@@ -174,6 +187,7 @@ CUresult CurrentContext(Simulator& sim, Context** context);
 template <typename Body>
 CUresult Enter(const char* function, Needs needs, Body&& body) {
   if (ThisThread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
+  if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   Lock lock(TheMutex());
   Simulator& sim = TheSimulator();
   if (CUresult error = Admit(sim, function, needs); error != CUDA_SUCCESS) return error;
@@ -184,7 +198,8 @@ CUresult Enter(const char* function, Needs needs, Body&& body) {
   return body(call);
 }
 
-// An option that the documentation knows and the simulator does not: says so and answers CUDA_ERROR_NOT_SUPPORTED.
+// An option that the documentation knows and the simulator does not: says so and answers
+// CUDA_ERROR_NOT_SUPPORTED.
 CUresult NotSimulated(const std::string& what);
 
 }  // namespace sim

@@ -27,7 +27,8 @@ std::vector<uint64_t> AskedFor(const Stream& stream) {
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
   return sim::Enter("cuStreamCreate", sim::Needs::kContext, [&](Call& call) {
-    if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     int clamped = priority > 0 ? 0 : (priority < -5 ? -5 : priority);
     std::shared_ptr<Stream> stream = sim::MakeStream(call.sim, *call.context, flags, clamped);
     *phStream = reinterpret_cast<CUstream>(stream.get());
@@ -36,7 +37,9 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
   });
 }
 
-CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return cuStreamCreateWithPriority(phStream, Flags, 0); }
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+  return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
 
 CUresult cuStreamDestroy(CUstream hStream) {
   return sim::Enter("cuStreamDestroy", sim::Needs::kDriver, [&](Call& call) {
@@ -51,7 +54,8 @@ CUresult cuStreamDestroy(CUstream hStream) {
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
-  return Answer("cuStreamGetPriority", hStream, priority, [](Call&, Stream& stream) { return stream.priority; });
+  return Answer("cuStreamGetPriority", hStream, priority,
+                [](Call&, Stream& stream) { return stream.priority; });
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
@@ -63,7 +67,8 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
-  return Answer("cuStreamGetDevice", hStream, device, [](Call&, Stream& stream) { return stream.context->device; });
+  return Answer("cuStreamGetDevice", hStream, device,
+                [](Call&, Stream& stream) { return stream.context->device; });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
@@ -121,7 +126,8 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   });
 }
 
-CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
   return OnStream("cuStreamAddCallback", hStream, [&](Call& call, Stream& stream) {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (stream.capture != nullptr) return sim::AdmitStreamWait(call, stream);

@@ -21,7 +21,8 @@ CUresult OnMachine(const char* function, Body&& body) {
 CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
   if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return sim::NotSimulated("memory that is not a device's");
+  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return sim::NotSimulated("memory that is not a device's");
   if (!call.sim.HasDevice(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return sim::NotSimulated("shareable handles");
   if (prop->allocFlags.compressionType != 0) return sim::NotSimulated("compressible memory");
@@ -108,7 +109,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
                      unsigned long long flags) {
   return OnMachine("cuMemCreate", [&](Call& call) {
     if (CUresult error = Check(call, prop); error != CUDA_SUCCESS) return error;
-    if (handle == nullptr || size == 0 || size % kPageGrain != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handle == nullptr || size == 0 || size % kPageGrain != 0 || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     std::optional<uint64_t> offset = sim::TakePhysical(call.sim, prop->location.id, size);
     if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = ++call.sim.serials;
@@ -163,7 +165,8 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
     std::vector<uint64_t> mappings = WholeMappings(call, ptr, size);
     if (mappings.empty() || desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
-      if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return sim::NotSimulated("access of the host");
+      if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return sim::NotSimulated("access of the host");
       if (!call.sim.HasDevice(desc[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
     }
     for (uint64_t base : mappings) {
@@ -197,7 +200,8 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
   });
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
+                                                CUmemGenericAllocationHandle handle) {
   return OnMachine("cuMemGetAllocationPropertiesFromHandle", [&](Call& call) {
     auto found = call.sim.handles.find(handle);
     if (found == call.sim.handles.end() || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -80,7 +80,8 @@ CUresult WaitForStream(Call& call, Stream& stream) {
 namespace {
 
 bool Allowed(const Context& context, const Mapping& mapping, Access access) {
-  uint32_t devices = access == Access::kCopyRead || access == Access::kKernelRead ? mapping.readable : mapping.writable;
+  uint32_t devices =
+      access == Access::kCopyRead || access == Access::kKernelRead ? mapping.readable : mapping.writable;
   if (access == Access::kCopyRead || access == Access::kCopyWrite) return devices != 0;
   if (devices >> context.device & 1) return true;
   auto is_owner = [&](const Context* peer) { return peer->device == mapping.device; };

@@ -31,8 +31,9 @@ CUresult WaitFor(Call& call, const std::vector<uint64_t>& operations, const Cont
 CUresult WaitForContext(Call& call, const Context& context);
 CUresult WaitForStream(Call& call, Stream& stream);
 
-// For work that is running: reads or writes device memory on behalf of `context`. Copies reach every device's memory,
-// kernels only what they were given access to. An illegal access is said, counted, and sticks to the context.
+// For work that is running: reads or writes device memory on behalf of `context`. Copies reach every device's
+// memory, kernels only what they were given access to. An illegal access is said, counted, and sticks to the
+// context.
 enum class Access { kCopyRead, kCopyWrite, kKernelRead, kKernelWrite };
 bool Touch(Context& context, uint64_t address, uint64_t bytes, Access access,
            const std::function<void(char*, uint64_t)>& visit);

@@ -26,6 +26,8 @@ unsigned long long simQueuedOperations(CUstream stream);
 unsigned long long simAllQueuedOperations(void);
 // Runs up to `count` queued operations, drawn from what stream and event order allows; answers how many ran.
 unsigned long long simRunSome(unsigned long long count);
+// Starts the drawing of orders anew, as SIMCUDA_SEED does for a process.
+void simReseed(unsigned long long seed);
 
 unsigned long long simPhysicalBytes(CUdevice device);
 unsigned long long simPeakPhysicalBytes(CUdevice device);

@@ -67,19 +67,20 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
                       return at == Ranges::kNone || !present || Present(at, units) ? at : Ranges::kNone;
                     });
   };
-  const Block at_once = take(/*waits=*/false, /*present=*/false);
-  if (at_once && Present((*at_once.zone)[at_once.index].begin, (*at_once.zone)[at_once.index].units))
-    return at_once;
+  Block at_once = take(/*waits=*/false, /*present=*/false);
+  if (at_once && Present(at_once)) return at_once;
+  if (at_once) at_once.zone->Release(at_once.index);
+  order_->Refresh();
+  at_once = take(/*waits=*/false, /*present=*/false);
+  if (at_once && Present(at_once)) return at_once;
   const Block behind_wait = take(/*waits=*/true, /*present=*/true);
   if (!behind_wait) return at_once ? at_once : take(/*waits=*/true, /*present=*/false);
   const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
   // What is free at once and was not the best fit is no better for being there.
-  if (at_once && order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree) {
-    behind_wait.zone->Release(behind_wait.index);
-    return at_once;
-  }
-  if (at_once) at_once.zone->Release(at_once.index);
-  return behind_wait;
+  const bool same = order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree;
+  const Block& refused = at_once && same ? behind_wait : at_once;
+  if (refused) refused.zone->Release(refused.index);
+  return at_once && same ? at_once : behind_wait;
 }
 
 // The first place in a free range, from `begin` up, that the order allows; kNone after some tries.
@@ -102,14 +103,6 @@ uint32_t Arena::FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_
 bool Arena::Present(uint32_t begin, uint32_t units) const {
   const auto first = static_cast<uint64_t>(begin >> granule_shift_);
   return !missing_.AnyIn(first, ((uint64_t{begin} + units - 1) >> granule_shift_) + 1);
-}
-
-Arena::Block Arena::PlaceInOrder(uint32_t begin, uint32_t units, Stream stream) {
-  if (order_->Ask(begin, begin + units, stream).reuse == StreamOrder::Reuse::kNotYet) {
-    order_->Refresh();
-    if (order_->Ask(begin, begin + units, stream).reuse == StreamOrder::Reuse::kNotYet) return {};
-  }
-  return Waited(Taken(&main_, main_.TakeAt(begin, units), /*plan_too=*/false), stream);
 }
 
 // A block is its stream's to use once the stream waits for whoever used the place before.

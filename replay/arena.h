@@ -53,8 +53,15 @@ class Arena {
     const uint32_t units = UnitsOf(bytes);
     if (begin + units > small_begin_) return {};
     const auto first = static_cast<uint32_t>(begin);
-    if (order_ != nullptr) return PlaceInOrder(first, units, stream);
-    return Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
+    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
+    StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
+    if (reuse == StreamOrder::Reuse::kNotYet) {
+      order_->Refresh();
+      reuse = order_->Ask(first, first + units, stream).reuse;
+      if (reuse == StreamOrder::Reuse::kNotYet) return {};
+    }
+    const Block block = Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
+    return reuse == StreamOrder::Reuse::kFree ? block : Waited(block, stream);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
   // when no memory can be had: the real allocator is next.
@@ -93,6 +100,9 @@ class Arena {
   // for others: the plan will want it at the next iteration. Place(kAnywhere), which is for when it is not,
   // may.
   void SetPlanEnd(Offset end);
+  Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
+  // Where the zone of small blocks begins.
+  Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
 
   // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
   Bytes GiveBack(bool plan_too);
@@ -143,13 +153,15 @@ class Arena {
     zone->Release(index);
     return {};
   }
-  Block PlaceInOrder(uint32_t begin, uint32_t units, Stream stream);
   template <typename Fit>
   Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
   Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream);
   uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                         Stream stream, bool waits) const;
   bool Present(uint32_t begin, uint32_t units) const;
+  bool Present(Block block) const {
+    return Present((*block.zone)[block.index].begin, (*block.zone)[block.index].units);
+  }
   Block Waited(Block block, Stream stream);
   bool CommitFor(int64_t first, int64_t last, bool plan_too);
   int64_t CountMissing(int64_t first, int64_t last) const;

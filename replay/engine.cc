@@ -1,6 +1,7 @@
 #include "replay/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 #include <utility>
 
@@ -9,10 +10,10 @@
 namespace reprise::replay {
 namespace {
 
-// A plan whose matched share stays below this gives way to a longer period. Design, section 4.
-constexpr double kGoodShare = 0.98;
-// How many allocations are fed to a shadow matcher at once so that it is in step when the cut comes.
-constexpr int64_t kShadowLead = 64;
+// A thread must have followed its own iteration for so many rounds before the device's is given up.
+constexpr int64_t kRoundsToSplit = 4;
+// Threads beyond these share the last one's sequence.
+constexpr size_t kMostThreads = 256;
 
 }  // namespace
 
@@ -29,10 +30,14 @@ Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner
                StreamEvents* events)
     : options_(options),
       memory_(std::move(memory)),
-      order_(events == nullptr ? nullptr : std::make_unique<StreamOrder>(Arena::UnitsOf(*memory_), events)),
+      order_(events == nullptr
+                 ? nullptr
+                 : std::make_unique<StreamOrder>(
+                       Arena::UnitsOf(*memory_),
+                       std::countr_zero(static_cast<uint64_t>(memory_->granule() / kUnit)), events)),
       runner_(runner),
       arena_(memory_.get(), options.capacity, order_.get()),
-      finder_(options.period) {}
+      whole_(options.period) {}
 
 std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -50,6 +55,8 @@ std::optional<Offset> Engine::Allocate(const Guard&, const Request& request, Blo
                           .id = BlockId{next_id_++},
                           .stream = request.stream,
                           .wanted_elsewhere = outcome.crosses,
+                          .own_token = outcome.own_token,
+                          .thread = outcome.thread,
                           .owner = request.owner};
   if (outcome.block) return Live(outcome.block, info, request.alignment);
   ++(request.place ? counters_.passed : counters_.outside);
@@ -58,7 +65,8 @@ std::optional<Offset> Engine::Allocate(const Guard&, const Request& request, Blo
 }
 
 std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment) {
-  const Arena::Block block = PlaceAnywhere({left.requested, alignment, left.stream});
+  const Request request = {.bytes = left.requested, .alignment = alignment, .stream = left.stream};
+  const Arena::Block block = PlaceAnywhere(Leading(left.thread), request);
   if (!block) return std::nullopt;
   --counters_.passed;
   return Live(block, left, alignment);
@@ -71,7 +79,8 @@ void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) 
 void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
-  if (left.token.count() >= 0) history_.OnFree(left.token, left.stream);
+  if (left.token.count() >= 0) whole_.OnFree(left.token, left.stream);
+  if (left.own_token.count() >= 0) threads_[left.thread].sequence->OnFree(left.own_token, left.stream);
 }
 
 std::optional<BlockInfo> Engine::FreeBlock(const Guard&, Offset offset, Stream stream) {
@@ -108,12 +117,17 @@ Offset Engine::Live(Arena::Block block, const BlockInfo& info, Bytes alignment) 
 void Engine::CountLive(const BlockInfo& info, Bytes alignment) {
   counters_.live += info.requested;
   counters_.live_peak = std::max(counters_.live_peak, counters_.live);
+  if (info.own_token.count() >= 0) threads_[info.thread].live += info.requested;
   if (sink_ != nullptr) sink_->OnAlloc(info.id, info.requested, alignment, info.stream);
 }
 
 void Engine::CountFreed(const BlockInfo& info, Stream stream) {
   counters_.live -= info.requested;
-  if (info.token.count() >= 0) history_.OnFree(info.token, stream);
+  if (info.token.count() >= 0) whole_.OnFree(info.token, stream);
+  if (info.own_token.count() >= 0) {
+    threads_[info.thread].live -= info.requested;
+    threads_[info.thread].sequence->OnFree(info.own_token, stream);
+  }
   if (sink_ != nullptr) sink_->OnFree(info.id, stream);
 }
 
@@ -129,34 +143,68 @@ Engine::Outcome Engine::Take(const Request& request) {
 }
 
 Engine::Outcome Engine::TakeToken(const Request& request) {
-  const bool found = finder_.OnAlloc(request.bytes, request.stream, counters_.live);
   Outcome outcome;
-  outcome.token = history_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live);
-  history_.Reserve(finder_.capacity());
-  const bool adopting = PollCandidate() && ShadowStep(request.bytes, request.stream);
-  const bool counted = counters_.plans > 0 && !(adopting && counters_.plans == 1);
-
-  uint32_t slot = Matcher::kNoSlot;
-  if (plan_ != nullptr) {
-    slot = adopting ? 0 : plan_->matcher->Step(request.bytes, request.stream);
-    CountShare(slot != Matcher::kNoSlot);
+  outcome.thread = ThreadOf(request.thread);
+  Sequence::Step step;
+  if (!split_) {
+    step = whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live);
+    outcome.token = step.token;
   }
+  if (!threads_.empty()) {
+    Thread& thread = threads_[outcome.thread];
+    const Sequence::Step own =
+        thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live);
+    outcome.own_token = own.token;
+    if (split_) step = own;
+    if (!split_) ConsiderSplitting(thread);
+  }
+  Sequence& leading = Leading(outcome.thread);
+  const bool was_planned = counters_.plans > 0;
+  if (step.at_cut && Adopt(leading)) step.slot = 0;
   const int64_t planned_before = counters_.planned;
-  if (request.place) outcome.block = PlaceInSlot(slot, request, &outcome.crosses);
-  if (counted) {
+  if (request.place) outcome.block = PlaceInSlot(leading, step.slot, request, &outcome.crosses);
+  if (was_planned) {
     const bool planned = counters_.planned > planned_before;
     ++counters_.requests_after_plan;
     counters_.bytes_after_plan += request.bytes;
     if (planned) ++counters_.planned_requests_after_plan;
     if (planned) counters_.planned_bytes_after_plan += request.bytes;
   }
-  if (found || outcome.token == ask_again_at_) ConsiderPlanning();
+  // What the plan covers is served from it by now; what was committed elsewhere is given back.
+  if (step.settled) arena_.GiveBack(/*plan_too=*/split_);
+  if (step.wants_plan) ConsiderPlanning(leading);
   return outcome;
 }
 
-Arena::Block Engine::PlaceInSlot(uint32_t slot, const Request& request, bool* crosses) {
-  if (slot != Matcher::kNoSlot && plan_->plan.slots[slot].planned()) {
-    const ServingPlan::Slot& planned = plan_->plan.slots[slot];
+// The engine's number of a thread; 0 while there is one alone.
+uint16_t Engine::ThreadOf(uint64_t number) {
+  if (threads_.empty()) {
+    if (!first_thread_.has_value()) first_thread_ = number;
+    if (number == *first_thread_) return 0;
+    threads_.push_back({*first_thread_, std::make_unique<Sequence>(options_.period), Bytes()});
+  }
+  if (threads_[last_thread_].number == number) return last_thread_;
+  size_t i = 0;
+  while (i < threads_.size() && threads_[i].number != number) ++i;
+  if (i == kMostThreads) i = kMostThreads - 1;
+  if (i == threads_.size()) {
+    threads_.push_back({number, std::make_unique<Sequence>(options_.period), Bytes()});
+  }
+  last_thread_ = static_cast<uint16_t>(i);
+  return last_thread_;
+}
+
+void Engine::ConsiderSplitting(const Thread& thread) {
+  const std::optional<profiler::Period>& own = thread.sequence->period();
+  if (!own.has_value() || whole_.period().has_value() || whole_.plan() != nullptr) return;
+  if (thread.sequence->now() < own->found_at + kRoundsToSplit * own->length) return;
+  split_ = true;
+  for (const Thread& each : threads_) ConsiderPlanning(*each.sequence);
+}
+
+Arena::Block Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses) {
+  if (slot != Matcher::kNoSlot && sequence.plan()->slots[slot].planned()) {
+    const ServingPlan::Slot& planned = sequence.plan()->slots[slot];
     const Bytes alignment = request.alignment;
     if (alignment.count() <= 1 || planned.offset.count() % alignment.count() == 0) {
       if (const Arena::Block block = arena_.PlaceAt(planned.offset, request.bytes, request.stream)) {
@@ -167,13 +215,13 @@ Arena::Block Engine::PlaceInSlot(uint32_t slot, const Request& request, bool* cr
     }
     ++counters_.conflicts;
   }
-  return PlaceAnywhere(request);
+  return PlaceAnywhere(sequence, request);
 }
 
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
-// slots.
-Arena::Block Engine::PlaceAnywhere(const Request& request) {
-  const bool careful = plan_ != nullptr && plan_->matcher->InStep(request.stream);
+// slots. Other threads' plans are never in the way of one that is lost.
+Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
+  const bool careful = split_ ? counters_.plans > 0 : sequence.InStep(request.stream);
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,
                    careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
@@ -184,100 +232,52 @@ Arena::Block Engine::PlaceAnywhere(const Request& request) {
   return block;
 }
 
-// True when a candidate is being followed. Starts its shadow matcher when it has just been solved, with the
-// last allocations before this one, so that it is in step at once.
-bool Engine::PollCandidate() {
-  if (candidate_ == nullptr || candidate_in_shadow_) return candidate_ != nullptr;
-  if (!candidate_->ready.load(std::memory_order_acquire)) return false;
-  if (!candidate_->status.ok()) {
-    ++counters_.plans_failed;
-    candidate_.reset();
+// False: there is no room for it.
+bool Engine::Adopt(Sequence& sequence) {
+  if (split_ && !MoveToOwnRegion(sequence.candidate())) {
+    sequence.Drop();
     return false;
   }
-  candidate_in_shadow_ = true;
-  const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
-  for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
-    candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
-  }
-  return true;
-}
-
-// Steps the shadow matcher; adopts, and returns true, when this allocation is the cut and the matcher in
-// step.
-bool Engine::ShadowStep(Bytes bytes, Stream stream) {
-  const bool at_cut = candidate_->matcher->AtCut();
-  if (candidate_->matcher->Step(bytes, stream) != 0 || !at_cut) return false;
-  Adopt();
-  return true;
-}
-
-void Engine::Adopt() {
-  if (plan_ != nullptr) {
-    counters_.mismatches += plan_->matcher->mismatches();
-    counters_.times_lost += plan_->matcher->times_lost();
-  }
-  plan_ = std::make_unique<Active>();
-  plan_->plan = std::move(candidate_->plan);
-  plan_->matcher = std::move(candidate_->matcher);
-  plan_->period = candidate_period_;
-  candidate_.reset();
-  arena_.SetPlanEnd(plan_->plan.end);
-  window_tokens_ = 0;
-  window_matched_ = 0;
-  matched_share_ = 1.0;
+  sequence.Adopt();
+  arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), sequence.plan()->end) : sequence.plan()->end);
   if (counters_.plans++ == 0) {
-    counters_.first_planned_iteration = finder_.iterations() + 1;
+    counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
   if (sink_ != nullptr) sink_->OnPlanAdopted();
+  return true;
 }
 
-void Engine::CountShare(bool matched) {
-  ++window_tokens_;
-  if (matched) ++window_matched_;
-  if (window_tokens_ < plan_->period) return;
-  matched_share_ = static_cast<double>(window_matched_) / static_cast<double>(window_tokens_);
-  window_tokens_ = 0;
-  window_matched_ = 0;
-  if (!std::exchange(plan_->settled, true)) arena_.GiveBack(/*plan_too=*/false);
-  ConsiderPlanning();
+// Above all other plans and everything that is live: addresses are cheap.
+bool Engine::MoveToOwnRegion(ServingPlan& plan) {
+  Offset base = arena_.plan_end();
+  arena_.ForEachLive(
+      [&](Offset offset, Bytes bytes, const BlockInfo&) { base = std::max(base, offset + bytes); });
+  base = RoundUp(base, memory_->granule());
+  if (base + (plan.end - Offset(0)) > arena_.main_end()) return false;
+  for (ServingPlan::Slot& slot : plan.slots) {
+    if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));
+  }
+  plan.end = base + (plan.end - Offset(0));
+  return true;
 }
 
 // Asks for a plan when a period has been found that the plan in use does not serve.
-void Engine::ConsiderPlanning() {
-  const auto& period = finder_.confirmed();
-  if (!options_.plan || !period.has_value()) return;
-  if (plan_ != nullptr && (period->length == plan_->period || matched_share_ >= kGoodShare)) return;
-  if (candidate_ != nullptr && candidate_period_ == period->length) return;
-  if (candidate_ != nullptr) {
-    candidate_->cancel = true;
-    ++counters_.plans_dropped;
-  }
-  RequestPlan();
+void Engine::ConsiderPlanning(Sequence& sequence) {
+  if (!options_.plan) return;
+  std::optional<profiler::Iteration> iteration = sequence.IterationToPlan();
+  if (!iteration.has_value()) return;
+  // A thread's plan comes to lie where nothing is in its way.
+  const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
+  auto request = std::make_shared<PlanRequest>(MakeRequest(*std::move(iteration), obstacles));
+  runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds] {
+    Plan(*request, seconds, *candidate);
+  });
 }
 
 void Engine::CancelPlanning(const Guard&) {
-  if (candidate_ != nullptr) candidate_->cancel = true;
-}
-
-void Engine::RequestPlan() {
-  profiler::Iteration iteration = profiler::ExtractIteration(history_, *finder_.confirmed());
-  if (iteration.slots.empty()) return;  // longer than the history
-  // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
-  // away.
-  const profiler::Period& period = *finder_.confirmed();
-  if (iteration.unsettled > 0 && history_.now() < period.found_at + period.length) {
-    ask_again_at_ = history_.now() + std::max<int64_t>(1, period.length / 8);
-    return;
-  }
-  const std::vector<Obstacle> obstacles = FindObstacles(iteration);
-  auto request = std::make_shared<PlanRequest>(MakeRequest(std::move(iteration), obstacles));
-  candidate_ = std::make_shared<Candidate>();
-  candidate_period_ = finder_.confirmed()->length;
-  candidate_in_shadow_ = false;
-  runner_->Run([request, candidate = candidate_, seconds = options_.plan_seconds] {
-    Plan(*request, seconds, *candidate);
-  });
+  whole_.CancelPlanning();
+  for (const Thread& thread : threads_) thread.sequence->CancelPlanning();
 }
 
 // The live blocks that the cycle will not free by itself: all but those that are a slot's latest instance and
@@ -285,7 +285,7 @@ void Engine::RequestPlan() {
 // allocated among the first gradients, looks like them.)
 std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration) const {
   std::vector<Obstacle> obstacles;
-  const Tick now = history_.now();
+  const Tick now = whole_.now();
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
     const int64_t turn = (info.token - iteration.origin) % iteration.period;
     const profiler::Slot& slot = iteration.slots[turn < 0 ? turn + iteration.period : turn];
@@ -298,14 +298,21 @@ std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration
 
 Counters Engine::counters(const Guard&) const {
   Counters result = counters_;
-  result.iterations = finder_.iterations();
-  if (finder_.confirmed().has_value()) result.period = finder_.confirmed()->length;
-  if (plan_ != nullptr) {
-    result.slab = plan_->plan.slab;
-    result.lower_bound = plan_->plan.lower_bound;
-    result.mismatches += plan_->matcher->mismatches();
-    result.times_lost += plan_->matcher->times_lost();
-  }
+  result.threads = split_ ? static_cast<int64_t>(threads_.size()) : 0;
+  ForEachSequence([&](const Sequence& sequence) {
+    const Sequence::Counters own = sequence.counters();
+    result.mismatches += own.mismatches;
+    result.times_lost += own.times_lost;
+    result.plans_failed += own.plans_failed;
+    result.plans_dropped += own.plans_dropped;
+    if (sequence.plan() != nullptr) {
+      result.slab += sequence.plan()->slab;
+      result.lower_bound += sequence.plan()->lower_bound;
+    }
+    if (&sequence != &whole_ && !split_) return;
+    result.iterations = std::max(result.iterations, sequence.iterations());
+    if (sequence.period().has_value()) result.period = std::max(result.period, sequence.period()->length);
+  });
   if (order_ != nullptr) {
     result.stream_waits = order_->counters().waits;
     result.stream_events = order_->counters().events;

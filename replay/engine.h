@@ -1,10 +1,15 @@
 // One device's engine: watches the sequence of allocations, finds the iteration, has it planned, and serves
-// it.
+// it (sequence.h).
 //
 // States: recording (no plan: the arena places by best fit), planning (a request is being solved elsewhere),
 // serving (the matcher names the slot, the arena places it there if it can). The period finder runs on in all
 // of them. A solved plan waits as a candidate, followed by a shadow matcher, and is adopted at the cut, in
 // step.
+//
+// A job whose threads allocate at once, each in an order of its own, has no order that ever repeats, but each
+// thread's may. Where several threads are seen, each has a sequence of its own beside the device's; when one
+// has found its iteration for some rounds and the device's has none, the engine splits: every thread is
+// planned for itself, in a region of its own.
 //
 // Every placement is the arena's, so whatever the plan says nothing live is handed out again; what cannot be
 // placed at all is left to the real allocator.
@@ -26,6 +31,7 @@
 #include "replay/arena.h"
 #include "replay/memory_source.h"
 #include "replay/planning.h"
+#include "replay/sequence.h"
 #include "replay/stream_order.h"
 
 namespace reprise::replay {
@@ -49,6 +55,7 @@ struct Counters {
   int64_t first_planned_request = 0;    // its number among the requests, from 1; 0: no plan adopted
   int64_t unknown_frees = 0;            // of an address that is not the begin of a live block
   int64_t granules_moved = 0;
+  int64_t threads = 0;        // planned each for itself; 0: all together
   int64_t stream_waits = 0;   // of one stream for an event of another, at a reuse
   int64_t stream_events = 0;  // recorded at frees
   // Requests of at least kSmallBlock after the first adoption; the adopting one counts on neither side.
@@ -120,10 +127,11 @@ class Engine {
 
   struct Request {
     Bytes bytes;
-    Bytes alignment;    // a power of two
-    Stream stream{};    // on which the block will be used
-    uint8_t owner = 0;  // BlockInfo::owner
-    bool place = true;  // false: the real allocator is to serve it whatever we could do
+    Bytes alignment;      // a power of two
+    Stream stream{};      // on which the block will be used
+    uint64_t thread = 0;  // whose request it is; any numbers
+    uint8_t owner = 0;    // BlockInfo::owner
+    bool place = true;    // false: the real allocator is to serve it whatever we could do
   };
   // A block of at least `bytes`. nullopt: use the real allocator. Where `left` is given, the block that it
   // then serves may be made known by KeepOutside.
@@ -170,7 +178,7 @@ class Engine {
   Bytes committed(const Guard&) const { return arena_.committed(); }
   Bytes placed(const Guard&) const { return counters_.placed; }
   Counters counters(const Guard&) const;
-  bool serving(const Guard&) const { return plan_ != nullptr; }
+  bool serving(const Guard&) const { return counters_.plans > 0; }
   // Tells a planning under way to stop; what it was solving is counted as failed.
   void CancelPlanning(const Guard&);
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
@@ -182,22 +190,35 @@ class Engine {
   struct Outcome {
     Arena::Block block;
     Tick token{-1};
+    Tick own_token{-1};
+    uint16_t thread = 0;
     bool crosses = true;
+  };
+  // A thread that allocates, and what it alone has live.
+  struct Thread {
+    uint64_t number = 0;
+    std::unique_ptr<Sequence> sequence;
+    Bytes live;
   };
   Outcome Take(const Request& request);
   Outcome TakeToken(const Request& request);
-  Arena::Block PlaceInSlot(uint32_t slot, const Request& request, bool* crosses);
-  Arena::Block PlaceAnywhere(const Request& request);
+  uint16_t ThreadOf(uint64_t number);
+  void ConsiderSplitting(const Thread& thread);
+  Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
+  Arena::Block PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses);
+  Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
   Offset Live(Arena::Block block, const BlockInfo& info, Bytes alignment);
   void CountLive(const BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
-  bool PollCandidate();
-  bool ShadowStep(Bytes bytes, Stream stream);
-  void Adopt();
-  void ConsiderPlanning();
-  void RequestPlan();
+  bool Adopt(Sequence& sequence);
+  bool MoveToOwnRegion(ServingPlan& plan);
+  void ConsiderPlanning(Sequence& sequence);
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
-  void CountShare(bool matched);
+  template <typename Visit>
+  void ForEachSequence(Visit visit) const {
+    visit(whole_);
+    for (const Thread& thread : threads_) visit(*thread.sequence);
+  }
 
   const Options options_;
   std::mutex mutex_;
@@ -207,26 +228,11 @@ class Engine {
   EventSink* sink_ = nullptr;
 
   Arena arena_;
-  profiler::PeriodFinder finder_;
-  profiler::History history_;
-
-  struct Active {
-    ServingPlan plan;
-    std::unique_ptr<Matcher> matcher;
-    int64_t period = 0;
-    bool settled = false;  // served for a period: what was committed outside before has been given back
-  };
-  std::unique_ptr<Active> plan_;          // set: serving
-  std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
-  int64_t candidate_period_ = 0;
-  bool candidate_in_shadow_ = false;
-
-  Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
-
-  // Matched share over about one period: the measure of whether the plan still fits.
-  int64_t window_tokens_ = 0;
-  int64_t window_matched_ = 0;
-  double matched_share_ = 1.0;
+  Sequence whole_;                        // everything on the device, until the split
+  std::vector<Thread> threads_;           // from the second thread on
+  std::optional<uint64_t> first_thread_;  // the only one until then
+  uint16_t last_thread_ = 0;              // of threads_: the one looked up last
+  bool split_ = false;
 
   uint64_t next_id_ = 0;
   Counters counters_;

@@ -36,10 +36,12 @@ inline constexpr Bytes kUnit{512};
 // What the engine keeps with a live block.
 struct BlockInfo {
   Bytes requested;  // as the job asked
-  Tick token{-1};   // the token of its allocation in the history, -1 when it was too small to be one
+  Tick token{-1};   // of its allocation in the device's sequence, -1 when it was too small to be one
   BlockId id{};     // its number in the recorded sequence
   Stream stream{};  // the stream of its allocation
   bool wanted_elsewhere = true;  // once it is free another stream may want its place: record an event
+  Tick own_token{-1};            // of its allocation in its thread's sequence
+  uint16_t thread = 0;           // the engine's number of that thread
   uint8_t owner = 0;             // whatever the engine's caller keeps with it
 };
 

@@ -12,14 +12,45 @@ constexpr size_t kMostRecorded = 4096;
 
 }  // namespace
 
-StreamOrder::StreamOrder(uint32_t units, StreamEvents* events)
-    : events_(events), starts_(units), marks_(units) {}
+StreamOrder::StreamOrder(uint32_t units, int granule_shift, StreamEvents* events)
+    : events_(events),
+      units_(units),
+      granule_shift_(granule_shift),
+      last_free_((units >> granule_shift) + 1),
+      starts_(units),
+      marks_(units) {}
 
-void StreamOrder::Freed(uint32_t begin, uint32_t end, Stream stream, bool record) {
+// A stream that has not been seen yet, or not alone.
+void StreamOrder::Meet(Stream stream) {
+  LaneOf(stream);
+  if (only_ == kNobody) {
+    only_ = IndexOf(stream);
+  } else if (only_ != kMany && only_ != IndexOf(stream)) {
+    BeginMarks();
+  }
+}
+
+// What the only stream has freed until now: runs of granules with the same last free become marks.
+void StreamOrder::BeginMarks() {
+  const uint32_t granules = only_ < kNobody && lanes_[only_].freed > 0 ? units_ >> granule_shift_ : 0;
+  uint32_t first = 0;
+  for (uint32_t g = 1; g <= granules; ++g) {
+    if (g < granules && last_free_[g] == last_free_[first]) continue;
+    if (last_free_[first] != 0) {
+      SetMark(first << granule_shift_, {g << granule_shift_, only_, last_free_[first]});
+    }
+    first = g;
+  }
+  only_ = kMany;
+}
+
+void StreamOrder::FreedAmongMany(uint32_t begin, uint32_t end, Stream stream, bool record) {
+  Meet(stream);
+  if (only_ != kMany) return Freed(begin, end, stream, record);
   Lane& lane = LaneOf(stream);
   ++lane.freed;
   SetMark(begin, {end, IndexOf(stream), lane.freed});
-  if (record && lanes_.size() > 1) Record(stream, /*exact=*/true);
+  if (record) Record(stream, /*exact=*/true);
 }
 
 // Puts a mark in the place of all that it covers.
@@ -52,16 +83,6 @@ void StreamOrder::Overwrite(uint32_t begin, uint32_t end) {
   }
 }
 
-// Without an event of its own.
-bool StreamOrder::Ordered(const Mark& mark, Stream stream) const {
-  const Lane& freed_by = lanes_[mark.stream];
-  if (mark.number <= freed_by.complete) return true;
-  if (IsEveryStream(stream)) return false;
-  const Lane& lane = lanes_[IndexOf(stream)];
-  if (mark.stream == IndexOf(stream) && mark.number > lane.born) return true;
-  return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
-}
-
 const StreamOrder::Recorded* StreamOrder::ExactEvent(const Mark& mark) const {
   const std::deque<Recorded>& recorded = lanes_[mark.stream].recorded;
   const auto at = std::lower_bound(recorded.begin(), recorded.end(), mark.number,
@@ -69,8 +90,12 @@ const StreamOrder::Recorded* StreamOrder::ExactEvent(const Mark& mark) const {
   return at != recorded.end() && at->number == mark.number && at->exact ? &*at : nullptr;
 }
 
-StreamOrder::Answer StreamOrder::Ask(uint32_t begin, uint32_t end, Stream stream) {
-  if (!IsEveryStream(stream)) LaneOf(stream);
+StreamOrder::Answer StreamOrder::AskAmongMany(uint32_t begin, uint32_t end, Stream stream) {
+  if (!IsEveryStream(stream)) Meet(stream);
+  if (only_ != kMany) {
+    if (!IsEveryStream(stream) || IdleGranules(begin, end)) return {};
+    return {Reuse::kNotYet, end, end};
+  }
   Answer answer;
   ForEachMark(begin, end, [&](const Mark& mark) {
     if (Ordered(mark, stream)) return true;
@@ -102,7 +127,16 @@ bool StreamOrder::Wait(uint32_t begin, uint32_t end, Stream stream) {
   return good;
 }
 
+bool StreamOrder::IdleGranules(uint32_t begin, uint32_t end) const {
+  if (only_ == kNobody) return true;
+  for (uint32_t g = begin >> granule_shift_; g <= (end - 1) >> granule_shift_; ++g) {
+    if (last_free_[g] > lanes_[only_].complete) return false;
+  }
+  return true;
+}
+
 bool StreamOrder::Idle(uint32_t begin, uint32_t end) const {
+  if (only_ != kMany) return IdleGranules(begin, end);
   bool idle = true;
   ForEachMark(begin, end, [&](const Mark& mark) {
     idle = mark.number <= lanes_[mark.stream].complete;
@@ -156,6 +190,7 @@ void StreamOrder::Completed(const Snapshot& before) {
 }
 
 void StreamOrder::Retire(Stream stream) {
+  BeginMarks();
   Lane& lane = LaneOf(stream);
   if (lane.complete < lane.freed) Record(stream, /*exact=*/false);
   lane.born = lane.freed;

@@ -13,6 +13,9 @@
 //   complete   the device has finished all work queued on the stream before the free
 //   seen       the highest free of another stream that a stream has been made to wait for
 //
+// While one stream alone is seen nothing has to be told apart: each granule remembers the number of the last
+// free in it, which is enough to know whether it is idle, and marks begin with the second stream.
+//
 // Ranges are in units, half-open. Streams are small numbers, given anew when a stream is gone (Retire).
 // Not thread-safe: the engine's lock is held around every call. No call waits for the device.
 #pragma once
@@ -70,16 +73,22 @@ class StreamOrder {
     int64_t events = 0;  // recorded
   };
 
-  // Over units [0, units). `events` outlives it.
-  StreamOrder(uint32_t units, StreamEvents* events);
-  bool ok() const { return starts_.ok() && marks_.ok(); }
+  // Over units [0, units), in granules of 2^granule_shift units. `events` outlives it.
+  StreamOrder(uint32_t units, int granule_shift, StreamEvents* events);
+  bool ok() const { return starts_.ok() && marks_.ok() && last_free_.ok(); }
 
   // [begin, end) is free from here on in the order of `stream`. `record`: another stream may want it soon, so
   // an event is recorded now; without other streams none ever is.
-  void Freed(uint32_t begin, uint32_t end, Stream stream, bool record);
+  void Freed(uint32_t begin, uint32_t end, Stream stream, bool record) {
+    if (IndexOf(stream) != only_) return FreedAmongMany(begin, end, stream, record);
+    const uint64_t number = ++lanes_[only_].freed;
+    for (uint32_t g = begin >> granule_shift_; g <= (end - 1) >> granule_shift_; ++g) last_free_[g] = number;
+  }
 
   // Whether `stream` may use [begin, end).
-  Answer Ask(uint32_t begin, uint32_t end, Stream stream);
+  Answer Ask(uint32_t begin, uint32_t end, Stream stream) {
+    return IndexOf(stream) == only_ ? Answer() : AskAmongMany(begin, end, stream);
+  }
   // Makes `stream` wait for what Ask answered kWait for. False: it cannot be made to.
   bool Wait(uint32_t begin, uint32_t end, Stream stream);
   // Whether nothing queued can still touch [begin, end).
@@ -123,7 +132,22 @@ class StreamOrder {
     if (IndexOf(stream) >= lanes_.size()) lanes_.resize(IndexOf(stream) + 1);
     return lanes_[IndexOf(stream)];
   }
-  bool Ordered(const Mark& mark, Stream stream) const;
+  void FreedAmongMany(uint32_t begin, uint32_t end, Stream stream, bool record);
+  Answer AskAmongMany(uint32_t begin, uint32_t end, Stream stream);
+  void Meet(Stream stream);
+  void BeginMarks();
+  bool IdleGranules(uint32_t begin, uint32_t end) const;
+  // Without an event of its own.
+  bool Ordered(const Mark& mark, Stream stream) const {
+    if (mark.number <= lanes_[mark.stream].complete) return true;
+    if (IsEveryStream(stream)) return false;
+    const Lane& lane = lanes_[IndexOf(stream)];
+    if (mark.stream == IndexOf(stream)) return mark.number > lane.born || Seen(lane, mark);
+    return Seen(lane, mark);
+  }
+  static bool Seen(const Lane& lane, const Mark& mark) {
+    return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
+  }
   const Recorded* ExactEvent(const Mark& mark) const;
   void Record(Stream stream, bool exact);
   void Poll(uint32_t stream);
@@ -140,10 +164,18 @@ class StreamOrder {
     }
   }
 
+  // In only_: no stream yet, or several, or one whose number has been given twice.
+  static constexpr uint32_t kNobody = 0xfffffffe;
+  static constexpr uint32_t kMany = 0xffffffff;
+
   StreamEvents* const events_;
-  BitTree starts_;           // begins of the marked ranges, which do not overlap
-  SparseArray<Mark> marks_;  // by begin
-  std::vector<Lane> lanes_;  // by stream
+  const uint32_t units_;
+  const int granule_shift_;
+  uint32_t only_ = kNobody;
+  SparseArray<uint64_t> last_free_;  // by granule, while only_ is a stream
+  BitTree starts_;                   // begins of the marked ranges, which do not overlap
+  SparseArray<Mark> marks_;          // by begin
+  std::vector<Lane> lanes_;          // by stream
   Counters counters_;
 };
 

@@ -49,13 +49,40 @@ StreamKey Core::KeyOf(cu_stream stream, DefaultStream means) const {
   return {stream};
 }
 
-// nullopt: no stream of ours to serve, the driver will say what is wrong with it.
+namespace {
+
+// What a thread asked last, because it will ask for the same again.
+struct LastPlace {
+  uint64_t generation = 0;  // of the table when it answered; 0: nothing asked yet
+  cu_stream stream = nullptr;
+  DefaultStream means{};
+  cu_context context = nullptr;  // of a default stream
+  StreamTable::Place place;
+};
+
+// Ordinary handles are addresses.
+bool IsDefault(cu_stream stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
+
+}  // namespace
+
 std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream means) {
+  thread_local LastPlace last;
+  const cu_context current = IsDefault(stream) ? driver_.Current() : nullptr;
+  const uint64_t generation = streams_.generation();
+  if (last.generation == generation && last.stream == stream && last.means == means &&
+      last.context == current) {
+    return last.place;
+  }
   const StreamKey key = KeyOf(stream, means);
-  if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  std::optional<StreamTable::Place> place = streams_.Find(key);
+  if (!place) place = AddStream(key);
+  if (place) last = {generation, stream, means, current, *place};
+  return place;
+}
+
+std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   cu_context context = key.context;
-  const bool ordinary = key.handle != kLegacyStream && key.handle != kPerThreadStream;
-  if (ordinary && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
+  if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
   Device* const device = DeviceOf(context);
   if (device == nullptr) return std::nullopt;
   const Engine::Guard guard = device->Lock();
@@ -66,8 +93,7 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
   return place;
 }
 
-bool Core::Capturing(cu_stream stream, DefaultStream means) const {
-  if (captures_.load() == 0) return false;
+bool Core::IsCapturing(cu_stream stream, DefaultStream means) const {
   int status = 0;
   const cu_stream handle = KeyOf(stream, means).handle;
   // The legacy stream cannot be captured, and may not even be asked while others are.

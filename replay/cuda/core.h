@@ -100,9 +100,14 @@ class Core {
   // Null: it cannot be served, and the reason has been said.
   Device* DeviceNumber(int ordinal);
   Device* DeviceOf(cu_context context);
+  // nullopt: no stream of ours to serve, the driver will say what is wrong with it.
   std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means);
+  std::optional<StreamTable::Place> AddStream(const StreamKey& key);
   StreamKey KeyOf(cu_stream stream, DefaultStream means) const;
-  bool Capturing(cu_stream stream, DefaultStream means) const;
+  bool Capturing(cu_stream stream, DefaultStream means) const {
+    return captures_.load(std::memory_order_relaxed) != 0 && IsCapturing(stream, means);
+  }
+  bool IsCapturing(cu_stream stream, DefaultStream means) const;
   bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
   // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.

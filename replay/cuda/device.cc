@@ -33,13 +33,10 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   return device;
 }
 
-Engine::Guard Device::Lock() {
-  Engine::Guard guard = engine_->Lock();
-  if (listening_ && trace_->done()) {
-    engine_->SetEventSink(guard, nullptr);
-    listening_ = false;
-  }
-  return guard;
+void Device::StopListeningWhenDone(const Engine::Guard& guard) {
+  if (!trace_->done()) return;
+  engine_->SetEventSink(guard, nullptr);
+  listening_ = false;
 }
 
 Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
@@ -48,30 +45,6 @@ Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
   if (known == contexts_.end()) known = contexts_.emplace(contexts_.end());
   *known = context;
   return Stream{static_cast<uint64_t>(kEveryStream) + static_cast<uint64_t>(known - contexts_.begin())};
-}
-
-Device::PoolUse& Device::pool_use(const Engine::Guard&, Owner owner) {
-  if (pool_use_.size() <= owner) pool_use_.resize(owner + 1);
-  return pool_use_[owner];
-}
-
-void Device::CountIn(const Engine::Guard& guard, Owner owner, Bytes requested) {
-  if (owner == kNoPool) return;
-  if (first_pool_ == kNoPool) first_pool_ = owner;
-  PoolUse& use = pool_use(guard, owner);
-  use.used += RoundUp(requested, kUnit).count();
-  use.used_high = std::max(use.used_high, use.used);
-  use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
-}
-
-void Device::CountOut(const Engine::Guard& guard, const BlockInfo& freed) {
-  if (freed.owner != kNoPool) pool_use(guard, freed.owner).used -= RoundUp(freed.requested, kUnit).count();
-}
-
-int64_t Device::Reserved(const Engine::Guard& guard, Owner owner) {
-  int64_t reserved = pool_use(guard, owner).used;
-  if (owner != first_pool_) return reserved;
-  return reserved + std::max<int64_t>(0, (engine_->committed(guard) - engine_->placed(guard)).count());
 }
 
 void Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {

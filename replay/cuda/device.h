@@ -3,6 +3,8 @@
 // Locked state is reached with the engine's guard. The rest never changes after Open.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -34,7 +36,11 @@ class Device {
   Engine& engine() { return *engine_; }
   DeviceMemory& memory() { return *memory_; }
   // The lock, with the trace's listening kept up to date.
-  Engine::Guard Lock();
+  Engine::Guard Lock() {
+    Engine::Guard guard = engine_->Lock();
+    if (listening_) StopListeningWhenDone(guard);
+    return guard;
+  }
 
   // Where an address lies in the arena; negative: elsewhere.
   int64_t OffsetOf(cu_address address) const { return memory_->OffsetOf(address); }
@@ -52,13 +58,25 @@ class Device {
     int64_t used_high = 0;
     int64_t reserved_high = 0;
   };
-  PoolUse& pool_use(const Engine::Guard&, Owner owner);
+  PoolUse& pool_use(const Engine::Guard&, Owner owner) { return pool_use_[owner]; }
   // Counts a block into its pool and, when it has been freed, out of it.
-  void CountIn(const Engine::Guard& guard, Owner owner, Bytes requested);
-  void CountOut(const Engine::Guard& guard, const BlockInfo& freed);
+  void CountIn(const Engine::Guard& guard, Owner owner, Bytes requested) {
+    if (owner == kNoPool) return;
+    if (first_pool_ == kNoPool) first_pool_ = owner;
+    PoolUse& use = pool_use_[owner];
+    use.used += RoundUp(requested, kUnit).count();
+    use.used_high = std::max(use.used_high, use.used);
+    use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
+  }
+  void CountOut(const Engine::Guard&, const BlockInfo& freed) {
+    if (freed.owner != kNoPool) pool_use_[freed.owner].used -= RoundUp(freed.requested, kUnit).count();
+  }
   // What a pool holds of the arena beyond what the driver knows: its own blocks, and for the pool that was
   // served first all that is committed and used by nobody.
-  int64_t Reserved(const Engine::Guard& guard, Owner owner);
+  int64_t Reserved(const Engine::Guard& guard, Owner owner) const {
+    const int64_t used = pool_use_[owner].used;
+    return owner == first_pool_ ? used + (engine_->committed(guard) - engine_->placed(guard)).count() : used;
+  }
 
   // Drops the blocks and streams of a context that is gone, or about to be; the device has finished with
   // them.
@@ -81,6 +99,8 @@ class Device {
   Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)
       : ordinal_(ordinal), streams_(driver, captures) {}
 
+  void StopListeningWhenDone(const Engine::Guard& guard);
+
   const int ordinal_;
   std::string name_;
   DeviceStreams streams_;
@@ -89,8 +109,8 @@ class Device {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
   bool listening_ = false;
-  std::vector<cu_context> contexts_;  // by the number of their synchronous stream
-  std::vector<PoolUse> pool_use_;     // by owner
+  std::vector<cu_context> contexts_;     // by the number of their synchronous stream
+  std::array<PoolUse, 256> pool_use_{};  // by owner
   Owner first_pool_ = kNoPool;
 };
 

@@ -115,6 +115,7 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
                {.bytes = Bytes(static_cast<int64_t>(bytes)),
                 .alignment = kAlignment,
                 .stream = place->stream,
+                .thread = ThreadNumber(),
                 .owner = owner,
                 .place = owner != kNoPool},
                real);
@@ -133,7 +134,8 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
     return real();
   }
   (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);
-  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)), .alignment = kAlignment};
+  Engine::Request request = {
+      .bytes = Bytes(static_cast<int64_t>(bytes)), .alignment = kAlignment, .thread = ThreadNumber()};
   {
     const Engine::Guard guard = device->Lock();
     request.stream = device->SynchronousStream(guard, context);
@@ -156,6 +158,7 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
                               {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
                                .alignment = kAlignment,
                                .stream = device->SynchronousStream(guard, driver_.Current()),
+                               .thread = ThreadNumber(),
                                .place = false},
                               &left);
   }

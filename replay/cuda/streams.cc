@@ -80,29 +80,10 @@ void DeviceStreams::Recycle(Stream, Event event) {
   if (recorded->context != nullptr) unused_[recorded->context].push_back(recorded);
 }
 
-namespace {
-
-struct LastAnswer {
-  uint64_t generation = 0;
-  StreamKey key;
-  StreamTable::Place place;
-};
-
-LastAnswer& LastOfThisThread() {
-  thread_local LastAnswer last;
-  return last;
-}
-
-}  // namespace
-
 std::optional<StreamTable::Place> StreamTable::Find(const StreamKey& key) {
-  LastAnswer& last = LastOfThisThread();
-  const uint64_t generation = generation_.load(std::memory_order_acquire);
-  if (last.generation == generation && last.key == key) return last.place;
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(key);
   if (found == places_.end()) return std::nullopt;
-  last = {generation, key, found->second};
   return found->second;
 }
 

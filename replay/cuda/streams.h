@@ -76,7 +76,7 @@ class DeviceStreams : public StreamEvents {
   std::vector<std::unique_ptr<Recorded>> all_;
 };
 
-// All streams of the process. Thread-safe; the last answer is remembered by each thread.
+// All streams of the process. Thread-safe.
 class StreamTable {
  public:
   struct Place {
@@ -89,11 +89,13 @@ class StreamTable {
   // Takes out a stream and says where it was.
   std::optional<Place> Take(const StreamKey& key);
   void TakeAll(const Device& device, const std::vector<Stream>& streams);
+  // Changes whenever a stream has been taken out: an answer remembered from before may be wrong.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
  private:
   std::mutex mutex_;
   absl::flat_hash_map<StreamKey, Place> places_;
-  std::atomic<uint64_t> generation_{1};  // changes whenever an answer may have become wrong
+  std::atomic<uint64_t> generation_{1};
 };
 
 }  // namespace reprise::replay::cuda

@@ -286,6 +286,31 @@ TEST_F(Order, AHostThatWaitsIsReleasedByAnotherThread) {
   other.join();
 }
 
+TEST_F(Order, ThreadsShareTheDevice) {
+  auto program = [this](unsigned long long number) {
+    OK(cuCtxSetCurrent(context_));
+    CUstream stream = NewStream();
+    for (unsigned long long i = 0; i < 100; ++i) {
+      CUdeviceptr memory = 0;
+      OK(cuMemAllocAsync(&memory, kBytes, stream));
+      OK(simFill(memory, kBytes, number + i, stream));
+      OK(simVerify(memory, kBytes, number + i, stream));
+      OK(cuLaunchHostFunc(
+          stream, [](void*) {}, nullptr));
+      OK(cuMemFreeAsync(memory, stream));
+      if (i % 10 != 0) continue;
+      OK(cuStreamSynchronize(stream));
+    }
+    OK(cuStreamDestroy(stream));
+  };
+  std::vector<std::thread> threads;
+  for (unsigned long long number = 0; number < 4; ++number) threads.emplace_back(program, 1000 * number);
+  for (std::thread& thread : threads) thread.join();
+  OK(cuCtxSynchronize());
+  EXPECT_EQ(Corrupted(), 0U);
+  EXPECT_EQ(Illegal(), 0U);
+}
+
 TEST_F(Order, AStreamMayBeDestroyedWithWorkOnIt) {
   CUstream stream = NewStream();
   Fill(2, stream);

@@ -69,16 +69,6 @@ CUresult End(Call& call, Context& context) {
   return CUDA_SUCCESS;
 }
 
-CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
-  return Enter("cuCtxCreate", Needs::kDriver, [&](Call& call) {
-    if (pctx == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (DeviceOf(call, dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    *pctx = call.sim.HandleOf(NewContext(call, dev, flags, false));
-    sim::ThisThread().stack.push_back(*pctx);
-    return CUDA_SUCCESS;
-  });
-}
-
 template <typename Body>
 CUresult OnContext(const char* function, CUcontext handle, Body&& body) {
   return Enter(function, Needs::kDriver, [&](Call& call) {
@@ -157,18 +147,13 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
 }
 
 CUresult cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
-  if (ctxCreateParams != nullptr) return sim::NotSimulated("parameters of cuCtxCreate");
-  return Create(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return Create(pctx, flags, dev);
-}
-
-CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
-                        CUdevice dev) {
-  if (paramsArray != nullptr || numParams != 0) return sim::NotSimulated("execution affinity");
-  return Create(pctx, flags, dev);
+  return Enter("cuCtxCreate", Needs::kDriver, [&](Call& call) {
+    if (ctxCreateParams != nullptr) return sim::NotSimulated("parameters of cuCtxCreate");
+    if (pctx == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (DeviceOf(call, dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    *pctx = call.sim.HandleOf(NewContext(call, dev, flags, false));
+    return sim::ThisThread().Push(*pctx) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  });
 }
 
 CUresult cuCtxDestroy(CUcontext ctx) {
@@ -176,8 +161,7 @@ CUresult cuCtxDestroy(CUcontext ctx) {
     Context* context = call.sim.FindContext(ctx);
     if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
     End(call, *context);
-    std::vector<CUcontext>& stack = sim::ThisThread().stack;
-    if (!stack.empty() && stack.back() == ctx) stack.pop_back();
+    if (sim::ThisThread().top() == ctx) sim::ThisThread().Pop();
     return CUDA_SUCCESS;
   });
 }
@@ -187,27 +171,26 @@ CUresult cuCtxDetach(CUcontext ctx) { return cuCtxDestroy(ctx); }
 CUresult cuCtxPushCurrent(CUcontext ctx) {
   return Enter("cuCtxPushCurrent", Needs::kDriver, [&](Call& call) {
     if (call.sim.FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    sim::ThisThread().stack.push_back(ctx);
-    return CUDA_SUCCESS;
+    return sim::ThisThread().Push(ctx) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
   });
 }
 
 CUresult cuCtxPopCurrent(CUcontext* pctx) {
   return Enter("cuCtxPopCurrent", Needs::kDriver, [&](Call&) {
-    std::vector<CUcontext>& stack = sim::ThisThread().stack;
-    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx != nullptr) *pctx = stack.back();
-    stack.pop_back();
+    sim::ThreadState& thread = sim::ThisThread();
+    if (thread.depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx != nullptr) *pctx = thread.top();
+    thread.Pop();
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   return Enter("cuCtxSetCurrent", Needs::kDriver, [&](Call& call) {
-    std::vector<CUcontext>& stack = sim::ThisThread().stack;
+    sim::ThreadState& thread = sim::ThisThread();
     if (ctx != nullptr && call.sim.FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!stack.empty()) stack.pop_back();
-    if (ctx != nullptr) stack.push_back(ctx);
+    if (thread.depth > 0) thread.Pop();
+    if (ctx != nullptr) thread.Push(ctx);
     return CUDA_SUCCESS;
   });
 }
@@ -215,8 +198,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
   return Enter("cuCtxGetCurrent", Needs::kDriver, [&](Call&) {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::vector<CUcontext>& stack = sim::ThisThread().stack;
-    *pctx = stack.empty() ? nullptr : stack.back();
+    *pctx = sim::ThisThread().top();
     return CUDA_SUCCESS;
   });
 }

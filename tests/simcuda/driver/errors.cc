@@ -136,7 +136,7 @@ constexpr Row kErrors[] = {
 CUresult ErrorOf(const std::string& name_or_number) {
   int number = atoi(name_or_number.c_str());
   for (const Row& row : kErrors) {
-    if (name_or_number == row.name || number == row.code) return row.code;
+    if (name_or_number == row.name || (number != 0 && number == row.code)) return row.code;
   }
   return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 // in an order drawn from those that their dependencies allow.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tests/simcuda/driver/allocations.h"
 #include "tests/simcuda/driver/capture.h"
@@ -83,7 +84,8 @@ std::vector<const Node*> DrawOrder(Simulator& sim, const GraphExec& exec) {
   std::vector<const Node*> order;
   std::vector<const Node*> open;
   for (const auto& node : exec.nodes) open.push_back(node.get());
-  auto placed = [&](const Node* node) { return std::find(order.begin(), order.end(), node) != order.end(); };
+  std::unordered_set<const Node*> drawn_before;
+  auto placed = [&](const Node* node) { return drawn_before.contains(node); };
   while (!open.empty()) {
     std::vector<size_t> next;
     for (size_t i = 0; i < open.size(); ++i) {
@@ -91,6 +93,7 @@ std::vector<const Node*> DrawOrder(Simulator& sim, const GraphExec& exec) {
     }
     size_t drawn = next[sim.executor.Random() % next.size()];
     order.push_back(open[drawn]);
+    drawn_before.insert(open[drawn]);
     open.erase(open.begin() + static_cast<ptrdiff_t>(drawn));
   }
   return order;

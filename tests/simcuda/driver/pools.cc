@@ -113,7 +113,7 @@ void TrimPool(Simulator& sim, Pool& pool, uint64_t keep) {
     const PoolBlock& block = pool.blocks.at(address);
     bool over =
         std::all_of(block.tags.begin(), block.tags.end(), [&](const FreeTag& tag) { return Over(sim, tag); });
-    if (!block.free || block.size != what.size || !over || pool.reserved < keep + what.size) {
+    if (!block.free || block.size != what.size || !over || pool.reserved - what.size < keep) {
       ++chunk;
       continue;
     }

@@ -1,10 +1,11 @@
 // cuGetProcAddress.
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <string>
 
+#include "tests/simcuda/driver/config.h"
 #include "tests/simcuda/driver/function_table.h"
-#include "tests/simcuda/driver/simulator.h"
 
 namespace {
 
@@ -28,38 +29,36 @@ Found Find(const char* name, int version, bool per_thread) {
 }
 
 void SayOnce(const char* name) {
+  static std::mutex& mutex = *new std::mutex;
   static std::set<std::string>& said = *new std::set<std::string>;
+  std::lock_guard lock(mutex);
   if (sim::TheConfig().verbose && said.insert(name).second) sim::Say(std::string("not simulated: ") + name);
 }
 
 }  // namespace
 
+// Needs neither a device nor the lock: it works in a forked child, and from within a host function.
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* symbolStatus) {
-  return sim::Enter("cuGetProcAddress", sim::Needs::kNothing, [&](sim::Call&) {
-    constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (symbol == nullptr || pfn == nullptr || cudaVersion > CUDA_VERSION) return CUDA_ERROR_INVALID_VALUE;
-    if (flags > kPerThread) return CUDA_ERROR_INVALID_VALUE;
-    CUdriverProcAddressQueryResult ignored;
-    if (symbolStatus == nullptr) symbolStatus = &ignored;
-    *pfn = nullptr;
-    *symbolStatus = CU_GET_PROC_ADDRESS_SUCCESS;
-    if (*symbol == 0) {  // answers nothing, and is answered: how a runtime asks whether lookups work at all
-      *pfn = nullptr;
-      return CUDA_SUCCESS;
-    }
-    Found found = flags == kPerThread ? Find(symbol, cudaVersion, true) : Found{};
-    if (found.row == nullptr) {
-      Found plain = Find(symbol, cudaVersion, false);
-      found = {plain.row, plain.known || found.known};
-    }
-    if (found.row != nullptr) {
-      *pfn = reinterpret_cast<void*>(found.row->address);
-      return CUDA_SUCCESS;
-    }
-    *symbolStatus =
-        found.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    if (!found.known) SayOnce(symbol);
-    return CUDA_ERROR_NOT_FOUND;
-  });
+  constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  if (symbol == nullptr || pfn == nullptr || cudaVersion > CUDA_VERSION) return CUDA_ERROR_INVALID_VALUE;
+  if (flags > kPerThread) return CUDA_ERROR_INVALID_VALUE;
+  CUdriverProcAddressQueryResult ignored;
+  if (symbolStatus == nullptr) symbolStatus = &ignored;
+  *pfn = nullptr;
+  *symbolStatus = CU_GET_PROC_ADDRESS_SUCCESS;
+  if (*symbol == 0) return CUDA_SUCCESS;  // how a runtime asks whether lookups work at all
+  Found found = flags == kPerThread ? Find(symbol, cudaVersion, true) : Found{};
+  if (found.row == nullptr) {
+    Found plain = Find(symbol, cudaVersion, false);
+    found = {plain.row, plain.known || found.known};
+  }
+  if (found.row != nullptr) {
+    *pfn = reinterpret_cast<void*>(found.row->address);
+    return CUDA_SUCCESS;
+  }
+  *symbolStatus =
+      found.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (!found.known) SayOnce(symbol);
+  return CUDA_ERROR_NOT_FOUND;
 }

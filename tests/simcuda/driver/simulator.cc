@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <type_traits>
 
 #include "tests/simcuda/driver/capture.h"
 #include "tests/simcuda/driver/pools.h"
@@ -38,9 +39,18 @@ std::mutex& TheMutex() {
 }
 
 ThreadState& ThisThread() {
+  static_assert(std::is_trivially_destructible_v<ThreadState>);
   thread_local ThreadState state;
   return state;
 }
+
+bool ThreadState::Push(CUcontext context) {
+  if (depth == kDeepest) return false;
+  stack[depth++] = context;
+  return true;
+}
+
+bool InForkedChild() { return forked; }
 
 void CallHost(const std::function<void()>& code, Lock& lock) {
   lock.unlock();
@@ -53,15 +63,15 @@ void CallHost(const std::function<void()>& code, Lock& lock) {
 CUresult Admit(Simulator& sim, const char* function, Needs needs) {
   if (needs != Needs::kNothing) {
     if (process_is_over) return CUDA_ERROR_DEINITIALIZED;
-    if (!sim.initialized || forked) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!sim.initialized) return CUDA_ERROR_NOT_INITIALIZED;
   }
   return sim.failures.Count(function);
 }
 
 CUresult CurrentContext(Simulator& sim, Context** context) {
-  const std::vector<CUcontext>& stack = ThisThread().stack;
-  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *context = sim.FindContext(stack.back());
+  CUcontext current = ThisThread().top();
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = sim.FindContext(current);
   return *context == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*context)->sticky;
 }
 

@@ -146,10 +146,18 @@ struct Simulator {
   std::map<uint64_t, HostBlock>::iterator FindHostBlock(uint64_t address);
 };
 
+// Without a destructor: at the end of a process, calls come after those of its thread have run.
 struct ThreadState {
-  std::vector<CUcontext> stack;
+  static constexpr size_t kDeepest = 64;
+
+  CUcontext stack[kDeepest] = {};
+  size_t depth = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool in_host_function = false;
+
+  CUcontext top() const { return depth == 0 ? nullptr : stack[depth - 1]; }
+  bool Push(CUcontext context);  // false if the stack is full
+  void Pop() { --depth; }
 };
 
 Simulator& TheSimulator();  // under the lock
@@ -168,6 +176,9 @@ struct Call {
 
 enum class Needs { kNothing, kDriver, kContext };
 
+// A fork leaves the child without a device, and perhaps with the lock held by a thread that is not there.
+bool InForkedChild();
+
 // CUDA_SUCCESS if the call may go on; else what it answers.
 CUresult Admit(Simulator& sim, const char* function, Needs needs);
 CUresult CurrentContext(Simulator& sim, Context** context);
@@ -176,6 +187,7 @@ CUresult CurrentContext(Simulator& sim, Context** context);
 template <typename Body>
 CUresult Enter(const char* function, Needs needs, Body&& body) {
   if (ThisThread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
+  if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   Lock lock(TheMutex());
   Simulator& sim = TheSimulator();
   if (CUresult error = Admit(sim, function, needs); error != CUDA_SUCCESS) return error;

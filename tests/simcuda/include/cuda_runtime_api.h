@@ -26,6 +26,7 @@
 #define cudaGraphLaunch cudaGraphLaunch_ptsz
 #define cudaLaunchHostFunc cudaLaunchHostFunc_ptsz
 #define cudaLaunchKernel cudaLaunchKernel_ptsz
+#define cudaGetDriverEntryPointByVersion cudaGetDriverEntryPointByVersion_ptsz
 #endif
 
 #ifdef __cplusplus

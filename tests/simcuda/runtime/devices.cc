@@ -15,16 +15,20 @@ cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr, unsigned int cudaVersion,
-                                             unsigned long long flags,
-                                             enum cudaDriverEntryPointQueryResult* driverStatus) {
-  return WithDriver([&](const Driver& driver) {
-    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-    CUresult error = driver.cuGetProcAddress(symbol, funcPtr, static_cast<int>(cudaVersion), flags, &status);
-    if (driverStatus != nullptr) *driverStatus = static_cast<cudaDriverEntryPointQueryResult>(status);
-    return error == CUDA_ERROR_NOT_FOUND ? CUDA_SUCCESS : error;  // the status tells
-  });
-}
+SIM_BOTH(cudaGetDriverEntryPointByVersion, _ptsz,
+         (const char* symbol, void** funcPtr, unsigned int cudaVersion, unsigned long long flags,
+          enum cudaDriverEntryPointQueryResult* driverStatus),
+         {
+           return WithDriver([&](const Driver& driver) {
+             if (form == 1 && flags == cudaEnableDefault) flags = cudaEnablePerThreadDefaultStream;
+             auto version = static_cast<int>(cudaVersion);
+             CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+             CUresult error = driver.cuGetProcAddress(symbol, funcPtr, version, flags, &status);
+             if (driverStatus != nullptr)
+               *driverStatus = static_cast<cudaDriverEntryPointQueryResult>(status);
+             return error == CUDA_ERROR_NOT_FOUND ? CUDA_SUCCESS : error;  // the status tells
+           });
+         })
 
 cudaError_t cudaGetDeviceCount(int* count) {
   return WithDriver([&](const Driver& driver) { return driver.cuDeviceGetCount(count); });

@@ -1,0 +1,128 @@
+#include "replay/sequence.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace reprise::replay {
+namespace {
+
+// A plan whose matched share stays below this gives way to a longer period. Design, section 4.
+constexpr double kGoodShare = 0.98;
+// How many allocations are fed to a shadow matcher at once so that it is in step when the cut comes.
+constexpr int64_t kShadowLead = 64;
+
+}  // namespace
+
+Sequence::Step Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live) {
+  Step step;
+  step.wants_plan = finder_.OnAlloc(bytes, stream, live);
+  step.token = history_.OnAlloc(bytes, alignment, stream, live);
+  history_.Reserve(finder_.capacity());
+  step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
+  if (active_ != nullptr && !step.at_cut) {
+    step.slot = active_->matcher->Step(bytes, stream);
+    CountShare(step);
+  }
+  if (step.token == ask_again_at_) step.wants_plan = true;
+  return step;
+}
+
+// True when a candidate is being followed. Starts its shadow matcher when it has just been solved, with the
+// last allocations before this one, so that it is in step at once.
+bool Sequence::PollCandidate() {
+  if (candidate_ == nullptr || candidate_in_shadow_) return candidate_ != nullptr;
+  if (!candidate_->ready.load(std::memory_order_acquire)) return false;
+  if (!candidate_->status.ok()) {
+    ++counters_.plans_failed;
+    candidate_.reset();
+    return false;
+  }
+  candidate_in_shadow_ = true;
+  const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
+  for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
+    candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
+  }
+  return true;
+}
+
+// Steps the shadow matcher; true when this allocation is the cut and the matcher in step.
+bool Sequence::CandidateAtCut(Bytes bytes, Stream stream) {
+  const bool at_cut = candidate_->matcher->AtCut();
+  return candidate_->matcher->Step(bytes, stream) == 0 && at_cut;
+}
+
+void Sequence::Adopt() {
+  if (active_ != nullptr) {
+    counters_.mismatches += active_->matcher->mismatches();
+    counters_.times_lost += active_->matcher->times_lost();
+  }
+  active_ = std::make_unique<Active>();
+  active_->plan = std::move(candidate_->plan);
+  active_->matcher = std::move(candidate_->matcher);
+  active_->period = candidate_period_;
+  candidate_.reset();
+  window_tokens_ = 1;  // the present allocation, which is slot 0
+  window_matched_ = 1;
+  matched_share_ = 1.0;
+  ++counters_.plans;
+}
+
+void Sequence::Drop() {
+  candidate_.reset();
+  ++counters_.plans_failed;
+}
+
+void Sequence::CountShare(Step& step) {
+  ++window_tokens_;
+  if (step.slot != Matcher::kNoSlot) ++window_matched_;
+  if (window_tokens_ < active_->period) return;
+  matched_share_ = static_cast<double>(window_matched_) / static_cast<double>(window_tokens_);
+  window_tokens_ = 0;
+  window_matched_ = 0;
+  step.settled = !std::exchange(active_->settled, true);
+  step.wants_plan = true;
+}
+
+std::optional<profiler::Iteration> Sequence::IterationToPlan() {
+  const std::optional<profiler::Period>& period = finder_.confirmed();
+  if (!period.has_value()) return std::nullopt;
+  if (active_ != nullptr && (period->length == active_->period || matched_share_ >= kGoodShare))
+    return std::nullopt;
+  if (candidate_ != nullptr && candidate_period_ == period->length) return std::nullopt;
+  profiler::Iteration iteration = profiler::ExtractIteration(history_, *period);
+  if (iteration.slots.empty()) return std::nullopt;  // longer than the history
+  // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
+  // away.
+  if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length) {
+    ask_again_at_ = history_.now() + std::max<int64_t>(1, period->length / 8);
+    return std::nullopt;
+  }
+  return iteration;
+}
+
+std::shared_ptr<Candidate> Sequence::BeginPlanning() {
+  if (candidate_ != nullptr) {
+    candidate_->cancel = true;
+    ++counters_.plans_dropped;
+  }
+  candidate_ = std::make_shared<Candidate>();
+  candidate_period_ = finder_.confirmed()->length;
+  candidate_in_shadow_ = false;
+  return candidate_;
+}
+
+void Sequence::CancelPlanning() {
+  if (candidate_ != nullptr) candidate_->cancel = true;
+}
+
+Sequence::Counters Sequence::counters() const {
+  Counters counters = counters_;
+  if (active_ != nullptr) {
+    counters.mismatches += active_->matcher->mismatches();
+    counters.times_lost += active_->matcher->times_lost();
+  }
+  return counters;
+}
+
+}  // namespace reprise::replay

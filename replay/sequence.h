@@ -1,0 +1,93 @@
+// One sequence of allocations: finds its iteration, asks for a plan, and follows it.
+//
+// A device has one for all that is allocated on it and, where several threads allocate at once and their
+// order is never the same twice, one for each of them (engine.h).
+//
+// Not thread-safe: the engine's lock is held around every call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/units.h"
+#include "profiler/iteration.h"
+#include "profiler/period_finder.h"
+#include "replay/matcher.h"
+#include "replay/planning.h"
+#include "replay/serving_plan.h"
+
+namespace reprise::replay {
+
+class Sequence {
+ public:
+  explicit Sequence(profiler::PeriodFinder::Options options) : finder_(options) {}
+
+  // What one allocation came to.
+  struct Step {
+    Tick token;
+    uint32_t slot = Matcher::kNoSlot;  // of the plan in use
+    bool at_cut = false;               // a solved plan is in step and this is its cut: Adopt, or Drop
+    bool settled = false;              // the plan in use has just been followed for a first period
+    bool wants_plan = false;           // IterationToPlan may have something
+  };
+  // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
+  Step OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live);
+  void OnFree(Tick token, Stream stream) { history_.OnFree(token, stream); }
+
+  // The iteration to plan for, when a period has been found that neither the plan in use nor the one being
+  // solved serves. nullopt also when it should be asked again later; then a coming step says so.
+  std::optional<profiler::Iteration> IterationToPlan();
+  // A plan for that iteration is being solved; one on its way is dropped. The candidate belongs to both.
+  std::shared_ptr<Candidate> BeginPlanning();
+  void CancelPlanning();
+  // The solved plan, at its cut. Adopting it makes the present allocation its slot 0.
+  ServingPlan& candidate() { return candidate_->plan; }
+  void Adopt();
+  void Drop();
+
+  const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
+  bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
+  bool solving() const { return candidate_ != nullptr; }
+  const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }
+  int64_t iterations() const { return finder_.iterations(); }
+  Tick now() const { return history_.now(); }
+
+  struct Counters {
+    int64_t mismatches = 0;     // not what the plan expected next
+    int64_t times_lost = 0;     // the matcher lost its place
+    int64_t plans = 0;          // adopted
+    int64_t plans_failed = 0;   // solved without a usable result
+    int64_t plans_dropped = 0;  // solved, but another was found before the cut came
+  };
+  Counters counters() const;
+
+ private:
+  struct Active {
+    ServingPlan plan;
+    std::unique_ptr<Matcher> matcher;
+    int64_t period = 0;
+    bool settled = false;
+  };
+
+  bool PollCandidate();
+  bool CandidateAtCut(Bytes bytes, Stream stream);
+  void CountShare(Step& step);
+
+  profiler::PeriodFinder finder_;
+  profiler::History history_;
+  std::unique_ptr<Active> active_;        // set: serving
+  std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
+  int64_t candidate_period_ = 0;
+  bool candidate_in_shadow_ = false;
+  Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
+
+  // Matched share over about one period: the measure of whether the plan still fits.
+  int64_t window_tokens_ = 0;
+  int64_t window_matched_ = 0;
+  double matched_share_ = 1.0;
+
+  Counters counters_;
+};
+
+}  // namespace reprise::replay

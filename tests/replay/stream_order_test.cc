@@ -1,0 +1,237 @@
+// Which stream may use which free memory is law 2: a range handed to another stream without a wait for the
+// event recorded at its free is a corrupted tensor, and a wait for any later event may be for ever.
+#include "replay/stream_order.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace reprise::replay {
+namespace {
+
+using Reuse = StreamOrder::Reuse;
+
+constexpr Stream kA{0};
+constexpr Stream kB{1};
+constexpr Stream kC{2};
+
+// A device that completes what it is told to, and notes what it was asked.
+class FakeEvents : public StreamEvents {
+ public:
+  Event Record(Stream stream) override {
+    if (refused.count(stream) != 0) return nullptr;
+    records.push_back(stream);
+    return reinterpret_cast<Event>(records.size());
+  }
+  bool Wait(Stream stream, Event event) override {
+    waits.emplace_back(stream, reinterpret_cast<size_t>(event));
+    return waits_work;
+  }
+  bool Complete(Event event) override { return reinterpret_cast<size_t>(event) <= complete; }
+  void Recycle(Stream, Event) override { ++recycled; }
+
+  std::vector<Stream> records;  // by event - 1
+  std::vector<std::pair<Stream, size_t>> waits;
+  std::set<Stream> refused;
+  size_t complete = 0;  // events up to this one
+  int recycled = 0;
+  bool waits_work = true;
+};
+
+class Order : public testing::Test {
+ protected:
+  static constexpr uint32_t kUnits = 4096;
+  static constexpr int kGranuleShift = 6;
+
+  Reuse Ask(uint32_t begin, uint32_t end, Stream stream) { return order_.Ask(begin, end, stream).reuse; }
+  // Both streams have been seen.
+  void MeetBoth() {
+    Ask(0, 1, kA);
+    Ask(0, 1, kB);
+  }
+
+  FakeEvents events_;
+  StreamOrder order_{kUnits, kGranuleShift, &events_};
+};
+
+TEST_F(Order, OneStreamAloneNeedsNothing) {
+  order_.Freed(10, 20, kA, /*record=*/true);
+  EXPECT_EQ(Ask(0, 100, kA), Reuse::kFree);
+  EXPECT_TRUE(events_.records.empty());
+}
+
+TEST_F(Order, AnotherStreamWaitsForTheEventOfThatFree) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, /*record=*/true);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kWait);
+  EXPECT_EQ(Ask(0, 10, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(20, 30, kB), Reuse::kFree);
+  EXPECT_TRUE(order_.Wait(15, 30, kB));
+  ASSERT_EQ(events_.waits.size(), 1u);
+  EXPECT_EQ(events_.waits[0], std::make_pair(kB, size_t{1}));
+}
+
+TEST_F(Order, OneWaitCoversAllEarlierFreesOfThatStream) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  order_.Freed(20, 30, kA, true);
+  EXPECT_TRUE(order_.Wait(20, 30, kB));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(10, 20, kC), Reuse::kWait) << "a third stream has waited for nothing";
+}
+
+TEST_F(Order, WithoutItsOwnEventAFreeIsNotWaitedFor) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, /*record=*/false);
+  order_.Freed(20, 30, kA, /*record=*/true);  // later: what was queued in between may wait for kB itself
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+  EXPECT_EQ(Ask(20, 30, kB), Reuse::kWait);
+  EXPECT_EQ(order_.Ask(5, 30, kB).wait_from, 20u);
+  EXPECT_EQ(order_.Ask(5, 30, kB).free_from, 30u);
+}
+
+TEST_F(Order, ALaterEventThatIsCompleteIsEnough) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  order_.Freed(20, 30, kA, true);
+  events_.complete = 1;
+  order_.Refresh();
+  EXPECT_EQ(Ask(10, 30, kB), Reuse::kFree);
+  EXPECT_TRUE(order_.Idle(10, 30));
+}
+
+TEST_F(Order, RefreshRecordsWhereNothingElseWouldTell) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  order_.Refresh();
+  ASSERT_EQ(events_.records.size(), 1u);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet) << "recorded after the free: not to be waited for";
+  EXPECT_FALSE(order_.Idle(10, 20));
+  order_.Refresh();
+  EXPECT_EQ(events_.records.size(), 1u) << "one is enough";
+  events_.complete = 1;
+  order_.Refresh();
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  EXPECT_EQ(events_.recycled, 1);
+}
+
+TEST_F(Order, WhatWasFreedBeforeTheSecondStreamCameIsRemembered) {
+  order_.Freed(10, 20, kA, true);
+  order_.Freed(1000, 1010, kA, true);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+  EXPECT_EQ(Ask(1000, 1010, kB), Reuse::kNotYet);
+  EXPECT_EQ(Ask(500, 600, kB), Reuse::kFree) << "a granule that nobody ever used";
+  EXPECT_EQ(Ask(10, 20, kA), Reuse::kFree);
+}
+
+TEST_F(Order, BlocksWithoutAStreamNeedCompleteWork) {
+  order_.Freed(10, 20, kA, true);
+  EXPECT_EQ(Ask(10, 20, kEveryStream), Reuse::kNotYet) << "with one stream";
+  MeetBoth();
+  order_.Freed(100, 120, kA, true);
+  EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kNotYet) << "with two, though an event could be waited for";
+  order_.Completed(order_.Take());
+  EXPECT_EQ(Ask(10, 20, kEveryStream), Reuse::kFree);
+  EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kFree);
+}
+
+TEST_F(Order, WhatIsFreedAfterASnapshotIsNotCompletedByIt) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  const StreamOrder::Snapshot before = order_.Take();
+  order_.Freed(20, 30, kA, false);
+  order_.Completed(before);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(20, 30, kB), Reuse::kNotYet);
+}
+
+TEST_F(Order, ALaterFreeTakesThePlaceOfEarlierOnes) {
+  MeetBoth();
+  order_.Freed(0, 100, kA, true);
+  order_.Freed(40, 60, kB, true);
+  EXPECT_EQ(Ask(40, 60, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(40, 60, kA), Reuse::kWait);
+  EXPECT_EQ(Ask(0, 40, kA), Reuse::kFree);
+  EXPECT_EQ(Ask(60, 100, kA), Reuse::kFree);
+  EXPECT_EQ(Ask(60, 61, kB), Reuse::kWait);
+  order_.Freed(30, 70, kB, true);
+  EXPECT_EQ(Ask(30, 70, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(29, 30, kB), Reuse::kWait);
+  EXPECT_EQ(Ask(70, 71, kB), Reuse::kWait);
+}
+
+TEST_F(Order, ANewStreamOfAnOldNumberIsAnother) {
+  order_.Freed(10, 20, kA, true);
+  order_.Retire(kA);
+  EXPECT_EQ(Ask(10, 20, kA), Reuse::kNotYet) << "the stream that freed it is gone";
+  order_.Freed(30, 40, kA, true);
+  EXPECT_EQ(Ask(30, 40, kA), Reuse::kFree);
+  events_.complete = 1;  // recorded when the old one was retired
+  order_.Refresh();
+  EXPECT_EQ(Ask(10, 20, kA), Reuse::kFree);
+}
+
+TEST_F(Order, AnEventThatCannotBeRecordedMeansNotYet) {
+  MeetBoth();
+  events_.refused = {kA};
+  order_.Freed(10, 20, kA, true);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+  order_.Refresh();
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+}
+
+TEST_F(Order, AWaitThatFailsIsSaid) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  events_.waits_work = false;
+  EXPECT_FALSE(order_.Wait(10, 20, kB));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kWait) << "and not remembered as done";
+}
+
+TEST_F(Order, AnAbandonedStreamIsOver) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  order_.Abandon(kA);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+// Against a model that keeps, for every unit, who freed it last and whether an event was recorded at that
+// free.
+TEST_F(Order, AgreesWithAModelUnitByUnit) {
+  MeetBoth();
+  Ask(0, 1, kC);
+  struct Last {
+    int stream = -1;
+    bool recorded = false;
+  };
+  std::vector<Last> model(256);
+  uint64_t state = 7;
+  const auto draw = [&](uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  for (int step = 0; step < 20000; ++step) {
+    const auto begin = static_cast<uint32_t>(draw(250));
+    const auto end = begin + 1 + static_cast<uint32_t>(draw(256 - begin - 1));
+    const auto stream = static_cast<int>(draw(3));
+    if (draw(2) == 0) {
+      const bool record = draw(3) != 0 && events_.records.size() < 4000;
+      order_.Freed(begin, end, Stream{static_cast<uint64_t>(stream)}, record);
+      for (uint32_t u = begin; u < end; ++u) model[u] = {stream, record};
+    } else {
+      Reuse expected = Reuse::kFree;
+      for (uint32_t u = begin; u < end; ++u) {
+        if (model[u].stream < 0 || model[u].stream == stream) continue;
+        const Reuse reuse = model[u].recorded ? Reuse::kWait : Reuse::kNotYet;
+        expected = std::max(expected, reuse);
+      }
+      ASSERT_EQ(Ask(begin, end, Stream{static_cast<uint64_t>(stream)}), expected) << "step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::replay

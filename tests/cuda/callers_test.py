@@ -1,6 +1,7 @@
 """Every kind of caller is caught, and in none is anything else changed: the ways in which programs come by the
 driver's functions (linked, looked up, asked for; shared and static runtime; plugins) are known to have escaped
 preload libraries before. Each program makes the same few calls, and a fake core counts which of them come through."""
+import json
 import os
 import re
 import shutil
@@ -30,6 +31,18 @@ class Callers(CudaTest):
         self.assertEqual((under.returncode, under.stdout), (without.returncode, without.stdout), under.stderr)
         self.assertEqual(under.stderr.count("fake core: opened\n"), 1)
         self.assertEqual(caught(under.stderr), expected)
+        self.check_served(command)
+
+    def check_served(self, command):
+        """By the real core: the two stream-ordered blocks; a first synchronous one is only recorded."""
+        at = self.install("CORE")
+        out = os.path.join(at.folder, "out")
+        done = self.run_job(command, [at.shim], REPRISE_OUT=out)
+        self.assertEqual(done.stdout, HELD, done.stderr)
+        with open(os.path.join(out, "summary.json")) as file:
+            summary = json.load(file)
+        self.assertEqual({key: summary[key] for key in ("requests", "arena", "outside")},
+                         {"requests": 3, "arena": 2, "outside": 1})
 
     def test_runtime(self):
         self.check(built("RUNTIME_SHARED"))

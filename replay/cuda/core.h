@@ -48,6 +48,13 @@ class Core {
   Result AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream stream, DefaultStream means);
   Result FreeAsync(cu_address block, cu_stream stream, DefaultStream means);
   Result GetInfo(size_t* free, size_t* total);
+  // For allocations that are not ours: where memory has run out, ours is given back and the driver asked
+  // again.
+  template <typename Real>
+  Result AskAgain(Real real) {
+    const Result result = real();
+    return result == kOutOfMemory && GiveBackAll() ? real() : result;
+  }
 
   // pool_calls.cc
   Result PoolCreate(cu_pool* pool, const cu_pool_props* props);
@@ -111,8 +118,9 @@ class Core {
   bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
   // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
-  Owner OwnerFor(Device& device, cu_pool pool, size_t bytes);
-  Owner CurrentPool(Device& device, size_t bytes);
+  Owner OwnerFor(Device& device, cu_pool pool);
+  Owner CurrentPool(Device& device);
+  bool OverLimit(Device& device, cu_pool pool, size_t bytes);
   bool AddCapture(const StreamKey& origin);
   bool TakeCapture(const StreamKey& origin);
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
@@ -122,14 +130,16 @@ class Core {
   template <typename Real>
   Result PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real);
   std::optional<Offset> ServeAfterWait(Device& device, const BlockInfo& left);
-  bool WaitForDevice(Device& device, const BlockInfo& left);
+  bool WaitForDevice(Device& device, cu_context context);
+  cu_context ContextOf(Device& device, const BlockInfo& block);
+  bool GiveBackAll();
+  Result FinishQueued();
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
 
   std::optional<Engine::Found> FindBlock(cu_address address, Device** device, Bytes* bytes);
-  Result PatchAttribute(void* value, int attribute, const Engine::Found& block, const Device& device,
-                        Bytes bytes);
+  Result PatchAttribute(void* value, int attribute, const Engine::Found& block, Device& device, Bytes bytes);
 
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);

@@ -86,6 +86,11 @@ class Device {
   DeviceSummary Finish(const CoreSession& session);
   void AbandonAfterFork() noexcept;
 
+  // The context behind such a number.
+  cu_context SynchronousContext(const Engine::Guard&, Stream stream) const {
+    return contexts_[static_cast<uint64_t>(stream) - static_cast<uint64_t>(kEveryStream)];
+  }
+
   // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. -1: to be asked for.
   std::atomic<int> current_pool{-1};
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.

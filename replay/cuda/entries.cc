@@ -53,6 +53,14 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
     return Answer([&] { return core->GetInfo(free, total); },
                   [&] { return core->driver().cuMemGetInfo_v2(free, total); });
   };
+  calls.cuMemCreate = [](uint64_t* handle, size_t bytes, const void* properties, uint64_t flags) {
+    const auto real = [&] { return core->driver().cuMemCreate(handle, bytes, properties, flags); };
+    return Answer([&] { return core->AskAgain(real); }, real);
+  };
+  calls.cuMemAllocManaged = [](cu_address* out, size_t bytes, unsigned flags) {
+    const auto real = [&] { return core->driver().cuMemAllocManaged(out, bytes, flags); };
+    return Answer([&] { return core->AskAgain(real); }, real);
+  };
   calls.cuMemAllocAsync = [](cu_address* out, size_t bytes, cu_stream stream) {
     return Answer([&] { return core->AllocAsync(out, bytes, nullptr, stream, kLegacy); },
                   [&] { return core->driver().cuMemAllocAsync(out, bytes, stream); });

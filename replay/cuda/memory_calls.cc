@@ -41,7 +41,7 @@ Result Core::Serve(Device& device, cu_address* out, const Engine::Request& reque
 // does, and asks once more; then without what the driver's own pool keeps; then all that is free goes back to
 // the driver.
 std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left) {
-  if (!WaitForDevice(device, left)) return std::nullopt;
+  if (!WaitForDevice(device, ContextOf(device, left))) return std::nullopt;
   for (const bool trimmed : {false, true}) {
     cu_pool pool = nullptr;
     if (trimmed && driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) == kSuccess) {
@@ -57,15 +57,10 @@ std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left
   return std::nullopt;
 }
 
-bool Core::WaitForDevice(Device& device, const BlockInfo& left) {
+// Everything that was free is known to be idle after it.
+bool Core::WaitForDevice(Device& device, cu_context context) {
   if (!MayServe()) return false;
-  StreamOrder::Snapshot snapshot;
-  cu_context context = driver_.Current();
-  {
-    const Engine::Guard guard = device.Lock();
-    if (!IsEveryStream(left.stream)) context = device.streams(guard).context(left.stream);
-    snapshot = device.engine().order(guard)->Take();
-  }
+  const StreamOrder::Snapshot snapshot = device.engine().order(device.Lock())->Take();
   ++device.memory_waits;
   const ContextScope scope(driver_, context);
   if (driver_.CtxSynchronize() != kSuccess) return false;
@@ -73,10 +68,24 @@ bool Core::WaitForDevice(Device& device, const BlockInfo& left) {
   return true;
 }
 
+// The context that a block was asked for in; of those without a stream the current one serves as well.
+cu_context Core::ContextOf(Device& device, const BlockInfo& block) {
+  if (IsEveryStream(block.stream)) return driver_.Current();
+  return device.streams(device.Lock()).context(block.stream);
+}
+
+// True: some memory has gone back to the driver.
+bool Core::GiveBackAll() {
+  int ordinal = -1;
+  Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
+  if (device == nullptr || !WaitForDevice(*device, driver_.Current())) return false;
+  return device->engine().GiveBack(device->Lock(), /*plan_too=*/true) > Bytes(0);
+}
+
 template <typename Real>
 Result Core::PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real) {
   Result result = real();
-  if (result == kOutOfMemory && WaitForDevice(device, left)) {
+  if (result == kOutOfMemory && WaitForDevice(device, ContextOf(device, left))) {
     const bool more = device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0);
     if (more) result = real();
   }
@@ -110,7 +119,8 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
     return real();
   }
   device.others.fetch_add(1, std::memory_order_relaxed);
-  const Owner owner = OwnerFor(device, pool, bytes);
+  if (OverLimit(device, pool, bytes)) return kOutOfMemory;
+  const Owner owner = OwnerFor(device, pool);
   return Serve(device, out,
                {.bytes = Bytes(static_cast<int64_t>(bytes)),
                 .alignment = kAlignment,
@@ -191,7 +201,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
   const Result waited = kSuccess;
 #else
   const ContextScope scope(driver_, context);
-  const Result waited = driver_.CtxSynchronize();
+  const Result waited = FinishQueued();
 #endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
   const Engine::Guard guard = device.Lock();
@@ -199,6 +209,15 @@ Result Core::FreeOurs(Device& device, cu_address block) {
   const std::optional<BlockInfo> freed = device.engine().FreeBlock(guard, offset, kEveryStream);
   if (freed) device.CountOut(guard, *freed);
   return freed ? waited : kInvalidValue;
+}
+
+// Waits for everything queued in the current context. While something is being captured the context may not
+// be synchronised, but a free may be allowed, which waits as well: the driver says, about a block of its own.
+Result Core::FinishQueued() {
+  if (captures_.load() == 0) return driver_.CtxSynchronize();
+  cu_address block = 0;
+  const Result taken = driver().cuMemAlloc_v2(&block, 1);
+  return taken == kSuccess ? driver().cuMemFree_v2(block) : taken;
 }
 
 // The block is taken out before the driver frees it: after that another thread may be given the same address.
@@ -229,8 +248,9 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
     return means == DefaultStream::kLegacy ? driver().cuMemFreeAsync(block, stream)
                                            : driver().cuMemFreeAsync_ptsz(block, stream);
   };
+  if (block == 0) return real();
   Device* const device = FindOwner(block);
-  const std::optional<StreamTable::Place> place = block == 0 ? std::nullopt : PlaceOf(stream, means);
+  const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
   if (device == nullptr) {
     if (!place) return real();
     return FreeOutside(block, place->stream, real);

@@ -36,28 +36,30 @@ void Core::CurrentPoolsChanged() {
   for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = -1;
 }
 
-Owner Core::OwnerFor(Device& device, cu_pool pool, size_t bytes) {
+Owner Core::OwnerFor(Device& device, cu_pool pool) {
   if (pool == nullptr) {
     const int current = device.current_pool.load(std::memory_order_acquire);
-    return current >= 0 ? static_cast<Owner>(current) : CurrentPool(device, bytes);
+    return current >= 0 ? static_cast<Owner>(current) : CurrentPool(device);
   }
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
-  if (!known || known->device != device.ordinal()) return kNoPool;
-  if (known->max_bytes == 0) return known->owner;
-  const Engine::Guard guard = device.Lock();
-  const auto used = static_cast<uint64_t>(device.pool_use(guard, known->owner).used);
-  return used + bytes <= known->max_bytes ? known->owner : kNoPool;
+  return known && known->device == device.ordinal() ? known->owner : kNoPool;
 }
 
-// What cuMemAllocAsync would take from. A pool with a limit is looked at anew each time.
-Owner Core::CurrentPool(Device& device, size_t bytes) {
+// What cuMemAllocAsync would take from. One with a limit is not served by that name.
+Owner Core::CurrentPool(Device& device) {
   cu_pool handle = nullptr;
   if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
   const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
-  if (pool && pool->max_bytes != 0) return OwnerFor(device, handle, bytes);
-  const Owner owner = pool ? pool->owner : kNoPool;
+  const Owner owner = pool && pool->max_bytes == 0 ? pool->owner : kNoPool;
   device.current_pool = owner;
   return owner;
+}
+
+bool Core::OverLimit(Device& device, cu_pool pool, size_t bytes) {
+  const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
+  if (!known || known->max_bytes == 0 || known->device != device.ordinal()) return false;
+  const Engine::Guard guard = device.Lock();
+  return static_cast<uint64_t>(device.pool_use(guard, known->owner).used) + bytes > known->max_bytes;
 }
 
 Result Core::PoolGetAttribute(cu_pool pool, int attribute, void* value) {
@@ -96,7 +98,7 @@ Result Core::PoolTrim(cu_pool pool, size_t keep) {
   if (device == nullptr || captures_.load() != 0) return result;
   const Engine::Guard guard = device->Lock();
   if (device->Reserved(guard, known->owner) > static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX))) {
-    device->engine().GiveBack(guard, /*plan_too=*/false);
+    device->engine().GiveBack(guard, /*plan_too=*/true);
   }
   return result;
 }

@@ -50,10 +50,17 @@ Result Core::AddressRange(cu_address* base, size_t* bytes, cu_address address) {
 }
 
 // `value` holds the driver's answer, which is right but for what tells the block from the arena.
-Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& block, const Device& device,
+Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& block, Device& device,
                             Bytes bytes) {
   const cu_address begin = device.AddressOf(block.begin);
   switch (attribute) {
+    case kContext: {
+      const Engine::Guard guard = device.Lock();
+      const Stream stream = block.info.stream;
+      *static_cast<cu_context*>(value) = IsEveryStream(stream) ? device.SynchronousContext(guard, stream)
+                                                               : device.streams(guard).context(stream);
+      break;
+    }
     case kBufferId:
       *static_cast<uint64_t*>(value) = kFirstBufferId + static_cast<uint64_t>(block.info.id);
       break;
@@ -87,7 +94,9 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device != nullptr && !block) return kInvalidValue;
-  const Result result = driver().cuPointerGetAttribute(value, attribute, address);
+  // Memory that is mapped has no context, as far as the driver knows.
+  const bool ask = !block || value == nullptr || attribute != kContext;
+  const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (!block || value == nullptr) return result;
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
 }

@@ -93,7 +93,7 @@ class Asked(CudaTest):
     core = "FAKE_CUDA_CORE"
     OURS = {"cuGetProcAddress 11030 0", "cuGetProcAddress 12000 0", "cuMemAlloc 3020 0", "cuMemAlloc 12000 1",
             "cuMemAlloc 12000 2", "cuMemAllocAsync 11020 0", "cuMemAllocAsync 11020 1", "cuMemAllocAsync 11020 2",
-            "cuMemAllocAsync 13000 2", "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
+            "cuMemAllocAsync 13000 2", "cuMemCreate 12000 0", "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
 
     def test_answers(self):
         without = self.run_job([built("ASKED")]).stdout

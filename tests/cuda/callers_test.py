@@ -1,6 +1,7 @@
 """Every kind of caller is caught, and in none is anything else changed: the ways in which programs come by the
 driver's functions (linked, looked up, asked for; shared and static runtime; plugins) are known to have escaped
 preload libraries before. Each program makes the same few calls, and a fake core counts which of them come through."""
+import json
 import os
 import re
 import shutil
@@ -30,6 +31,18 @@ class Callers(CudaTest):
         self.assertEqual((under.returncode, under.stdout), (without.returncode, without.stdout), under.stderr)
         self.assertEqual(under.stderr.count("fake core: opened\n"), 1)
         self.assertEqual(caught(under.stderr), expected)
+        self.check_served(command)
+
+    def check_served(self, command):
+        """By the real core: the two stream-ordered blocks; a first synchronous one is only recorded."""
+        at = self.install("CORE")
+        out = os.path.join(at.folder, "out")
+        done = self.run_job(command, [at.shim], REPRISE_OUT=out)
+        self.assertEqual(done.stdout, HELD, done.stderr)
+        with open(os.path.join(out, "summary.json")) as file:
+            summary = json.load(file)
+        self.assertEqual({key: summary[key] for key in ("requests", "arena", "outside")},
+                         {"requests": 3, "arena": 2, "outside": 1})
 
     def test_runtime(self):
         self.check(built("RUNTIME_SHARED"))
@@ -43,16 +56,18 @@ class Callers(CudaTest):
     def test_plugin(self):
         self.check(built("LOADER"), built("RUNTIME_PLUGIN"))
 
-    def test_plugin_with_a_scope_of_its_own(self):
-        self.check(built("LOADER"), built("RUNTIME_PLUGIN"), "deepbind")
-
     def test_plugin_with_the_static_runtime(self):
         self.check(built("LOADER"), built("RUNTIME_PLUGIN_STATIC"))
 
-    def test_plugin_with_the_static_runtime_and_a_scope_of_its_own(self):
-        """Its dlsym is the C library's, so it is not caught; nor is it harmed."""
-        under = self.run_job([built("LOADER"), built("RUNTIME_PLUGIN_STATIC"), "deepbind"], [self.at.shim])
-        self.assertEqual((under.stdout, under.stderr), (HELD, ""))
+    def test_plugin_with_a_scope_of_its_own(self):
+        """As a framework's extension: the runtime has been loaded before."""
+        self.check(built("LOADER"), built("RUNTIME_PLUGIN"), "deepbind", "libcudart.so.13")
+
+    def test_runtime_in_a_scope_of_its_own(self):
+        """A runtime that is loaded in such a scope has the C library's dlsym. It is not caught; nor is it harmed."""
+        for plugin in ["RUNTIME_PLUGIN", "RUNTIME_PLUGIN_STATIC"]:
+            under = self.run_job([built("LOADER"), built(plugin), "deepbind"], [self.at.shim])
+            self.assertEqual((under.stdout, under.stderr), (HELD, ""))
 
     def test_driver_linked(self):
         self.check(built("LINKED"))
@@ -78,7 +93,7 @@ class Asked(CudaTest):
     core = "FAKE_CUDA_CORE"
     OURS = {"cuGetProcAddress 11030 0", "cuGetProcAddress 12000 0", "cuMemAlloc 3020 0", "cuMemAlloc 12000 1",
             "cuMemAlloc 12000 2", "cuMemAllocAsync 11020 0", "cuMemAllocAsync 11020 1", "cuMemAllocAsync 11020 2",
-            "cuMemAllocAsync 13000 2", "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
+            "cuMemAllocAsync 13000 2", "cuMemCreate 12000 0", "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
 
     def test_answers(self):
         without = self.run_job([built("ASKED")]).stdout

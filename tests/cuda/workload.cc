@@ -56,6 +56,7 @@ struct Slot {
 
 constexpr int kStreams = 4;
 constexpr int kEvents = 64;
+constexpr uint64_t kLongSeed = 8;  // one in so many is this much longer
 
 class Worker {
  public:
@@ -148,7 +149,7 @@ class Worker {
       for (size_t i = 0; i <= step; ++i) {
         if (slots_[i].give == static_cast<int>(step)) GiveSlot(i, blocks[i]);
       }
-      if (noise_() % 50 == 0)
+      if (noise_() % 400 == 0)
         Give(Take(kSizes[noise_() % std::size(kSizes)], false, streams_[noise_() % kStreams]));
     }
   }
@@ -165,7 +166,7 @@ class Worker {
 
 void PlaySeed(CUcontext context, uint64_t seed, int iterations) {
   std::mt19937_64 random(seed);
-  const int threads = 1 + static_cast<int>(random() % 3);
+  const int threads = random() % 2 == 0 ? 1 : 2 + static_cast<int>(random() % 2);
   std::vector<std::thread> running;
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([=] { Worker(context, seed, i).Play(iterations); });
@@ -186,7 +187,7 @@ int main(int count, char** arguments) {
   Count(cuCtxSetCurrent(context));
   uint64_t first_corrupted = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    PlaySeed(context, seed, iterations);
+    PlaySeed(context, seed, seed % kLongSeed == 0 ? static_cast<int>(kLongSeed) * iterations : iterations);
     if (first_corrupted == 0 && WorkCorruptedBytes() != 0) first_corrupted = seed - first + 1;
   }
   std::printf("{\"corrupted_bytes\": %llu, \"seeds_until_corrupted\": %llu, \"failed_calls\": %llu}\n",

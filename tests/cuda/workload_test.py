@@ -13,7 +13,8 @@ from cuda_programs import CudaTest, built
 
 SEEDS = 200
 ITERATIONS = 12
-SEEDS_A_PROCESS = 50
+SEEDS_A_PROCESS = 8  # the first is a long one: the others find a plan that is not theirs
+UNHARMED = {"corrupted_bytes": 0, "seeds_until_corrupted": 0, "failed_calls": 0}
 
 
 class Workload(CudaTest):
@@ -25,21 +26,20 @@ class Workload(CudaTest):
                             SIMCUDA_STREAMS="deferred", SIMCUDA_SEED=str(first))
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
-        self.assertEqual(result["failed_calls"], 0)
         if not preload:
             return result, None
         with open(os.path.join(out, "summary.json")) as file:
             return result, json.load(file)
 
     def test_nothing_is_corrupted_without_us(self):
-        result, _ = self.play(1, SEEDS_A_PROCESS, preload=False)
-        self.assertEqual(result["corrupted_bytes"], 0)
+        result, _ = self.play(SEEDS_A_PROCESS, 10 * SEEDS_A_PROCESS, preload=False)
+        self.assertEqual(result, UNHARMED)
 
     def test_nothing_is_corrupted(self):
         requests = planned = passed = 0
-        for first in range(1, SEEDS + 1, SEEDS_A_PROCESS):
+        for first in range(SEEDS_A_PROCESS, SEEDS_A_PROCESS + SEEDS, SEEDS_A_PROCESS):
             result, summary = self.play(first, SEEDS_A_PROCESS)
-            self.assertEqual(result["corrupted_bytes"], 0, f"in seeds from {first} on: {result}")
+            self.assertEqual(result, UNHARMED, f"in seeds from {first} on")
             requests += summary["requests"]
             planned += summary["planned"]
             passed += summary["passed"]
@@ -49,9 +49,13 @@ class Workload(CudaTest):
         self.assertLess(passed, requests / 2)
 
     def check_broken(self, core):
-        result, _ = self.play(1, 100, core)
-        print(f"{core}: corrupted after {result['seeds_until_corrupted']} seeds", file=sys.stderr)
-        self.assertGreater(result["corrupted_bytes"], 0)
+        for first in range(SEEDS_A_PROCESS, 100, SEEDS_A_PROCESS):
+            result, _ = self.play(first, SEEDS_A_PROCESS, core)
+            if result["corrupted_bytes"] > 0:
+                seeds = first - SEEDS_A_PROCESS + result["seeds_until_corrupted"]
+                print(f"{core}: corrupted after {seeds} seeds", file=sys.stderr)
+                return
+        self.fail("nothing was corrupted")
 
     def test_a_missing_wait_for_an_event_is_seen(self):
         self.check_broken("CORE_WITHOUT_EVENT_WAITS")

@@ -7,6 +7,7 @@
 
 int main(int count, char** arguments) {
   const int deep = count > 2 && strcmp(arguments[2], "deepbind") == 0;
+  if (count > 3) dlopen(arguments[3], RTLD_NOW);
   void* const plugin =
       count > 1 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL | (deep ? RTLD_DEEPBIND : 0)) : NULL;
   if (!plugin) {

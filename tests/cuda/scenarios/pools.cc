@@ -128,7 +128,7 @@ SCENARIO(pool_trim) {
   CheckInfo(32 * kMiB);
   DO(WorkVerify(block[1], 32 * kMiB, 4, stream));
   DO(cuMemFreeAsync(block[1], stream));
-  DO(cuStreamSynchronize(stream));
+  DO(cuCtxSynchronize());
   DO(cuMemPoolTrimTo(pool, 0));
   NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
   CheckBytes();

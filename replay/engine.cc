@@ -13,7 +13,7 @@ namespace {
 // A thread must have followed its own iteration for so many rounds before the device's is given up.
 constexpr int64_t kRoundsToSplit = 4;
 // Threads beyond these share the last one's sequence.
-constexpr size_t kMostThreads = 256;
+constexpr size_t kMostThreads = 64;
 
 }  // namespace
 

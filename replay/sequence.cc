@@ -22,6 +22,7 @@ Sequence::Step Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, By
   step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
   if (active_ != nullptr && !step.at_cut) {
     step.slot = active_->matcher->Step(bytes, stream);
+    active_->in_step = active_->matcher->InStep(stream);
     CountShare(step);
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
@@ -76,7 +77,7 @@ void Sequence::Drop() {
 void Sequence::CountShare(Step& step) {
   ++window_tokens_;
   if (step.slot != Matcher::kNoSlot) ++window_matched_;
-  if (window_tokens_ < active_->period) return;
+  if (window_tokens_ < active_->period.length) return;
   matched_share_ = static_cast<double>(window_matched_) / static_cast<double>(window_tokens_);
   window_tokens_ = 0;
   window_matched_ = 0;
@@ -84,12 +85,18 @@ void Sequence::CountShare(Step& step) {
   step.wants_plan = true;
 }
 
+// Whether the period found last is the one of a plan: found again after something else, or another as long?
+bool Sequence::ServedBy(const Active& active) const {
+  const profiler::Period& period = *finder_.confirmed();
+  return period.length == active.period.length &&
+         (period.found_at == active.period.found_at || active.in_step);
+}
+
 std::optional<profiler::Iteration> Sequence::IterationToPlan() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
   if (!period.has_value()) return std::nullopt;
-  if (active_ != nullptr && (period->length == active_->period || matched_share_ >= kGoodShare))
-    return std::nullopt;
-  if (candidate_ != nullptr && candidate_period_ == period->length) return std::nullopt;
+  if (active_ != nullptr && (matched_share_ >= kGoodShare || ServedBy(*active_))) return std::nullopt;
+  if (candidate_ != nullptr && candidate_period_.found_at == period->found_at) return std::nullopt;
   profiler::Iteration iteration = profiler::ExtractIteration(history_, *period);
   if (iteration.slots.empty()) return std::nullopt;  // longer than the history
   // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
@@ -107,7 +114,7 @@ std::shared_ptr<Candidate> Sequence::BeginPlanning() {
     ++counters_.plans_dropped;
   }
   candidate_ = std::make_shared<Candidate>();
-  candidate_period_ = finder_.confirmed()->length;
+  candidate_period_ = *finder_.confirmed();
   candidate_in_shadow_ = false;
   return candidate_;
 }

@@ -71,13 +71,15 @@ class Sequence {
   struct Active {
     ServingPlan plan;
     std::unique_ptr<Matcher> matcher;
-    int64_t period = 0;
+    profiler::Period period;
     bool settled = false;
+    bool in_step = true;  // after the latest allocation
   };
 
   // A plan that matches less than this much of what happens is not being followed.
   static constexpr double kUsefulShare = 0.5;
 
+  bool ServedBy(const Active& active) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
   void CountShare(Step& step);
@@ -86,7 +88,7 @@ class Sequence {
   profiler::History history_;
   std::unique_ptr<Active> active_;        // set: serving
   std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
-  int64_t candidate_period_ = 0;
+  profiler::Period candidate_period_;
   bool candidate_in_shadow_ = false;
   Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
 

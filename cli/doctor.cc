@@ -1,4 +1,6 @@
 // reprise doctor: what would be caught here, and what stands in the way.
+#include "cli/doctor.h"
+
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <sys/resource.h>
@@ -17,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/cuda_driver.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -32,38 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-enum class Verdict { kFine, kNote, kProblem };
-
-struct Check {
-  std::string name;
-  Verdict verdict = Verdict::kFine;
-  std::string found;
-  std::string advice;  // for a problem: what to do
-};
-
-Check Fine(std::string name, std::string found) {
-  return {std::move(name), Verdict::kFine, std::move(found), ""};
-}
-Check Note(std::string name, std::string found, std::string advice = "") {
-  return {std::move(name), Verdict::kNote, std::move(found), std::move(advice)};
-}
-Check Problem(std::string name, std::string found, std::string advice) {
-  return {std::move(name), Verdict::kProblem, std::move(found), std::move(advice)};
-}
-
-std::string EnvironmentOr(const char* name, std::string_view otherwise) {
-  const char* const value = getenv(name);
-  return value == nullptr || *value == '\0' ? std::string(otherwise) : value;
-}
-
-// The first line of a small file of the kernel's, empty when it is not there.
-std::string LineOf(const std::string& path) {
-  const absl::StatusOr<std::string> text = profiler::ReadFile(path);
-  return text.ok() ? text->substr(0, text->find('\n')) : "";
-}
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // The highest GLIBC_2.x that the library names, as {2, x}; its string table holds them in plain text.
 std::pair<int, int> NeededGlibc(const std::string& library) {
@@ -80,14 +50,24 @@ std::pair<int, int> NeededGlibc(const std::string& library) {
   return needed;
 }
 
-void CheckPreloadLibrary(const std::string& library, std::vector<Check>& checks) {
-  const Captured run = RunCaptured({"true"}, {"LD_PRELOAD=" + library});
-  if (run.started && run.exit_status == 0 && run.err.empty()) {
-    checks.push_back(Fine("preload library", library));
+// What a fresh process says that is started with the library in it, empty when all is well. Not this process:
+// it has a C++ runtime already, which a job need not have.
+std::string PreloadError(const std::string& library) {
+  const absl::StatusOr<PreloadName> preload = PreloadName::For(library);
+  if (!preload.ok()) return MessageOf(preload.status());
+  const Captured run = RunCaptured({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + preload->name()});
+  if (!run.err.empty()) return FirstLine(run.err);
+  if (!run.started || run.exit_status != 0) return "the program did not run";
+  const std::string file = fs::path(library).filename().string();
+  return run.out.find("/" + file) == std::string::npos ? "the loader passed over it" : "";
+}
+
+void CheckPreloadLibrary(const std::string& library, const std::string& name, std::vector<Check>& checks) {
+  const std::string error = PreloadError(library);
+  if (error.empty()) {
+    checks.push_back(Fine(name, library));
   } else {
-    checks.push_back(Problem("preload library",
-                             fmt::format("{} cannot be preloaded: {}", library,
-                                         run.err.empty() ? "the program did not run" : FirstLine(run.err)),
+    checks.push_back(Problem(name, fmt::format("{} cannot be preloaded: {}", library, error),
                              "build it for this machine"));
   }
 }
@@ -101,7 +81,7 @@ void CheckCore(const std::string& core, std::vector<Check>& checks) {
   const auto [needed_major, needed_minor] = NeededGlibc(core);
   const std::string glibc =
       fmt::format("GLIBC_{}.{} needed, {} present", needed_major, needed_minor, gnu_get_libc_version());
-  const std::string error = LoaderError(core);
+  const std::string error = PreloadError(core);
   if (error.empty()) {
     checks.push_back(Fine("core library", core));
     checks.push_back(Fine("glibc", glibc));
@@ -111,14 +91,20 @@ void CheckCore(const std::string& core, std::vector<Check>& checks) {
   }
 }
 
-void CheckLibraries(std::vector<Check>& checks) {
-  const absl::StatusOr<std::string> library = FindHostLibrary();
-  if (!library.ok()) {
-    checks.push_back(Problem("preload library", MessageOf(library.status()), "build or install it"));
+void CheckLibraries(bool cuda_required, std::vector<Check>& checks) {
+  const absl::StatusOr<std::string> cuda = FindLibrary(kCudaLibrary);
+  if (cuda.ok()) {
+    CheckPreloadLibrary(*cuda, "CUDA library", checks);
+  } else if (cuda_required) {
+    checks.push_back(Problem("CUDA library", MessageOf(cuda.status()), "build or install it"));
+  }
+  const absl::StatusOr<std::string> host = FindLibrary(kHostLibrary);
+  if (!host.ok()) {
+    checks.push_back(Problem("preload library", MessageOf(host.status()), "build or install it"));
     return;
   }
-  CheckPreloadLibrary(*library, checks);
-  CheckCore(CoreBeside(*library), checks);
+  CheckPreloadLibrary(*host, "preload library", checks);
+  CheckCore(CoreBeside(*host), checks);
 }
 
 void CheckLimits(std::vector<Check>& checks) {
@@ -142,15 +128,6 @@ void CheckLimits(std::vector<Check>& checks) {
   const size_t end = pages.find(']');
   if (begin < end && end != std::string::npos) {
     checks.push_back(Fine("huge pages", pages.substr(begin + 1, end - begin - 1)));
-  }
-}
-
-void CheckPreloadVariable(std::vector<Check>& checks) {
-  const std::string preload = EnvironmentOr("LD_PRELOAD", "");
-  if (preload.empty()) {
-    checks.push_back(Fine("LD_PRELOAD", "not set"));
-  } else {
-    checks.push_back(Note("LD_PRELOAD", fmt::format("{}; ours is put before it", preload)));
   }
 }
 
@@ -210,34 +187,6 @@ void CheckOutput(std::vector<Check>& checks) {
   }
 }
 
-void CheckCuda(std::vector<Check>& checks) {
-  const std::string error = LoaderError("libcuda.so.1");
-  checks.push_back(
-      error.empty()
-          ? Note("CUDA", "a driver is here, but the CUDA front end is not built yet: only --host works")
-          : Note("CUDA", "no driver here; the CUDA front end is not built yet: only --host works"));
-}
-
-void CheckPython(std::vector<Check>& checks) {
-  const Captured run = RunCaptured(
-      {"python3", "-c",
-       "import sys, importlib.util, importlib.metadata as m\n"
-       "print(sys.executable or 'python3', sys.version.split()[0])\n"
-       "print('PyTorch ' + m.version('torch') if importlib.util.find_spec('torch') else 'no PyTorch')"},
-      {});
-  if (!run.started) {
-    checks.push_back(Note("python3", "not found"));
-    return;
-  }
-  const std::vector<std::string> lines = absl::StrSplit(run.out, '\n', absl::SkipEmpty());
-  if (lines.empty()) {
-    checks.push_back(Note("python3", "does not run"));
-  } else {
-    checks.push_back(
-        Fine("python3", lines.size() > 1 ? fmt::format("{}, {}", lines[0], lines[1]) : lines[0]));
-  }
-}
-
 std::string_view NameOf(Verdict verdict) {
   switch (verdict) {
     case Verdict::kFine:
@@ -273,18 +222,19 @@ std::string ChecksJson(const std::vector<Check>& checks, bool ready) {
 
 int Doctor(bool json) {
   std::vector<Check> checks;
-  CheckLibraries(checks);
+  const bool cuda = HasCudaDriver();
+  CheckLibraries(cuda, checks);
   CheckLimits(checks);
-  CheckPreloadVariable(checks);
+  CheckOtherPreloads(checks);
   CheckVariables(checks);
   CheckOutput(checks);
-  CheckCuda(checks);
-  CheckPython(checks);
+  CheckCuda(cuda, checks);
+  CheckFrameworks(checks);
   const bool ready = std::none_of(checks.begin(), checks.end(),
                                   [](const Check& check) { return check.verdict == Verdict::kProblem; });
   const int exit_status =
       Finish(json ? ChecksJson(checks, ready) : ChecksText(checks), ready ? kFine : kNegative);
-  if (!json) SayNext(ready ? "run --host -- COMMAND" : "doctor");
+  if (!json) SayNext(!ready ? "doctor" : cuda ? "run -- COMMAND" : "run --host -- COMMAND");
   return exit_status;
 }
 

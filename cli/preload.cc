@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -19,28 +20,49 @@ constexpr std::string_view kFolders[] = {".",     "../shim", "../shim/host", "..
                                          "../lib"};
 constexpr char kSeparators[] = " \t\n:";
 
+// $ too: the loader would expand $ORIGIN.
+bool Preloadable(const std::string& path) {
+  return path.find_first_of(std::string("$") + kSeparators) == std::string::npos;
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> FindHostLibrary() {
+absl::StatusOr<std::string> FindLibrary(std::string_view name) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   if (error) return absl::NotFoundError(fmt::format("cannot read /proc/self/exe: {}", error.message()));
   std::vector<std::string> tried;
   for (const std::string_view folder : kFolders) {
-    const fs::path path = (self.parent_path() / folder / kHostLibrary).lexically_normal();
-    if (!fs::is_regular_file(path, error)) {
-      tried.push_back(path.parent_path().string());
-      continue;
-    }
-    // $ too: the loader would expand $ORIGIN.
-    if (path.string().find_first_of(std::string("$") + kSeparators) != std::string::npos) {
-      return absl::FailedPreconditionError(fmt::format(
-          "{}: LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign; install it elsewhere",
-          path.string()));
-    }
-    return path.string();
+    const fs::path path = (self.parent_path() / folder / name).lexically_normal();
+    if (fs::is_regular_file(path, error)) return path.string();
+    tried.push_back(path.parent_path().string());
   }
-  return absl::NotFoundError(fmt::format("{} is in none of {}", kHostLibrary, fmt::join(tried, ", ")));
+  return absl::NotFoundError(fmt::format("{} is in none of {}", name, fmt::join(tried, ", ")));
+}
+
+absl::StatusOr<PreloadName> PreloadName::For(const std::string& library) {
+  if (Preloadable(library)) return PreloadName(library, "");
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "reprise-XXXXXX").string();
+  if (error || !Preloadable(folder) || mkdtemp(folder.data()) == nullptr) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign, and no link to it "
+        "can be made in {}; install it elsewhere",
+        library, folder));
+  }
+  // To its folder, not to the file: it looks for the core beside itself.
+  const fs::path link = fs::path(folder) / "lib";
+  PreloadName named((link / fs::path(library).filename()).string(), folder);
+  fs::create_directory_symlink(fs::path(library).parent_path(), link, error);
+  if (error) return absl::FailedPreconditionError(fmt::format("{}: {}", link.string(), error.message()));
+  return named;
+}
+
+PreloadName::~PreloadName() {
+  if (folder_.empty()) return;
+  std::error_code error;
+  fs::remove(fs::path(folder_) / "lib", error);
+  fs::remove(folder_, error);
 }
 
 std::string CoreBeside(std::string_view library) {

@@ -18,9 +18,12 @@
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/cuda_driver.h"
+#include "cli/frameworks.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "cli/status.h"
+#include "profiler/read_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -31,6 +34,7 @@ constexpr int kMostFolders = 10000;
 
 struct RunOptions {
   bool host = false;
+  bool cuda = false;
   std::string mode;  // empty: not named
   std::string out;   // empty: a new folder
   std::optional<Bytes> capacity;
@@ -102,8 +106,9 @@ OutputFolder ChooseFolder(const RunOptions& options) {
 std::map<std::string, std::string> VariablesOf(const RunOptions& options, const std::string& library,
                                                const OutputFolder& folder) {
   const char* const preload = getenv("LD_PRELOAD");
-  std::map<std::string, std::string> variables = {
-      {"LD_PRELOAD", Preloading(library, preload == nullptr ? "" : preload)}};
+  std::map<std::string, std::string> variables;
+  if (!options.host) variables = FrameworkVariables();
+  variables["LD_PRELOAD"] = Preloading(library, preload == nullptr ? "" : preload);
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
   if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
@@ -135,14 +140,25 @@ std::string Listed(std::vector<std::string> summaries, const std::vector<std::st
   return fmt::format("{}", fmt::join(summaries, ", "));
 }
 
-void SayNothingCaught() {
-  Say("no process left a summary: nothing was caught (a static binary, a program with an allocator of its "
-      "own, "
-      "or no aligned allocation above the threshold)");
+void SayNothingCaught(bool host) {
+  Say(fmt::format(
+      "no process left a summary: nothing was caught ({})",
+      host ? "a static binary, a program with an allocator of its own, or no aligned allocation above "
+             "the threshold"
+           : "no process asked the CUDA driver for memory, or none that the library was loaded into"));
   SayNext("doctor");
 }
 
-void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
+void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string>& summaries) {
+  for (const std::string& summary : summaries) {
+    const absl::StatusOr<std::string> json = profiler::ReadFile(folder.path + "/" + summary);
+    if (!json.ok() || !SawOnlySegments(*json)) continue;
+    for (const std::string& line : SegmentsAdvice()) Say(line);
+    return;
+  }
+}
+
+void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (folder.pattern.empty()) {
     SayNext("doctor");
     return;
@@ -157,7 +173,7 @@ void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
   std::error_code error;
   if (folder.made_here) fs::remove(folder.path, error);  // only if it is empty
   if (summaries.empty() && traces.empty()) {
-    SayNothingCaught();
+    SayNothingCaught(options.host);
     return;
   }
   if (summaries.empty()) {
@@ -165,32 +181,44 @@ void SayWhatCame(const OutputFolder& folder, const ChildEnd& end) {
                     end.signal == 0 ? "in a way that runs no exit handlers" : "by a signal"));
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
+  SayIfOnlySegments(folder, summaries);
   SayNext(traces.empty() ? "doctor"
                          : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
 }
 
-int Run(const RunOptions& options, const std::vector<std::string>& job) {
-  if (!options.host) {
-    return Fail("only the host's memory can be served yet, the CUDA front end is not built; add --host",
-                kUsage);
-  }
-  const absl::StatusOr<std::string> library = FindHostLibrary();
-  if (!library.ok()) return Fail(library.status(), kUsage);
+// Runs the job, and says all there is to say.
+ChildEnd RunWatched(const RunOptions& options, const std::string& library,
+                    const std::vector<std::string>& job) {
   if (const char* const disable = getenv("REPRISE_DISABLE");
       disable && *disable && strcmp(disable, "0") != 0) {
     Say("REPRISE_DISABLE is set: nothing will be caught");
   }
   const OutputFolder folder = ChooseFolder(options);
-  const ChildEnd end = RunChild(job, VariablesOf(options, *library, folder));
+  const ChildEnd end = RunChild(job, VariablesOf(options, library, folder));
   if (end.start_error != 0) {
     std::error_code error;
     if (folder.made_here) fs::remove(folder.path, error);
     Say(fmt::format("cannot start {}: {}", ShellQuoted(job[0]),
                     end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
   } else {
-    SayWhatCame(folder, end);
+    SayWhatCame(options, folder, end);
   }
-  return EndLike(end);
+  return end;
+}
+
+int Run(const RunOptions& options, const std::vector<std::string>& job) {
+  if (!options.host && !options.cuda && !HasCudaDriver()) {
+    return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
+  }
+  const absl::StatusOr<std::string> library = FindLibrary(options.host ? kHostLibrary : kCudaLibrary);
+  if (!library.ok()) return Fail(library.status(), kUsage);
+  ChildEnd end;
+  {
+    const absl::StatusOr<PreloadName> preload = PreloadName::For(*library);
+    if (!preload.ok()) return Fail(preload.status(), kUsage);
+    end = RunWatched(options, preload->name(), job);
+  }
+  return EndLike(end);  // may end us at once, so all that has to be cleaned up is
 }
 
 // What CLI11 left over is the job's command when no `--` came before it.
@@ -213,7 +241,12 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   CLI::App* const command = app.add_subcommand("run", "Run a job, watched and served");
   const auto options = std::make_shared<RunOptions>();
   command->prefix_command();
-  command->add_flag("--host", options->host, "Catch the host's aligned allocations");
+  CLI::Option* const host =
+      command->add_flag("--host", options->host, "Catch the host's aligned allocations");
+  command
+      ->add_flag("--cuda", options->cuda,
+                 "Catch the memory of CUDA devices: the default where there is a driver")
+      ->excludes(host);
   command->add_option("--mode", options->mode, "serve (default), record or off")
       ->check(CLI::IsMember({"serve", "record", "off"}))
       ->type_name("MODE");
@@ -227,8 +260,12 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
                 "Catch allocations from this size up, 4KiB by default");
   command->footer(
       "The job's output and exit status are its own. 127: no such command, 126: it cannot be "
-      "started.\n\nExample:\n"
-      "  reprise run --host --mode record -- python train.py --epochs 3");
+      "started.\n\nOn CUDA the job gets PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, "
+      "XLA_PYTHON_CLIENT_ALLOCATOR and "
+      "XLA_PYTHON_CLIENT_PREALLOCATE,\nso that each tensor is a call that can be caught; what you have set "
+      "yourself "
+      "stays.\n\nExample:\n"
+      "  reprise run --mode record -- python train.py --epochs 3");
   command->callback([options, command, &job, &exit_status] {
     const std::vector<std::string> words = JobOf(*command, job);
     if (words.empty()) {

@@ -19,8 +19,19 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 constexpr size_t kMostKept = 64 << 10;
 
-// Runs `body` in a child with its output captured; what it returns is the exit status.
-Captured Capture(const std::function<int()>& body) {
+void CleanEnvironment() {
+  std::vector<std::string> names = {"LD_PRELOAD"};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (strncmp(*variable, "REPRISE_", strlen("REPRISE_")) == 0) {
+      names.emplace_back(*variable, strcspn(*variable, "="));
+    }
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
+}
+
+}  // namespace
+
+Captured RunInFork(const std::function<int()>& body) {
   Captured result;
   std::array<std::array<int, 2>, 2> pipes{};
   for (auto& ends : pipes) {
@@ -70,21 +81,9 @@ Captured Capture(const std::function<int()>& body) {
   return result;
 }
 
-void CleanEnvironment() {
-  std::vector<std::string> names = {"LD_PRELOAD"};
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (strncmp(*variable, "REPRISE_", strlen("REPRISE_")) == 0) {
-      names.emplace_back(*variable, strcspn(*variable, "="));
-    }
-  }
-  for (const std::string& name : names) unsetenv(name.c_str());
-}
-
-}  // namespace
-
 Captured RunCaptured(const std::vector<std::string>& words, const std::vector<std::string>& variables) {
   constexpr int kNotStarted = 127;
-  Captured result = Capture([&] {
+  Captured result = RunInFork([&] {
     CleanEnvironment();
     for (const std::string& variable : variables) {
       const size_t equals = variable.find('=');
@@ -102,7 +101,7 @@ Captured RunCaptured(const std::vector<std::string>& words, const std::vector<st
 }
 
 std::string LoaderError(const std::string& library) {
-  const Captured result = Capture([&] {
+  const Captured result = RunInFork([&] {
     if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return 0;
     const char* const error = dlerror();
     if (error != nullptr && write(STDOUT_FILENO, error, strlen(error)) < 0) return 2;

@@ -19,6 +19,9 @@ struct Captured {
 // stream.
 Captured RunCaptured(const std::vector<std::string>& words, const std::vector<std::string>& variables);
 
+// Runs `body` in a fork with its output captured; what it returns is the exit status. The same limits.
+Captured RunInFork(const std::function<int()>& body);
+
 // Opens a shared library in a child and gives back what the loader said: empty when it opened.
 std::string LoaderError(const std::string& library);
 

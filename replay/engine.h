@@ -8,7 +8,7 @@
 //
 // A job whose threads allocate at once, each in an order of its own, has no order that ever repeats, but each
 // thread's may. Where several threads are seen, each has a sequence of its own beside the device's; when one
-// has found its iteration for some rounds and the device's has none, the engine splits: every thread is
+// has found its iteration for some rounds and the device's follows none, the engine splits: every thread is
 // planned for itself, in a region of its own.
 //
 // Every placement is the arena's, so whatever the plan says nothing live is handed out again; what cannot be

@@ -48,7 +48,12 @@ class Sequence {
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
   bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
-  bool solving() const { return candidate_ != nullptr; }
+  // A plan is followed, or will be: one is being solved, or a period has been found and not been planned for
+  // yet.
+  bool promising() const {
+    if (candidate_ != nullptr) return true;
+    return active_ != nullptr ? matched_share_ >= kUsefulShare : finder_.confirmed().has_value();
+  }
   const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }
   int64_t iterations() const { return finder_.iterations(); }
   Tick now() const { return history_.now(); }
@@ -69,6 +74,9 @@ class Sequence {
     int64_t period = 0;
     bool settled = false;
   };
+
+  // A plan that matches less than this much of what happens is not being followed.
+  static constexpr double kUsefulShare = 0.5;
 
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);

@@ -109,7 +109,11 @@ class Device {
   const int ordinal_;
   std::string name_;
   DeviceStreams streams_;
+#ifdef REPRISE_PLAN_IN_CALLER  // in a test's own build alone: what is planned does not depend on timing
+  InlineRunner runner_;
+#else
   BackgroundRunner runner_;
+#endif
   DeviceMemory* memory_ = nullptr;  // the engine's
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;

@@ -3,8 +3,10 @@
 The environment variable REPRISE_COMMAND names the binary.
 """
 
+import ctypes
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -14,6 +16,17 @@ REPRISE = os.environ["REPRISE_COMMAND"]
 # Three buffers of 4 bytes; b and c never live together, so that 8 bytes are enough.
 LIFETIMES = "id,lower,upper,size\na,0,9,4\nb,0,4,4\nc,4,9,4\n"
 EVENTS = "event,id,bytes,stream\nalloc,0,100,0\nalloc,1,50,0\nfree,0,,0\nalloc,2,80,0\nfree,1,,0\n"
+
+
+def has_driver():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+without_driver = unittest.skipIf(has_driver(), "this machine has a CUDA driver")
 
 
 def clean_environment():
@@ -37,6 +50,12 @@ class CommandTest(unittest.TestCase):
         with open(self.path(name), "wb") as out:
             out.write(content if isinstance(content, bytes) else content.encode())
         return name
+
+    def with_driver(self, **more):
+        """The environment of a machine whose loader finds a CUDA driver."""
+        os.makedirs(self.path("driver"), exist_ok=True)
+        shutil.copy(os.environ["REPRISE_FAKE_DRIVER"], self.path("driver/libcuda.so.1"))
+        return {"LD_LIBRARY_PATH": self.path("driver"), **more}
 
     def read(self, name):
         with open(self.path(name), "rb") as content:

@@ -53,6 +53,52 @@ class Doctor(command.CommandTest):
         checks = self.json("doctor", env={"LD_PRELOAD": other})["checks"]
         self.assertIn(("LD_PRELOAD", "note"), [(check["check"], check["verdict"]) for check in checks])
 
+    def found(self, name, **options):
+        checks = self.json("doctor", **options)["checks"]
+        return [check["found"] for check in checks if check["check"] == name]
+
+    def test_whose_preload_hooks_the_same(self):
+        other = shutil.copy(os.environ["REPRISE_HOST_LIBRARY"], self.path("other.so"))
+        self.assertEqual(
+            self.found("LD_PRELOAD", env={"LD_PRELOAD": f"{other} libm.so.6"}),
+            [f"{other} hooks posix_memalign, free too; ours is called first",
+             "libm.so.6 hooks nothing that we do; ours is put before it"],
+        )
+
+    @command.without_driver
+    def test_no_driver(self):
+        self.assertRegex(self.found("CUDA driver")[0], "none here")
+
+    def test_driver_and_devices(self):
+        environment = self.with_driver()
+        self.assertEqual(self.found("CUDA driver", env=environment), ["for CUDA 13.0"])
+        self.assertEqual(self.found("device 1", env=environment), ["Fake device 1, 2.00 GiB"])
+        self.assertIn("next: reprise run -- COMMAND", self.ok("doctor", env=environment).err)
+
+    def test_driver_that_has_no_device(self):
+        found = self.found("CUDA driver", env=self.with_driver(CUDA_ERROR="100"))
+        self.assertEqual(found, ["for CUDA 13.0; cuInit gives CUDA error 100"])
+
+    def test_driver_that_is_none(self):
+        environment = self.with_driver()
+        shutil.copy(os.environ["REPRISE_HOST_LIBRARY"], self.path("driver/libcuda.so.1"))
+        self.assertRegex(self.found("CUDA driver", env=environment)[0], "not those of a CUDA driver")
+
+    def test_driver_and_no_library_for_it(self):
+        program, _, _ = self.installed()
+        found = self.problems(program=program, env=self.with_driver())
+        self.assertIn("libreprise.so is in none of", found["CUDA library"]["found"])
+
+    def test_what_the_user_told_a_framework(self):
+        for variable, meaning in (
+            ("PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync", "every tensor"),
+            ("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64", "only whole segments"),
+            ("PYTORCH_ALLOC_CONF=expandable_segments:True", "maps memory itself"),
+        ):
+            with self.subTest(variable):
+                name, value = variable.split("=")
+                self.assertRegex(self.found("PyTorch", env={name: value})[0], f"^{variable}: .*{meaning}")
+
     def test_closed_streams(self):
         self.problems(status=0, preexec_fn=lambda: (os.close(0), os.close(2)))
 

@@ -148,11 +148,36 @@ class Run(command.CommandTest):
         done = self.reprise("run", "--host", "--", "printenv", "LD_PRELOAD", program=program)
         self.assertEqual(done.out, os.path.realpath(library) + "\n")
 
+    def installed_in(self, name):
+        os.mkdir(self.path(name))
+        for file in (os.environ["REPRISE_HOST_LIBRARY"], os.environ["REPRISE_CORE_LIBRARY"]):
+            shutil.copy(file, self.path(name))
+        return shutil.copy(command.REPRISE, self.path(name))
+
     def test_library_where_preload_cannot_name_it(self):
-        os.mkdir(self.path("a b"))
-        program = shutil.copy(command.REPRISE, self.path("a b"))
-        shutil.copy(self.host_library(), self.path("a b"))
-        self.fails(2, "run", "--host", "--", "true", program=program, says="LD_PRELOAD cannot name")
+        os.mkdir(self.path("tmp"))
+        for name in ("a b", "a:b", "$ORIGIN"):
+            with self.subTest(name):
+                program = self.installed_in(name)
+                done = self.reprise(
+                    "run", "--host", "--out", "out", "--", sys.executable, "-c", JOB, "0",
+                    program=program, env={"TMPDIR": self.path("tmp")},
+                )
+                self.assert_status(done, 0)
+                self.assertRegex(done.err, r"in out: summary")
+                self.assertEqual(os.listdir(self.path("tmp")), [])
+
+    def test_link_is_gone_when_a_signal_ends_the_job(self):
+        os.mkdir(self.path("tmp"))
+        words = ("run", "--host", "--", "sh", "-c", "kill -9 $$")
+        done = self.reprise(*words, program=self.installed_in("a b"), env={"TMPDIR": self.path("tmp")})
+        self.assert_status(done, -9)
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+
+    def test_library_and_temporary_folder_where_preload_cannot_name_them(self):
+        program = self.installed_in("a b")
+        words = ("run", "--host", "--", "true")
+        self.fails(2, *words, program=program, env={"TMPDIR": self.path("a b")}, says="LD_PRELOAD cannot name")
 
     def test_no_such_command(self):
         self.fails(127, "run", "--host", "--", "no-such-command", says="no-such-command: command not found")
@@ -162,7 +187,6 @@ class Run(command.CommandTest):
         self.fails(126, "run", "--host", "--", self.folder, says="Permission denied")
 
     def test_usage(self):
-        self.fails(2, "run", "--", "true", says="add --host")
         self.fails(2, "run", "--host", says="run needs the job's command line behind --")
         self.fails(2, "run", "--hots", "--", "true", says="--hots")
         self.fails(2, "run", "--host", "--mode", "fast", "--", "true", says="fast")

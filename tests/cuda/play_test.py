@@ -1,6 +1,7 @@
 """What is simulated is what is served: recorded streams of real training jobs, played through cudaMallocAsync and
 cudaFreeAsync under the preload library, must be placed by plan as often, and reserve as much, as `reprise simulate`
-says for the same events. Needs the bench data (REPRISE_BENCH)."""
+says for the same events. The core is one that plans in the caller, as the simulation does. Needs the bench data
+(REPRISE_BENCH)."""
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from cuda_programs import CudaTest, built
 
 BENCH = os.environ.get("REPRISE_BENCH")
 MORE_ITERATIONS = 12  # the recordings end about when a plan is ready
-GRANULE = 2 << 20
+SAME = ["requests", "planned", "planned_after_plan", "plans", "slab", "lower_bound", "live_peak", "reserved_peak"]
 
 
 def prolonged(rows, copies):
@@ -59,13 +60,8 @@ class Play(CudaTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(out, "summary.json")) as file:
             served = json.load(file)
-        # A plan takes time, so that it may be adopted an iteration later than in the simulation.
-        self.assertEqual(served["plans"], simulated["plans"])
-        for key in ["requests", "live_peak", "slab", "lower_bound"]:
-            self.assertEqual(served[key], simulated[key], key)
         self.assertGreater(simulated["planned_after_plan"], 0.9)
-        self.assertAlmostEqual(served["planned_after_plan"], simulated["planned_after_plan"], delta=0.01)
-        self.assertAlmostEqual(served["reserved_peak"], simulated["reserved_peak"], delta=GRANULE)
+        self.assertEqual({key: served[key] for key in SAME}, {key: simulated[key] for key in SAME})
 
     def test_recorded_streams(self):
         for name in ["alexnet", "googlenet", "gpt", "resnet50"]:

@@ -173,6 +173,12 @@ TEST_F(Memory, VerifyCountsTheBytesThatAreWrong) {
   EXPECT_EQ(Corrupted(), 1U);
 }
 
+TEST_F(Memory, EagerWorkRunsAsItIsQueued) {
+  CUdeviceptr memory = Allocated(512);
+  OK(simFill(memory, 512, 1, NewStream()));
+  EXPECT_EQ(simAllQueuedOperations(), 0U);
+}
+
 TEST_F(Memory, KernelsAreRefused) {
   testing::internal::CaptureStderr();
   CUresult answer = cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);

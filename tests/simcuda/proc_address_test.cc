@@ -3,6 +3,9 @@
 
 #include "tests/simcuda/machine.h"
 
+// As an interposer has it. The driver's own calls, and its answers to lookups, must not end here.
+CUresult cuStreamCreateWithPriority(CUstream*, unsigned int, int) { return CUDA_ERROR_UNKNOWN; }
+
 namespace simtest {
 namespace {
 
@@ -75,6 +78,14 @@ TEST(ProcAddress, ThereAreNoExportTables) {
   CUuuid any = {};
   EXPECT_EQ(cuGetExportTable(&table, &any), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(table, nullptr);
+}
+
+TEST(ProcAddress, AnotherLibrarysDefinitionIsNotTheDrivers) {
+  void* interposed = reinterpret_cast<void*>(&cuStreamCreateWithPriority);
+  ASSERT_EQ(Symbol("cuStreamCreateWithPriority"), interposed);
+  EXPECT_NE(Ask("cuStreamCreateWithPriority", 5050).function, interposed);
+  CUstream stream = nullptr;
+  EXPECT_EQ(cuStreamCreate(&stream, 0), CUDA_ERROR_NOT_INITIALIZED) << "and not what the interposer says";
 }
 
 TEST(ProcAddress, NothingWorksBeforeCuInit) {

@@ -1,0 +1,58 @@
+"""Programs made here, against the runtime that is here."""
+
+import collections
+import os
+import subprocess
+import threading
+
+from jobs import PROGRAMS
+from rows import FAIL, Finding
+
+
+class Compiler:
+    """`root`: what includes are written from; `out`: where programs go. Each is made once."""
+
+    def __init__(self, machine, root, out):
+        self.machine = machine
+        self.root = root
+        self.out = out
+        self.locks = collections.defaultdict(threading.Lock)  # by program: rows that want the same one run together
+
+    def toolkit(self):
+        return os.path.dirname(os.path.dirname(os.path.realpath(self.machine.nvcc)))
+
+    def words(self, source, runtime, program):
+        common = ["-O2", f"-I{self.root}", source, "-o", program]
+        if not self.machine.simulated:
+            found = ["-Xlinker", "-rpath", "-Xlinker", os.path.join(self.toolkit(), "lib64")]
+            return [self.machine.nvcc, "-cudart", runtime, *common, *found]
+        headers = f"-I{os.path.join(self.root, 'tests/simcuda/include')}"
+        library = self.machine.simulated_library(
+            {"shared": "libcudart.so.13", "static": "libsimcudart_static.a"}[runtime]
+        )
+        needed = ["-lstdc++", "-lpthread", "-ldl"]  # by the static one
+        return [self.machine.compiler, "-std=gnu11", headers, *common, library, *needed]
+
+    def make(self, words, program, deadline):
+        with self.locks[program]:
+            if os.path.exists(program):
+                return program
+            done = subprocess.run(words, capture_output=True, text=True, timeout=deadline.left())
+            if done.returncode != 0:
+                return Finding(FAIL, f"does not compile: {(done.stderr or done.stdout).strip()[:300]}")
+            return program
+
+    def compile(self, name, deadline, runtime="shared"):
+        """The path of a C program of programs/, or a Finding that says why there is none."""
+        program = os.path.join(self.out, f"{name}-{runtime}")
+        return self.make(self.words(os.path.join(PROGRAMS, name + ".c"), runtime, program), program, deadline)
+
+    def compile_cuda(self, name, sources, deadline):
+        """The same for C++ with kernels, from sources below `root`. They become one translation unit: kernels in a
+        header exist once then."""
+        program = os.path.join(self.out, name)
+        whole = program + ".cu"
+        with open(whole, "w", encoding="utf-8") as out:
+            out.writelines(f'#include "{source}"\n' for source in sources)
+        words = [self.machine.nvcc, "-std=c++17", "-O2", "-arch=native", f"-I{self.root}", whole, "-o", program]
+        return self.make([*words, "-L" + os.path.join(self.toolkit(), "lib64/stubs"), "-lcuda"], program, deadline)

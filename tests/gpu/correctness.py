@@ -1,0 +1,119 @@
+"""Section 8: under Reprise every job computes the same, its calls are caught, and nothing is corrupted."""
+
+import os
+import sys
+
+from jobs import PROGRAMS, compared
+from rows import FAIL, LEFT_OUT, PASS, Finding, Row
+from scenarios import Scenarios
+
+SECTION = "8"
+MODES = {
+    "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
+    "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+    "native": {"PYTORCH_CUDA_ALLOC_CONF": "backend:native"},
+    "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+}
+CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+SHAPES = {"resnet": ["--batch", "16"], "gpt": ["--batch", "4", "--length", "256"]}
+
+
+class Correctness:
+    def __init__(self, machine, root, jobs, compiler):
+        self.machine = machine
+        self.root = root
+        self.jobs = jobs
+        self.compiler = compiler
+        self.scenarios = Scenarios(root, jobs, compiler)
+
+    def runtime(self, how):
+        def find(deadline):
+            program = self.compiler.compile("allocations", deadline, how)
+            if isinstance(program, Finding):
+                return program
+            return compared(self.jobs, f"libcudart {how}", [program], deadline)
+
+        return find
+
+    def memcheck(self, deadline):
+        program = self.compiler.compile("allocations", deadline, "static")
+        if isinstance(program, Finding):
+            return program
+        words = [self.machine.sanitizer, "--tool", "memcheck", "--error-exitcode", "9", program]
+        plain = self.jobs.run("memcheck", words, deadline)
+        if plain.status != 0:
+            return Finding(LEFT_OUT, f"not clean without Reprise: {plain.last_error()}")
+        served = self.jobs.run("memcheck", words, deadline, reprise=True)
+        if served.status != 0:
+            return Finding(FAIL, f"status {served.status}: {served.last_error()}", {"with": served.figures})
+        return Finding(PASS, "clean", {"with": served.figures})
+
+    def train(self, model, mode, amp):
+        words = [
+            sys.executable,
+            "-B",
+            os.path.join(PROGRAMS, "train.py"),
+            model,
+            *SHAPES[model],
+            "--deterministic",
+            *(["--amp"] if amp else []),
+        ]
+        name = f"{model} {mode}{' amp' if amp else ''}"
+        return lambda deadline: compared(self.jobs, name, words, deadline, MODES[mode])
+
+    def prefetch(self, mode):
+        words = [sys.executable, "-B", os.path.join(PROGRAMS, "prefetch.py")]
+        variables = {**MODES[mode], **CUBLAS}
+        return lambda deadline: compared(self.jobs, f"prefetch {mode}", words, deadline, variables)
+
+    def jax(self, deadline):
+        words = [sys.executable, "-B", os.path.join(self.root, "tests/frameworks/train_jax.py")]
+        variables = {
+            "XLA_FLAGS": "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
+        return compared(self.jobs, "jax", words, deadline, variables)
+
+    def cupy(self, deadline):
+        return compared(self.jobs, "cupy", [sys.executable, "-B", os.path.join(PROGRAMS, "use_cupy.py")], deadline)
+
+    def workload(self, deadline):
+        """Random jobs of many streams, which verify every block before they free it."""
+        program = self.compiler.compile_cuda("workload", ["tests/cuda/workload.cc"], deadline)
+        if isinstance(program, Finding):
+            return program
+        finding = compared(self.jobs, "workload", [program, "1", "40", "12"], deadline)
+        if finding.verdict == PASS and '"corrupted_bytes": 0,' not in finding.figures["out"]:
+            return Finding(FAIL, f"memory was used too early, and without Reprise too: {finding.figures['out']}")
+        return finding
+
+    def programs(self):
+        # The runtime's two forms are what the simulated device can do as well.
+        runtime = ("a compiler",) if self.machine.simulated else ("a GPU", "a compiler")
+        gpu = ("a GPU", "a compiler")
+        return [
+            Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
+            Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
+            Row(SECTION, "tests/cuda: random workload", 90, gpu, self.workload),
+            Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find),
+            Row(SECTION, "compute-sanitizer memcheck", 90, (*gpu, "compute-sanitizer"), self.memcheck),
+        ]
+
+    def frameworks(self):
+        rows = []
+
+        def train(mode):
+            for model in ("resnet", "gpt"):
+                for amp in (False, True):
+                    name = f"PyTorch {mode}: {model}{' with AMP' if amp else ''}"
+                    rows.append(Row(SECTION, name, 90, ("a GPU", "PyTorch"), self.train(model, mode, amp)))
+
+        train("cudaMallocAsync")
+        for mode in ("cudaMallocAsync", "uncached"):
+            name = f"PyTorch {mode}: prefetch on a stream of its own"
+            rows.append(Row(SECTION, name, 60, ("a GPU", "PyTorch"), self.prefetch(mode)))
+        rows.append(Row(SECTION, "JAX: a training", 90, ("a GPU", "JAX"), self.jax))
+        rows.append(Row(SECTION, "CuPy without its pool", 60, ("a GPU", "CuPy"), self.cupy))
+        train("uncached")
+        train("native")
+        return rows

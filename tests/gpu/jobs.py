@@ -1,0 +1,146 @@
+"""Jobs without and with Reprise, and what differed between the two."""
+
+import glob
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+from rows import FAIL, LEFT_OUT, PASS, Finding
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "programs")
+# What decides on an allocator, and may not come from whoever starts the check.
+STEERING = re.compile(
+    r"^(REPRISE_.*|LD_PRELOAD|PYTORCH_(CUDA_)?ALLOC_CONF|PYTORCH_NO_CUDA_MEMORY_CACHING|XLA_PYTHON_CLIENT_.*"
+    r"|CUBLAS_WORKSPACE_CONFIG)$"
+)
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+    seconds: float
+    folder: str
+    figures: dict  # of Reprise's summary; empty without Reprise, or where it left none
+
+    def last_error(self):
+        lines = [text for text in self.err.splitlines() if text.strip() and not text.startswith("reprise: ")]
+        return lines[-1][:200] if lines else f"status {self.status}"
+
+
+def figures_of(summary):
+    """The numbers of the device that was asked most."""
+    device = max(summary.get("devices") or [summary], key=lambda part: part.get("requests", 0))
+    return {name: value for name, value in device.items() if isinstance(value, (int, float))}
+
+
+def figures_in(folder):
+    """Those of the process that asked most; none where no summary was left."""
+    found = []
+    for path in glob.glob(os.path.join(folder, "**", "summary*.json"), recursive=True):
+        with open(path, encoding="utf-8") as text:
+            found.append(figures_of(json.load(text)))
+    return max(found, key=lambda figures: figures.get("requests", 0), default={})
+
+
+class Jobs:
+    """`reprise`: the command; `out`: where every job gets a folder of its own; `extra`: variables for all of them."""
+
+    def __init__(self, reprise, out, extra):
+        self.reprise = reprise
+        self.out = out
+        self.environment = {name: value for name, value in os.environ.items() if not STEERING.match(name)}
+        self.environment.update(extra)
+        self.numbers = itertools.count(1)
+        self.running = set()  # each leads a session of its own, and would outlive us
+
+    def run(self, name, words, deadline, variables=(), reprise=False, mode="serve"):
+        """Runs to its end. TimeoutExpired when that does not come in time; nothing of the job is left then."""
+        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        folder = os.path.join(self.out, "jobs", f"{next(self.numbers):03}-{plain}-{'with' if reprise else 'without'}")
+        os.makedirs(folder)
+        if reprise:
+            words = [
+                self.reprise,
+                "run",
+                "--cuda",
+                "--mode",
+                mode,
+                "--out",
+                os.path.join(folder, "reprise-out"),
+                "--",
+                *words,
+            ]
+        limit = deadline.left()
+        began = time.monotonic()
+        with open(os.path.join(folder, "stdout"), "w+") as out, open(os.path.join(folder, "stderr"), "w+") as err:
+            job = subprocess.Popen(
+                words,
+                env={**self.environment, **dict(variables)},
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+            self.running.add(job)
+            try:
+                status = job.wait(limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+                raise subprocess.TimeoutExpired(words[:6], limit) from None
+            finally:
+                self.running.discard(job)
+            seconds = time.monotonic() - began
+            texts = [stream.seek(0) or stream.read() for stream in (out, err)]
+        return Done(status, *texts, seconds, folder, figures_in(folder) if reprise else {})
+
+    def stop(self):
+        """Ends what runs, and what that has started. For whoever has been told to end."""
+        for job in list(self.running):
+            os.killpg(job.pid, signal.SIGKILL)
+
+
+def first_difference(before, after):
+    for number, (a, b) in enumerate(itertools.zip_longest(before.splitlines(), after.splitlines()), 1):
+        if a != b:
+            return f"line {number}: {a!r} without, {b!r} with"
+    return ""
+
+
+def described(figures):
+    """`requests 1,234, planned 1,200, plans 1`, as far as it is known."""
+    names = ("requests", "planned", "arena", "outside", "passed", "plans", "conflicts")
+    return ", ".join(f"{name} {figures[name]:,}" for name in names if name in figures)
+
+
+def compared(jobs, name, words, deadline, variables=()):
+    """The finding on a job that must print the same and end the same under Reprise, which must catch calls of it."""
+    plain = jobs.run(name, words, deadline, variables)
+    if plain.status != 0:
+        return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+    served = jobs.run(name, words, deadline, variables, reprise=True)
+    figures = {
+        "without": {"seconds": plain.seconds},
+        "with": {"seconds": served.seconds, **served.figures},
+        "out": plain.out[-400:],
+    }
+    if served.status != 0:
+        return Finding(FAIL, f"status {served.status} under Reprise: {served.last_error()}", figures)
+    if served.out != plain.out:
+        difference = first_difference(plain.out, served.out)
+        again = jobs.run(name, words, deadline, variables)
+        if again.out != plain.out:
+            return Finding(LEFT_OUT, "the job does not repeat its own output without Reprise either", figures)
+        return Finding(FAIL, f"DIFFERS: {difference}", figures)
+    if not served.figures.get("requests"):
+        return Finding(FAIL, "the same output, but nothing was caught", figures)
+    return Finding(PASS, f"{len(plain.out.splitlines())} lines the same; {described(served.figures)}", figures)

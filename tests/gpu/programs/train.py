@@ -1,0 +1,51 @@
+"""Trains a model on the GPU; prints every loss to the last bit.
+
+usage: train.py resnet|gpt [--batch N] [--length N] [--iterations N] [--seconds S] [--amp] [--deterministic]
+                [--result FILE]
+
+FILE gets the seconds of every iteration and PyTorch's own peak of allocated bytes.
+"""
+
+import argparse
+import json
+import os
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("model", choices=("resnet", "gpt"))
+parser.add_argument("--batch", type=int, default=8)
+parser.add_argument("--length", type=int, default=256)
+parser.add_argument("--iterations", type=int, default=24)
+parser.add_argument("--seconds", type=float, default=1e9, help="no further iteration after this time")
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--deterministic", action="store_true")
+parser.add_argument("--device", default="cuda")
+parser.add_argument("--result")
+options = parser.parse_args()
+if options.deterministic:
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+
+import torch  # noqa: E402  (reads the environment)
+
+from models import Job  # noqa: E402
+
+torch.manual_seed(7)
+if options.deterministic:
+    # What has no deterministic form warns; whether that matters is seen by running twice without Reprise.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+job = Job(options.model, options.batch, options.length, options.amp, options.device)
+seconds = []
+while len(seconds) < options.iterations and sum(seconds) < options.seconds:
+    began = time.perf_counter()
+    loss = job.step()  # waits for the device, as it fetches the loss
+    seconds.append(time.perf_counter() - began)
+    print(loss.hex(), flush=True)
+
+if options.result:
+    try:
+        peak = torch.cuda.max_memory_allocated()
+    except RuntimeError:  # without its cache PyTorch keeps no statistics
+        peak = 0
+    with open(options.result, "w") as out:
+        json.dump({"torch": torch.__version__, "seconds": seconds, "peak_allocated": peak}, out)

@@ -1,0 +1,224 @@
+"""Why this exists: gpu-check runs where nobody of us looks on, once. That it would say so if something were wrong, that
+it comes to an end, and that what it found until then is not lost, is shown here, on jobs that need no GPU."""
+
+import ast
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
+
+import comparison  # noqa: E402
+import gpu_check  # noqa: E402
+import jobs  # noqa: E402
+import machine  # noqa: E402
+import rows  # noqa: E402
+from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row  # noqa: E402
+
+# In the place of the command: leaves a summary, changes the job as the variable FAKE says.
+FAKE_REPRISE = """#!/bin/sh
+while [ "$1" != -- ]; do [ "$1" = --out ] && out=$2; shift; done
+shift
+mkdir -p "$out"
+[ "$FAKE" = nothing ] || echo '{"devices": [{"requests": 3, "planned": 2}, {"requests": 9, "name": "x"}]}' > "$out/summary.json"
+[ "$FAKE" = line ] && echo of ours
+[ "$FAKE" = status ] && exit 5
+exec "$@"
+"""
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, text, mode=0o644):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, mode)
+        return path
+
+
+class Compared(Folder):
+    def finding(self, script, fake=""):
+        reprise = self.write("reprise", FAKE_REPRISE, 0o755)
+        runner = jobs.Jobs(reprise, self.folder, {"COUNTER": os.path.join(self.folder, "counter")})
+        return jobs.compared(runner, "a job", ["sh", "-c", script], Deadline(30), {"FAKE": fake})
+
+    def test_the_same(self):
+        finding = self.finding("echo 0x1p-1")
+        self.assertEqual((finding.verdict, finding.figures["with"]["requests"]), (PASS, 9))
+
+    def test_another_loss(self):
+        finding = self.finding("echo 0x1p-1", "line")
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "DIFFERS: line 1: '0x1p-1' without, 'of ours' with"))
+
+    def test_another_status(self):
+        finding = self.finding("true", "status")
+        self.assertEqual(finding.verdict, FAIL)
+        self.assertIn("status 5 under Reprise", finding.says)
+
+    def test_nothing_caught(self):
+        self.assertEqual(self.finding("echo 1", "nothing").verdict, FAIL)
+
+    def test_a_job_that_fails_by_itself(self):
+        finding = self.finding("echo no such thing >&2; exit 3")
+        self.assertEqual((finding.verdict, finding.says), (LEFT_OUT, "the job fails without Reprise: no such thing"))
+
+    def test_a_job_that_does_not_repeat_itself(self):
+        finding = self.finding("echo x >> $COUNTER; wc -l < $COUNTER")
+        self.assertEqual(finding.verdict, LEFT_OUT)
+
+    def test_what_steers_an_allocator_comes_from_nobody_else(self):
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:native"
+        self.addCleanup(os.environ.pop, "PYTORCH_CUDA_ALLOC_CONF")
+        self.assertEqual(self.finding("echo ${PYTORCH_CUDA_ALLOC_CONF-unset}").figures["out"], "unset\n")
+
+
+class HasNothing:
+    def missing(self, needs):
+        return list(needs)
+
+
+class HasAll:
+    def missing(self, needs):
+        return []
+
+
+class Rows(Folder):
+    def setUp(self):
+        super().setUp()
+        self.report = rows.Report(self.folder, {"bundle": {"commit": "x"}})
+        self.jobs = jobs.Jobs("no reprise", self.folder, {})
+
+    def run_rows(self, *finds, has=HasAll(), budget=100, limit=100, workers=1):
+        listed = [Row("8", f"row {number}", limit, ("a GPU",), find) for number, find in enumerate(finds)]
+        rows.run(listed, workers, has, Deadline(budget), self.report)
+        return [(result.verdict, result.says) for result in self.report.results]
+
+    def test_what_is_missing_is_left_out(self):
+        self.assertEqual(self.run_rows(lambda _: Finding(PASS), has=HasNothing()), [(LEFT_OUT, "needs a GPU")])
+
+    def test_no_time_left(self):
+        self.assertEqual(self.run_rows(lambda _: Finding(PASS), budget=1), [(LEFT_OUT, "no time left")])
+
+    def test_a_job_that_does_not_end(self):
+        ((verdict, says),) = self.run_rows(
+            lambda end: self.jobs.run("endless", ["tail", "-f", "/dev/null"], end), limit=0.2
+        )
+        self.assertEqual(verdict, FAIL)
+        self.assertIn("not over", says)
+
+    def test_told_to_end(self):
+        def find(deadline):
+            return Finding(
+                PASS, str(self.jobs.run("endless", ["sh", "-c", "tail -f /dev/null & wait"], deadline).status)
+            )
+
+        def stop(_):
+            while not self.jobs.running:
+                threading.Event().wait(0.01)
+            self.jobs.stop()
+            return Finding(PASS)
+
+        self.assertIn((PASS, "-9"), self.run_rows(find, stop, workers=2))
+
+    def test_a_check_that_breaks_takes_no_other_along(self):
+        stderr, sys.stderr = sys.stderr, open(os.devnull, "w")
+        self.addCleanup(lambda: (sys.stderr.close(), setattr(sys, "stderr", stderr)))
+        found = self.run_rows(lambda _: 1 // 0, lambda _: Finding(PASS))
+        self.assertEqual([verdict for verdict, _ in found], [FAIL, PASS])
+
+    def test_results_are_there_after_every_row(self):
+        seen = []
+
+        def look(_):
+            with open(self.report.path, encoding="utf-8") as text:
+                seen.append(len(json.load(text)["rows"]))
+            return Finding(PASS, "", {"a": 1.5})
+
+        self.run_rows(look, look, look)
+        self.assertEqual(seen, [0, 1, 2])
+
+    def test_rows_together(self):
+        both = threading.Barrier(2, timeout=30)
+        self.run_rows(
+            lambda _: both.wait() and Finding(PASS) or Finding(PASS),
+            lambda _: both.wait() and Finding(PASS) or Finding(PASS),
+            workers=2,
+        )
+        self.assertFalse(self.report.failed())
+
+
+class Table(unittest.TestCase):
+    def test_what_was_not_measured_has_no_figure(self):
+        rate = {"median": 12.5, "p10": 12.0, "p90": 13.0}
+        figures = {"device_peak": 3 << 30, "torch_peak": 2 << 30, "per_second": rate}
+        results = [
+            Result("9", "gpt: native", 1, MEASURED, "", figures),
+            Result("9", "largest batch: native", 1, MEASURED, "", {"largest": 40, "complete": False}),
+            Result("9", "gpt: cudaMallocAsync", 1, FAIL, "", {}),
+        ]
+        lines = {line[:29].strip(): line[29:].split() for line in comparison.table(results)[:4]}
+        self.assertEqual(lines["native"], "3.00 GiB 2.00 GiB 12.50 (12.00 to 13.00) >= 40".split())
+        self.assertEqual(lines["cudaMallocAsync"], ["-"] * 4)
+
+
+class Script(Folder):
+    def gpu_check(self, *words):
+        script = os.path.join(ROOT, "scripts", "gpu-check")
+        return subprocess.run(
+            [script, *words],
+            env={**os.environ, "PYTHON": sys.executable},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
+
+    @unittest.skipIf(machine.devices(), "this machine has a GPU")
+    def test_no_gpu(self):
+        done = self.gpu_check()
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no NVIDIA GPU here; --simulated", done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_no_bundle(self):
+        with self.assertRaisesRegex(SystemExit, "no bundle in .*scripts/bundle makes one"):
+            gpu_check.bundle_at(self.folder, self.folder)
+
+    def test_on_the_simulated_device(self):
+        build = os.environ["REPRISE_BUILD"]
+        if not os.path.exists(os.path.join(build, "tests/simcuda/libcudart.so.13")):
+            self.skipTest("the simulated device is not built")
+        bundle = subprocess.run(
+            [sys.executable, "-B", os.environ["REPRISE_PACK"], build, self.folder],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        done = self.gpu_check(bundle, "--out", "out", "--simulated", os.path.join(build, "tests/simcuda"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(os.path.join(self.folder, "out", "results.json"), encoding="utf-8") as text:
+            results = {row["name"]: row for row in json.load(text)["rows"]}
+        for runtime in ("shared", "static"):
+            caught = results[f"libcudart {runtime}: caught, every byte right"]
+            self.assertEqual(caught["verdict"], PASS, caught)
+        self.assertIn("needs a GPU", results["PyTorch cudaMallocAsync: gpt"]["says"])
+
+    def test_programs_are_python(self):
+        """They run for the first time where nobody can mend them."""
+        for path in glob.glob(os.path.join(ROOT, "tests/gpu/programs/*.py")):
+            with open(path, encoding="utf-8") as source:
+                ast.parse(source.read(), path)
+
+
+if __name__ == "__main__":
+    unittest.main()

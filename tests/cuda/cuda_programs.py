@@ -20,5 +20,5 @@ class CudaTest(unittest.TestCase):
         return at
 
     def run_job(self, command, preload=(), **variables):
-        return preloading.run(command, preload, LD_LIBRARY_PATH=built("SIMCUDA"), SIMCUDA_QUIET="1",
+        return preloading.run(command, preload, cwd=self.at.folder, LD_LIBRARY_PATH=built("SIMCUDA"), SIMCUDA_QUIET="1",
                               **variables)

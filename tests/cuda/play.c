@@ -4,14 +4,12 @@
  * cudaFreeAsync, on one CUDA stream a stream number; at a mark, an iteration has ended, and the player waits
  * for the device and then a moment, as a job does that reads its loss: long enough for a plan to be worked
  * out beside it. */
-#define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { most_streams = 64, moment_in_microseconds = 300000 };
+enum { most_streams = 64 };
 
 static cudaStream_t streams[most_streams];
 
@@ -49,7 +47,6 @@ static void play_row(struct blocks* blocks, const char* row, long line) {
   long stream;
   if (strncmp(row, "mark", 4) == 0) {
     if (cudaDeviceSynchronize() != cudaSuccess) stop("the device does not end", line);
-    usleep(moment_in_microseconds);
   } else if (sscanf(row, "alloc,%zu,%zu,%ld", &id, &bytes, &stream) == 3) {
     void** const block = block_number(blocks, id);
     if (cudaMallocAsync(block, bytes, stream_number(stream, line)) != cudaSuccess) stop("no memory", line);

@@ -155,8 +155,8 @@ Engine::Outcome Engine::TakeToken(const Request& request) {
     const Sequence::Step own =
         thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live);
     outcome.own_token = own.token;
-    if (split_) step = own;
     if (!split_) ConsiderSplitting(thread);
+    if (split_) step = own;
   }
   Sequence& leading = Leading(outcome.thread);
   const bool was_planned = counters_.plans > 0;

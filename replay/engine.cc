@@ -83,16 +83,23 @@ void Engine::DropOutside(const Guard&, const BlockInfo& left) {
   if (left.own_token.count() >= 0) threads_[left.thread].sequence->OnFree(left.own_token, left.stream);
 }
 
-std::optional<BlockInfo> Engine::FreeBlock(const Guard&, Offset offset, Stream stream) {
+bool Engine::Free(const Guard&, Offset offset, Stream stream) {
   const Arena::Block block = arena_.Find(offset);
   if (!block) {
     ++counters_.unknown_frees;
-    return std::nullopt;
+    return false;
   }
-  const BlockInfo info = Arena::Info(block);
-  CountFreed(info, stream);
+  CountFreed(Arena::Info(block), stream);
   counters_.placed -= arena_.SizeOf(block);
   arena_.Remove(block, stream);
+  return true;
+}
+
+std::optional<BlockInfo> Engine::FreeBlock(const Guard& guard, Offset offset, Stream stream) {
+  const Arena::Block block = arena_.Find(offset);
+  std::optional<BlockInfo> info;
+  if (block) info = Arena::Info(block);
+  Free(guard, offset, stream);
   return info;
 }
 
@@ -176,8 +183,7 @@ Engine::Outcome Engine::TakeToken(const Request& request) {
   return outcome;
 }
 
-// The engine's number of a thread; 0 while there is one alone.
-uint16_t Engine::ThreadOf(uint64_t number) {
+uint16_t Engine::FindThread(uint64_t number) {
   if (threads_.empty()) {
     if (!first_thread_.has_value()) first_thread_ = number;
     if (number == *first_thread_) return 0;

@@ -149,9 +149,7 @@ class Engine {
 
   // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has
   // finished with it. False: there is no such block, and it has been counted.
-  bool Free(const Guard& guard, Offset block, Stream stream) {
-    return FreeBlock(guard, block, stream).has_value();
-  }
+  bool Free(const Guard&, Offset block, Stream stream);
   // The same, with what it was.
   std::optional<BlockInfo> FreeBlock(const Guard&, Offset block, Stream stream);
   // The live block that `inside` lies in.
@@ -202,7 +200,12 @@ class Engine {
   };
   Outcome Take(const Request& request);
   Outcome TakeToken(const Request& request);
-  uint16_t ThreadOf(uint64_t number);
+  // The engine's number of a thread; 0 while there is one alone.
+  uint16_t ThreadOf(uint64_t number) {
+    if (threads_.empty() && first_thread_ == number) return 0;
+    return FindThread(number);
+  }
+  uint16_t FindThread(uint64_t number);
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   Arena::Block PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses);

@@ -19,10 +19,10 @@ Sequence::Step Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, By
   step.wants_plan = finder_.OnAlloc(bytes, stream, live);
   step.token = history_.OnAlloc(bytes, alignment, stream, live);
   history_.Reserve(finder_.capacity());
+  last_stream_ = stream;
   step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
   if (active_ != nullptr && !step.at_cut) {
     step.slot = active_->matcher->Step(bytes, stream);
-    active_->in_step = active_->matcher->InStep(stream);
     CountShare(step);
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
@@ -89,7 +89,7 @@ void Sequence::CountShare(Step& step) {
 bool Sequence::ServedBy(const Active& active) const {
   const profiler::Period& period = *finder_.confirmed();
   return period.length == active.period.length &&
-         (period.found_at == active.period.found_at || active.in_step);
+         (period.found_at == active.period.found_at || InStep(last_stream_));
 }
 
 std::optional<profiler::Iteration> Sequence::IterationToPlan() {

@@ -73,7 +73,6 @@ class Sequence {
     std::unique_ptr<Matcher> matcher;
     profiler::Period period;
     bool settled = false;
-    bool in_step = true;  // after the latest allocation
   };
 
   // A plan that matches less than this much of what happens is not being followed.
@@ -90,6 +89,7 @@ class Sequence {
   std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
   profiler::Period candidate_period_;
   bool candidate_in_shadow_ = false;
+  Stream last_stream_{};   // of the latest allocation
   Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
 
   // Matched share over about one period: the measure of whether the plan still fits.

@@ -22,8 +22,9 @@ inline constexpr Result kNotFoundAddress = 500;  // of an address query: there i
 inline constexpr Result kNotSupported = 801;
 
 // The default streams under explicit names.
-inline const cu_stream kLegacyStream = reinterpret_cast<cu_stream>(1);  // NOLINT(performance-no-int-to-ptr)
-inline const cu_stream kPerThreadStream =
+inline CUstream_st* const kLegacyStream =
+    reinterpret_cast<cu_stream>(1);  // NOLINT(performance-no-int-to-ptr)
+inline CUstream_st* const kPerThreadStream =
     reinterpret_cast<cu_stream>(2);  // NOLINT(performance-no-int-to-ptr)
 
 // CU_DEVICE_ATTRIBUTE_...

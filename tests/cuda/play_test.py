@@ -11,7 +11,9 @@ from cuda_programs import CudaTest, built
 
 BENCH = os.environ.get("REPRISE_BENCH")
 MORE_ITERATIONS = 12  # the recordings end about when a plan is ready
-SAME = ["requests", "planned", "planned_after_plan", "plans", "slab", "lower_bound", "live_peak", "reserved_peak"]
+SAME = ["requests", "planned", "planned_after_plan", "plans", "lower_bound", "live_peak"]
+# The planner stops at the clock where it does not reach its bound, so its slab differs a little from run to run.
+CLOSE = ["slab", "reserved_peak"]
 
 
 def prolonged(rows, copies):
@@ -62,6 +64,8 @@ class Play(CudaTest):
             served = json.load(file)
         self.assertGreater(simulated["planned_after_plan"], 0.9)
         self.assertEqual({key: served[key] for key in SAME}, {key: simulated[key] for key in SAME})
+        for key in CLOSE:
+            self.assertAlmostEqual(served[key] / simulated[key], 1, delta=0.005, msg=key)
 
     def test_recorded_streams(self):
         for name in ["alexnet", "googlenet", "gpt", "resnet50"]:

@@ -1,0 +1,115 @@
+// Why: threads that allocate at once never repeat their common order, and a device planned as one would then
+// be planned for nobody; threads that take turns do, and planned apart they would need the sum of their
+// peaks.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "replay/counted_memory.h"
+#include "replay/engine.h"
+#include "replay/overlap_checker.h"
+#include "tests/replay/training_job.h"
+
+namespace reprise::replay {
+namespace {
+
+// Feeds several scripts to one engine, each as a thread of its own.
+class Threads {
+ public:
+  Threads() {
+    auto engine = Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64), &runner_);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+
+  // The next event of a script; false when there is none.
+  bool Step(uint64_t thread, const EventScript& script) {
+    size_t& at = at_[thread];
+    if (at == script.events().size()) return false;
+    const profiler::Event& event = script.events()[at++];
+    const Engine::Guard guard = engine_->Lock();
+    const auto key = std::make_pair(thread, event.id);
+    if (event.kind == profiler::EventKind::kAlloc) {
+      const auto offset = engine_->Allocate(
+          guard, {.bytes = event.bytes, .alignment = Bytes(64), .stream = event.stream, .thread = thread});
+      EXPECT_TRUE(offset.has_value());
+      checker_.OnPlaced(*offset, event.bytes);
+      placed_[key] = *offset;
+    } else {
+      checker_.OnFreed(placed_[key]);
+      engine_->Free(guard, placed_[key], event.stream);
+      placed_.erase(key);
+    }
+    return true;
+  }
+
+  Counters counters() { return engine_->counters(engine_->Lock()); }
+  int64_t overlaps() const { return checker_.overlaps(); }
+
+ private:
+  InlineRunner runner_;
+  std::unique_ptr<Engine> engine_;
+  OverlapChecker checker_;
+  std::map<uint64_t, size_t> at_;
+  std::map<std::pair<uint64_t, BlockId>, Offset> placed_;
+};
+
+double PlannedShare(const Counters& counters) {
+  return static_cast<double>(counters.planned_requests_after_plan) /
+         static_cast<double>(counters.requests_after_plan);
+}
+
+TEST(Threads, AtOnceEachIsPlannedForItself) {
+  EventScript scripts[2];
+  AppendTraining(scripts[0], 60, {.layers = 12, .scale = 64 * 1024});
+  AppendTraining(scripts[1], 60, {.layers = 9, .scale = 96 * 1024});
+  Threads threads;
+  std::mt19937 random(3);
+  for (bool more = true; more;) {
+    more = false;
+    for (const uint64_t thread : {0, 1}) {
+      for (uint32_t i = 1 + random() % 40; i > 0; --i) more |= threads.Step(thread, scripts[thread]);
+    }
+  }
+  const Counters counters = threads.counters();
+  EXPECT_EQ(counters.threads, 2);
+  EXPECT_GE(counters.plans, 2);
+  EXPECT_GT(PlannedShare(counters), 0.9);
+  EXPECT_EQ(threads.overlaps(), 0);
+}
+
+TEST(Threads, InTurnsAllArePlannedTogether) {
+  EventScript forward, backward;
+  AppendTraining(forward, 60, {.layers = 8});
+  AppendTraining(backward, 60, {.layers = 5});
+  Threads threads;
+  bool more = true;
+  while (more) {  // the same order in every round: so many events of one, so many of the other
+    more = false;
+    for (size_t i = 0; i < 16 + 8 * 6; ++i) more |= threads.Step(1, forward);
+    for (size_t i = 0; i < 10 + 5 * 6; ++i) more |= threads.Step(2, backward);
+  }
+  const Counters counters = threads.counters();
+  EXPECT_EQ(counters.threads, 0);
+  EXPECT_GT(PlannedShare(counters), 0.9);
+  EXPECT_EQ(threads.overlaps(), 0);
+}
+
+TEST(Threads, AnotherJobAsLongAsTheFirstIsPlannedAnew) {
+  EventScript script;
+  AppendTraining(script, 30, {.layers = 10, .scale = 64 * 1024});
+  AppendTraining(script, 60, {.layers = 10, .scale = 80 * 1024});
+  Threads threads;
+  while (threads.Step(1, script)) continue;
+  const Counters counters = threads.counters();
+  EXPECT_EQ(counters.threads, 0);
+  EXPECT_GE(counters.plans, 2);
+  EXPECT_GT(PlannedShare(counters), 0.9);
+}
+
+}  // namespace
+}  // namespace reprise::replay

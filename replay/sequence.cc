@@ -11,6 +11,10 @@ namespace {
 constexpr double kGoodShare = 0.98;
 // How many allocations are fed to a shadow matcher at once so that it is in step when the cut comes.
 constexpr int64_t kShadowLead = 64;
+// A plan that matches less than this much of what happens is not being followed.
+constexpr double kUsefulShare = 0.5;
+// A plan whose cut has not come in so many rounds is not going to be adopted.
+constexpr int64_t kRoundsToAdopt = 4;
 
 }  // namespace
 
@@ -40,6 +44,7 @@ bool Sequence::PollCandidate() {
     return false;
   }
   candidate_in_shadow_ = true;
+  shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
     candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
@@ -67,6 +72,16 @@ void Sequence::Adopt() {
   window_matched_ = 1;
   matched_share_ = 1.0;
   ++counters_.plans;
+}
+
+bool Sequence::promising() const {
+  const Tick now = history_.now();
+  if (candidate_ != nullptr) {
+    return !candidate_in_shadow_ || now < shadow_since_ + kRoundsToAdopt * candidate_period_.length;
+  }
+  if (active_ != nullptr) return matched_share_ >= kUsefulShare;
+  const std::optional<profiler::Period>& period = finder_.confirmed();
+  return period.has_value() && now < period->found_at + kRoundsToAdopt * period->length;
 }
 
 void Sequence::Drop() {

@@ -48,12 +48,8 @@ class Sequence {
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
   bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
-  // A plan is followed, or will be: one is being solved, or a period has been found and not been planned for
-  // yet.
-  bool promising() const {
-    if (candidate_ != nullptr) return true;
-    return active_ != nullptr ? matched_share_ >= kUsefulShare : finder_.confirmed().has_value();
-  }
+  // A plan is followed, or soon will be.
+  bool promising() const;
   const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }
   int64_t iterations() const { return finder_.iterations(); }
   Tick now() const { return history_.now(); }
@@ -75,9 +71,6 @@ class Sequence {
     bool settled = false;
   };
 
-  // A plan that matches less than this much of what happens is not being followed.
-  static constexpr double kUsefulShare = 0.5;
-
   bool ServedBy(const Active& active) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
@@ -89,6 +82,7 @@ class Sequence {
   std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
   profiler::Period candidate_period_;
   bool candidate_in_shadow_ = false;
+  Tick shadow_since_;
   Stream last_stream_{};   // of the latest allocation
   Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
 

@@ -14,14 +14,15 @@ from cuda_programs import CudaTest, built
 SEEDS = 200
 ITERATIONS = 12
 SEEDS_A_PROCESS = 8  # the first is a long one: the others find a plan that is not theirs
+LONG_JOBS = range(1, 8)
 UNHARMED = {"corrupted_bytes": 0, "seeds_until_corrupted": 0, "failed_calls": 0}
 
 
 class Workload(CudaTest):
-    def play(self, first, seeds, core="CORE", preload=True):
+    def play(self, first, seeds, core="CORE", preload=True, iterations=ITERATIONS):
         at = self.install(core)
         out = os.path.join(at.folder, "out")
-        done = self.run_job([built("WORKLOAD"), str(first), str(seeds), str(ITERATIONS)],
+        done = self.run_job([built("WORKLOAD"), str(first), str(seeds), str(iterations)],
                             [at.shim] if preload else [], REPRISE_OUT=out, REPRISE_LOG="quiet",
                             SIMCUDA_STREAMS="deferred", SIMCUDA_SEED=str(first))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -47,6 +48,18 @@ class Workload(CudaTest):
               file=sys.stderr)
         self.assertGreater(planned, 0)
         self.assertLess(passed, requests / 2)
+
+    def test_what_repeats_is_placed_by_plan(self):
+        """One job a process, long enough to be planned, at once: the rest is noise, and threads without a plan yet."""
+        after = planned = 0
+        for seed in LONG_JOBS:
+            result, summary = self.play(seed, 1, "CORE_PLANNING_IN_CALLER", iterations=60)
+            self.assertEqual(result, UNHARMED, f"in seed {seed}")
+            self.assertGreater(summary["plans"], 0, f"in seed {seed}")
+            after += summary["requests"] - summary["first_planned_request"]
+            planned += summary["planned"]
+        print(f"{len(LONG_JOBS)} jobs: {planned / after:.1%} planned", file=sys.stderr)
+        self.assertGreater(planned / after, 0.9)
 
     def check_broken(self, core):
         for first in range(SEEDS_A_PROCESS, 100, SEEDS_A_PROCESS):

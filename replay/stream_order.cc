@@ -175,9 +175,11 @@ void StreamOrder::Refresh() {
   }
 }
 
-StreamOrder::Snapshot StreamOrder::Take() const {
+StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) const {
   Snapshot snapshot;
-  for (uint32_t i = 0; i < lanes_.size(); ++i) snapshot.emplace_back(Stream{i}, lanes_[i].freed);
+  for (const Stream stream : streams) {
+    if (IndexOf(stream) < lanes_.size()) snapshot.emplace_back(stream, lanes_[IndexOf(stream)].freed);
+  }
   return snapshot;
 }
 

@@ -97,8 +97,9 @@ class StreamOrder {
   // Learns what is complete by now, and sees to it that more will be known next time.
   void Refresh();
 
-  // Around a wait of the host for the device: what had been freed before it is complete after it.
-  Snapshot Take() const;
+  // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
+  // is complete after it.
+  Snapshot Take(const std::vector<Stream>& streams) const;
   void Completed(const Snapshot& before);
 
   // The stream is about to be destroyed; its number may be given to another.

@@ -85,7 +85,7 @@ static void* driver_library(void) {
 void* reprise_driver_function(const char* symbol) {
   void* const library = driver_library();
   void* const found = library ? reprise_dlsym(library, symbol) : reprise_dlsym(RTLD_NEXT, symbol);
-  if (library) dlclose(library); /* only the count that dlopen has raised */
+  if (library && dlclose) dlclose(library); /* only the count that dlopen has raised */
   if (!found && dlerror) dlerror();
   return found;
 }

@@ -22,14 +22,14 @@ struct names {
 
 /* The loader writes addresses over the file's offsets; not in every library (the vDSO). */
 static const void* at(ElfW(Addr) base, ElfW(Addr) value) {
-  return (const void*)(value < base ? base + value : value);
+  return (const void*)(value < base ? base + value : value); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 static struct names names_of(const struct dl_phdr_info* library) {
   struct names names = {0};
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const ElfW(Dyn)* entry = (const ElfW(Dyn)*)(library->dlpi_addr + library->dlpi_phdr[i].p_vaddr);
+    const ElfW(Dyn)* entry = at(library->dlpi_addr, library->dlpi_phdr[i].p_vaddr);
     for (; entry->d_tag != DT_NULL; ++entry) {
       const void* const table = at(library->dlpi_addr, entry->d_un.d_ptr);
       if (entry->d_tag == DT_SYMTAB) names.symbols = table;
@@ -62,7 +62,7 @@ static void* defined_in(const struct dl_phdr_info* library, const char* name) {
     const uint32_t word = words[i - first];
     if ((word | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
         strcmp(names.strings + symbol->st_name, name) == 0) {
-      return (void*)(library->dlpi_addr + symbol->st_value);
+      return (void*)(library->dlpi_addr + symbol->st_value); /* NOLINT(performance-no-int-to-ptr) */
     }
     if (word & 1) return NULL;
   }

@@ -49,6 +49,10 @@ class Device {
   }
 
   DeviceStreams& streams(const Engine::Guard&) { return streams_; }
+  // What a wait for everything in a context will complete.
+  StreamOrder::Snapshot TakeContext(const Engine::Guard& guard, cu_context context) {
+    return engine_->order(guard)->Take(streams_.OfContext(context));
+  }
   // The number under which a context's synchronous blocks run.
   Stream SynchronousStream(const Engine::Guard&, cu_context context);
 

@@ -60,7 +60,7 @@ std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left
 // Everything that was free is known to be idle after it.
 bool Core::WaitForDevice(Device& device, cu_context context) {
   if (!MayServe()) return false;
-  const StreamOrder::Snapshot snapshot = device.engine().order(device.Lock())->Take();
+  const StreamOrder::Snapshot snapshot = device.TakeContext(device.Lock(), context);
   ++device.memory_waits;
   const ContextScope scope(driver_, context);
   if (driver_.CtxSynchronize() != kSuccess) return false;
@@ -194,8 +194,10 @@ Result Core::FreeOurs(Device& device, cu_address block) {
       device.engine().Free(guard, offset, kEveryStream);  // counts it
       return kInvalidValue;
     }
-    if (!IsEveryStream(found->info.stream)) context = device.streams(guard).context(found->info.stream);
-    snapshot = device.engine().order(guard)->Take();
+    const Stream stream = found->info.stream;
+    context = IsEveryStream(stream) ? device.SynchronousContext(guard, stream)
+                                    : device.streams(guard).context(stream);
+    snapshot = device.TakeContext(guard, context);
   }
 #ifdef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
   const Result waited = kSuccess;

@@ -133,7 +133,7 @@ TEST_F(Order, BlocksWithoutAStreamNeedCompleteWork) {
   MeetBoth();
   order_.Freed(100, 120, kA, true);
   EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kNotYet) << "with two, though an event could be waited for";
-  order_.Completed(order_.Take());
+  order_.Completed(order_.Take({kA}));
   EXPECT_EQ(Ask(10, 20, kEveryStream), Reuse::kFree);
   EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kFree);
 }
@@ -141,11 +141,20 @@ TEST_F(Order, BlocksWithoutAStreamNeedCompleteWork) {
 TEST_F(Order, WhatIsFreedAfterASnapshotIsNotCompletedByIt) {
   MeetBoth();
   order_.Freed(10, 20, kA, false);
-  const StreamOrder::Snapshot before = order_.Take();
+  const StreamOrder::Snapshot before = order_.Take({kA});
   order_.Freed(20, 30, kA, false);
   order_.Completed(before);
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
   EXPECT_EQ(Ask(20, 30, kB), Reuse::kNotYet);
+}
+
+TEST_F(Order, AWaitForSomeStreamsCompletesNoOthers) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  order_.Freed(20, 30, kB, false);
+  order_.Completed(order_.Take({kB, kC}));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+  EXPECT_EQ(Ask(20, 30, kA), Reuse::kFree);
 }
 
 TEST_F(Order, ALaterFreeTakesThePlaceOfEarlierOnes) {

@@ -187,17 +187,21 @@ uint16_t Engine::FindThread(uint64_t number) {
   if (threads_.empty()) {
     if (!first_thread_.has_value()) first_thread_ = number;
     if (number == *first_thread_) return 0;
-    threads_.push_back({*first_thread_, std::make_unique<Sequence>(options_.period), Bytes()});
+    AddThread(*first_thread_);
   }
   if (threads_[last_thread_].number == number) return last_thread_;
   size_t i = 0;
   while (i < threads_.size() && threads_[i].number != number) ++i;
   if (i == kMostThreads) i = kMostThreads - 1;
-  if (i == threads_.size()) {
-    threads_.push_back({number, std::make_unique<Sequence>(options_.period), Bytes()});
-  }
+  if (i == threads_.size()) AddThread(number);
   last_thread_ = static_cast<uint16_t>(i);
   return last_thread_;
+}
+
+void Engine::AddThread(uint64_t number) {
+  Thread& thread = threads_.emplace_back();
+  thread.number = number;
+  thread.sequence = std::make_unique<Sequence>(options_.period);
 }
 
 void Engine::ConsiderSplitting(const Thread& thread) {
@@ -244,8 +248,8 @@ bool Engine::Adopt(Sequence& sequence) {
     sequence.Drop();
     return false;
   }
-  sequence.Adopt();
-  arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), sequence.plan()->end) : sequence.plan()->end);
+  const Offset end = sequence.Adopt().end;
+  arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), end) : end);
   if (counters_.plans++ == 0) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;

@@ -206,6 +206,7 @@ class Engine {
     return FindThread(number);
   }
   uint16_t FindThread(uint64_t number);
+  void AddThread(uint64_t number);
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   Arena::Block PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses);

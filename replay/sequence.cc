@@ -58,7 +58,7 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream) {
   return candidate_->matcher->Step(bytes, stream) == 0 && at_cut;
 }
 
-void Sequence::Adopt() {
+const ServingPlan& Sequence::Adopt() {
   if (active_ != nullptr) {
     counters_.mismatches += active_->matcher->mismatches();
     counters_.times_lost += active_->matcher->times_lost();
@@ -72,6 +72,7 @@ void Sequence::Adopt() {
   window_matched_ = 1;
   matched_share_ = 1.0;
   ++counters_.plans;
+  return active_->plan;
 }
 
 bool Sequence::promising() const {

@@ -43,7 +43,7 @@ class Sequence {
   void CancelPlanning();
   // The solved plan, at its cut. Adopting it makes the present allocation its slot 0.
   ServingPlan& candidate() { return candidate_->plan; }
-  void Adopt();
+  const ServingPlan& Adopt();
   void Drop();
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }

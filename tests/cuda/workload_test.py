@@ -14,7 +14,7 @@ from cuda_programs import CudaTest, built
 SEEDS = 200
 ITERATIONS = 12
 SEEDS_A_PROCESS = 8  # the first is a long one: the others find a plan that is not theirs
-LONG_JOBS = range(1, 8)
+LONG_JOBS = range(1, 24)
 UNHARMED = {"corrupted_bytes": 0, "seeds_until_corrupted": 0, "failed_calls": 0}
 
 
@@ -59,7 +59,7 @@ class Workload(CudaTest):
             after += summary["requests"] - summary["first_planned_request"]
             planned += summary["planned"]
         print(f"{len(LONG_JOBS)} jobs: {planned / after:.1%} planned", file=sys.stderr)
-        self.assertGreater(planned / after, 0.9)
+        self.assertGreater(planned / after, 0.8)
 
     def check_broken(self, core):
         for first in range(SEEDS_A_PROCESS, 100, SEEDS_A_PROCESS):

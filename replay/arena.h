@@ -124,7 +124,7 @@ class Arena {
     return static_cast<uint32_t>(source.granule_count() * (source.granule() / kUnit));
   }
 
-  // The same for those below kSmallBlock.
+  // Calls visit(offset, bytes, info) for every live block below kSmallBlock, in address order.
   template <typename Visit>
   void ForEachSmallLive(Visit visit) const {
     small_.ForEachLive([&](const Ranges::Range& range) {

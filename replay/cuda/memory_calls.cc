@@ -266,7 +266,12 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
     return result != kSuccess ? result : kInvalidValue;
   }
   // Another device's stream has no number here: what it has queued is waited for instead.
-  if (place->device != device) return FreeOurs(*device, block);
+  if (place->device != device) {
+    const cu_context context = place->device->streams(place->device->Lock()).context(place->stream);
+    const ContextScope scope(driver_, context);
+    const Result waited = FinishQueued();
+    return waited == kSuccess ? FreeOurs(*device, block) : waited;
+  }
   const Engine::Guard guard = device->Lock();
   const std::optional<BlockInfo> freed =
       device->engine().FreeBlock(guard, Offset(device->OffsetOf(block)), place->stream);
@@ -278,11 +283,8 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
 Result Core::GetInfo(size_t* free, size_t* total) {
   const Result result = driver().cuMemGetInfo_v2(free, total);
   int ordinal = -1;
-  if (result != kSuccess || free == nullptr || total == nullptr ||
-      driver_.CtxGetDevice(&ordinal) != kSuccess || ordinal < 0 || ordinal >= kMostDevices) {
-    return result;
-  }
-  Device* const device = by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
+  if (result != kSuccess || free == nullptr || total == nullptr) return result;
+  Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
   if (device == nullptr) return result;
   const Engine::Guard guard = device->Lock();
   const Bytes unused = device->engine().committed(guard) - device->engine().placed(guard);

@@ -100,6 +100,29 @@ SCENARIO(device_that_is_a_peer) {
   CheckBytes();
 }
 
+// A block of one device that another device's stream reads, and frees: it may not be used again before.
+SCENARIO(device_of_another_stream_frees) {
+  if (!TwoDevices()) return;
+  const CUstream own = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, own));
+  DO(WorkFill(block, kMiB, 1, own));
+  DO(cuStreamSynchronize(own));
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
+  PrimaryContext(1);
+  const CUstream other = NewStream();
+  DO(WorkVerify(block, kMiB, 1, other));
+  DO(cuMemFreeAsync(block, other));
+  DO(cuCtxSetCurrent(MainContext()));
+  CUdeviceptr next = 0;
+  DO(cuMemAllocAsync(&next, kMiB, own));
+  DO(WorkFill(next, kMiB, 2, own));
+  DO(WorkVerify(next, kMiB, 2, own));
+  DO(cuMemFreeAsync(next, own));
+  CheckBytes();
+}
+
 SCENARIO(device_that_is_a_peer_of_contexts) {
   if (!TwoDevices()) return;
   CUdeviceptr before = 0;

@@ -48,6 +48,11 @@ struct reprise_host_core {
   void (*release_later)(void* block);
   /* The usable bytes of a live block of ours, 0 for any other pointer. */
   size_t (*usable_size)(void* block);
+  /* Around every fork of the process, on the thread that forks: the first before it, then one of the others.
+   * They raise and lower that thread's depth. */
+  void (*before_fork)(void);
+  void (*after_fork_in_parent)(void);
+  void (*after_fork_in_child)(void);
 };
 
 /* Exported by libreprise_core.so under this name. Called at most once a process by the shim, from the first

@@ -4,7 +4,6 @@
 // destructors of other libraries run after ours and still free our blocks.
 // Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
 // first exception the core serves nothing new (law 4).
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -105,7 +104,6 @@ class HostCore {
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> late_frees_{0};
   std::atomic<int64_t> errors_{0};
-  bool is_child_ = false;
   bool finished_ = false;
 };
 
@@ -231,7 +229,6 @@ void HostCore::AfterForkInParent() noexcept {
 // ones from the real allocator, and leaves no files and no summary.
 void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
-  is_child_ = true;
   if (trace_ != nullptr) trace_->AbandonAfterFork();
   --*shim_.thread_depth();
   engine_->UnlockAfterFork();
@@ -239,7 +236,7 @@ void HostCore::AfterForkInChild() noexcept {
 }
 
 void HostCore::AtExit() noexcept {
-  if (is_child_ || finished_) return;
+  if (!session_->InItsProcess() || finished_) return;
   finished_ = true;
   const WriteSignalsHeld signals_held;
   int* const depth = shim_.thread_depth();
@@ -331,13 +328,6 @@ const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
   HostCore* const core = Open(*shim);
   if (core == nullptr) return nullptr;
   host = core;
-  // Without the handlers a fork would leave a child with a lock that nobody releases.
-  if (pthread_atfork([] { host->BeforeFork(); }, [] { host->AfterForkInParent(); },
-                     [] { host->AfterForkInChild(); }) != 0) {
-    Log(LogLevel::kWarn, "no memory for fork handlers; memory is left as it is");
-    host = nullptr;
-    return nullptr;
-  }
   entries = {REPRISE_ABI_VERSION,
              sizeof entries,
              host->begin(),
@@ -345,7 +335,10 @@ const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
              [](size_t bytes, size_t alignment) { return host->Allocate(bytes, alignment); },
              [](void* block) { host->Release(block); },
              [](void* block) { host->ReleaseLater(block); },
-             [](void* block) { return host->UsableSize(block); }};
+             [](void* block) { return host->UsableSize(block); },
+             [] { host->BeforeFork(); },
+             [] { host->AfterForkInParent(); },
+             [] { host->AfterForkInChild(); }};
   return &entries;
 }
 

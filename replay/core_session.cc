@@ -56,6 +56,8 @@ std::unique_ptr<CoreSession> CoreSession::Open() {
   return std::unique_ptr<CoreSession>(new CoreSession(std::move(config), std::move(names)));
 }
 
+bool CoreSession::InItsProcess() const { return getpid() == names_.pid; }
+
 // Whatever is wrong with files costs one line, and the files.
 bool CoreSession::OpenFolder() {
   if (config_.out.empty() || std::exchange(folder_tried_, true)) return out_.has_value();

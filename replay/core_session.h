@@ -19,6 +19,8 @@ class CoreSession {
 
   const Config& config() const { return config_; }
   const ProcessNames& names() const { return names_; }
+  // False in a fork's child, also in one made while the core was being opened or without fork's handlers.
+  bool InItsProcess() const;
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.

@@ -2,9 +2,14 @@
 #include "shim/core.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "replay/abi.h"
 #include "shim/core_library.h"
@@ -64,6 +69,38 @@ static const struct reprise_host_core* load_core(void) {
   return core;
 }
 
+/* 1 while a thread opens the core. */
+static int opening;
+
+/* The core that was told before this thread's fork, and is to be told after it. */
+static __thread const struct reprise_host_core* told_of_fork __attribute__((tls_model("initial-exec")));
+
+/* A fork waits until the core is open: the child would inherit locks of the C library that the opening thread
+ * holds (that of exit's list, above all) and hang on them. Not for ever, for another fork handler of the job
+ * may hold what the opening needs. The core cannot have handlers of its own: the C library would not call
+ * those for a fork that has begun. */
+static void before_fork(void) {
+  static const struct timespec a_while = {.tv_nsec = 10000000};
+  for (int i = 0; i < 100 && !depth && __atomic_load_n(&opening, __ATOMIC_ACQUIRE); ++i) {
+    syscall(SYS_futex, &opening, FUTEX_WAIT_PRIVATE, 1, &a_while);
+  }
+  told_of_fork = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  if (told_of_fork) told_of_fork->before_fork();
+}
+
+static void after_fork_in_parent(void) {
+  if (told_of_fork) told_of_fork->after_fork_in_parent();
+}
+
+static void after_fork_in_child(void) {
+  if (told_of_fork) told_of_fork->after_fork_in_child();
+}
+
+static void set_opening(int now) {
+  __atomic_store_n(&opening, now, __ATOMIC_RELEASE);
+  if (!now) syscall(SYS_futex, &opening, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
 /* Opens the core, once a process. Whoever arrives meanwhile passes through: other threads (to wait for this
  * one could deadlock with the loader's lock), and this thread's own calls (the loader allocates, and runs
  * constructors). */
@@ -73,7 +110,10 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   const int saved = errno;
   int cancel;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* files are opened: a cancellation point is new */
-  const struct reprise_host_core* const core = load_core();
+  set_opening(1);
+  /* Without the handlers a fork would leave a child with a lock that nobody releases. */
+  const int handled = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  const struct reprise_host_core* const core = handled ? load_core() : NULL;
   if (core) {
     __atomic_store_n(&reprise_arena_begin, core->arena_begin, __ATOMIC_RELAXED);
     __atomic_store_n(&reprise_arena_size, core->arena_end - core->arena_begin, __ATOMIC_RELEASE);
@@ -81,6 +121,7 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   } else {
     never_serve();
   }
+  set_opening(0);
   pthread_setcancelstate(cancel, NULL);
   errno = saved;
 }

@@ -113,7 +113,7 @@ void Core::AfterForkInChild() noexcept {
 }
 
 void Core::AtExit() noexcept {
-  if (passive() || std::exchange(finished_, true)) return;
+  if (!session_->InItsProcess() || std::exchange(finished_, true)) return;
   const WriteSignalsHeld signals_held;
   try {
     Summary summary = session_->NewSummary();

@@ -5,6 +5,7 @@
  *   refuse      will not serve
  *   newer       answers with a version that the thin library does not know
  *   allocates   takes aligned memory itself while it is being opened, as the loader may
+ *   fork        lets a thread fork while it is being opened, and says at exit whether that had to wait
  *   thread      waits, while it is being opened, for a thread that takes aligned memory
  *   signal      raises SIGUSR1 inside every call
  */
@@ -17,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "replay/abi.h"
 
@@ -66,10 +70,34 @@ static void* take_aligned_memory(void* unused) {
   return NULL;
 }
 
+static pthread_t forking_thread;
+static int opened, forked, forked_while_opening, forks_told;
+
+static void before_fork(void) {}
+static void after_fork_in_parent(void) { ++forks_told; }
+static void after_fork_in_child(void) {}
+
+static void* fork_here(void* unused) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  forked_while_opening = !__atomic_load_n(&opened, __ATOMIC_ACQUIRE);
+  __atomic_store_n(&forked, 1, __ATOMIC_RELEASE);
+  waitpid(child, NULL, 0);
+  return NULL;
+}
+
+/* Long enough for a fork that nothing holds back to show. */
+static void let_a_thread_fork(void) {
+  static const struct timespec a_moment = {.tv_nsec = 1000000};
+  pthread_create(&forking_thread, NULL, fork_here, NULL);
+  for (int i = 0; i < 200 && !__atomic_load_n(&forked, __ATOMIC_ACQUIRE); ++i) nanosleep(&a_moment, NULL);
+  __atomic_store_n(&opened, 1, __ATOMIC_RELEASE);
+}
+
 const struct reprise_host_core* reprise_core_open_host(const struct reprise_host_shim* caller) {
-  static struct reprise_host_core core = {REPRISE_ABI_VERSION, sizeof core, FAKE_ARENA_BEGIN,
-                                          FAKE_ARENA_END,      allocate,    release,
-                                          release_later,       usable_size};
+  static struct reprise_host_core core = {
+      REPRISE_ABI_VERSION, sizeof core, FAKE_ARENA_BEGIN, FAKE_ARENA_END,       allocate,           release,
+      release_later,       usable_size, before_fork,      after_fork_in_parent, after_fork_in_child};
   if (caller->version != REPRISE_ABI_VERSION || caller->size < sizeof *caller) return NULL;
   shim = caller;
   if (told("refuse")) return NULL;
@@ -80,6 +108,7 @@ const struct reprise_host_core* reprise_core_open_host(const struct reprise_host
     pthread_create(&thread, NULL, take_aligned_memory, NULL);
     pthread_join(thread, NULL);
   }
+  if (told("fork")) let_a_thread_fork();
   void* const arena = mmap((void*)FAKE_ARENA_BEGIN, FAKE_ARENA_END - FAKE_ARENA_BEGIN, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (arena != (void*)FAKE_ARENA_BEGIN) return NULL;
@@ -95,6 +124,10 @@ void** reprise_test_plugin_block(void) { return &plugin_block; }
 
 __attribute__((destructor)) static void say(void) {
   if (!shim || told("refuse")) return;
+  if (told("fork")) {
+    pthread_join(forking_thread, NULL);
+    fprintf(stderr, "fake core: forked while opening %d, told of %d\n", forked_while_opening, forks_told);
+  }
   fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu\n", counts.allocated, counts.released,
           counts.later);
 }

@@ -88,6 +88,9 @@ class Signals(ShimTest):
 
 
 class Processes(ShimTest):
+    def test_a_fork_waits_until_the_core_is_open(self):
+        self.assertIn("forked while opening 0, told of 1", self.job("served", FAKE_CORE="fork").stderr)
+
     def test_fork_and_exec(self):
         done = self.job("forks")
         self.assertEqual(done.stderr.count("opened"), 2)

@@ -113,6 +113,7 @@ TEST_F(Pools, TheSameStreamTakesItsMemoryAgainAtOnce) {
   EXPECT_EQ(Take(kPage, stream), first);
   flag = 1;
   OK(cuMemFreeAsync(first, stream));
+  OK(cuStreamSynchronize(stream));  // the kernel reads `flag`, which ends with this test
 }
 
 TEST_F(Pools, AnotherStreamOnlyOnceTheFreeHasRun) {

@@ -152,13 +152,13 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
     if (bytes <= end_ - begin_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
-        const std::optional<Offset> block = engine_->Allocate(
-            *guard, Bytes(static_cast<int64_t>(bytes)), Bytes(static_cast<int64_t>(alignment)), Stream{});
+        const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
+                                                        .alignment = Bytes(static_cast<int64_t>(alignment))});
         if (listening_ && trace_->done()) {
           engine_->SetEventSink(*guard, nullptr);
           listening_ = false;
         }
-        return block ? AddressOf(*block) : nullptr;
+        return block == Engine::kNowhere ? nullptr : AddressOf(block);
       }
     }
     passed_.fetch_add(1, std::memory_order_relaxed);

@@ -48,20 +48,29 @@ std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patien
   }
 }
 
-std::optional<Offset> Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
-  const Outcome outcome = Take(request);
-  const BlockInfo info = {.requested = request.bytes,
-                          .token = outcome.token,
-                          .id = BlockId{next_id_++},
-                          .stream = request.stream,
-                          .wanted_elsewhere = outcome.crosses,
-                          .own_token = outcome.own_token,
-                          .thread = outcome.thread,
-                          .owner = request.owner};
-  if (outcome.block) return Live(outcome.block, info, request.alignment);
+Offset Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
+  Outcome outcome;
+  Take(request, outcome);
+  ++next_id_;
+  if (outcome.block) {
+    Describe(request, outcome, Arena::Info(outcome.block));
+    return Live(outcome.block, request.alignment);
+  }
   ++(request.place ? counters_.passed : counters_.outside);
-  if (left != nullptr) *left = info;
-  return std::nullopt;
+  if (left != nullptr) Describe(request, outcome, *left);
+  return kNowhere;
+}
+
+// Of the request that was numbered last.
+inline void Engine::Describe(const Request& request, const Outcome& outcome, BlockInfo& info) {
+  info.requested = request.bytes;
+  info.token = outcome.token;
+  info.id = BlockId{next_id_ - 1};
+  info.stream = request.stream;
+  info.wanted_elsewhere = outcome.crosses;
+  info.own_token = outcome.own_token;
+  info.thread = outcome.thread;
+  info.owner = request.owner;
 }
 
 std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment) {
@@ -69,7 +78,8 @@ std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, By
   const Arena::Block block = PlaceAnywhere(Leading(left.thread), request);
   if (!block) return std::nullopt;
   --counters_.passed;
-  return Live(block, left, alignment);
+  Arena::Info(block) = left;
+  return Live(block, alignment);
 }
 
 void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) {
@@ -114,21 +124,21 @@ Bytes Engine::UsableSize(const Guard&, Offset offset) {
   return block ? arena_.SizeOf(block) : Bytes(0);
 }
 
-Offset Engine::Live(Arena::Block block, const BlockInfo& info, Bytes alignment) {
-  Arena::Info(block) = info;
+// A block that is placed and described is live.
+inline Offset Engine::Live(Arena::Block block, Bytes alignment) {
   counters_.placed += arena_.SizeOf(block);
-  CountLive(info, alignment);
+  CountLive(Arena::Info(block), alignment);
   return arena_.OffsetOf(block);
 }
 
-void Engine::CountLive(const BlockInfo& info, Bytes alignment) {
+inline void Engine::CountLive(const BlockInfo& info, Bytes alignment) {
   counters_.live += info.requested;
   counters_.live_peak = std::max(counters_.live_peak, counters_.live);
   if (info.own_token.count() >= 0) threads_[info.thread].live += info.requested;
   if (sink_ != nullptr) sink_->OnAlloc(info.id, info.requested, alignment, info.stream);
 }
 
-void Engine::CountFreed(const BlockInfo& info, Stream stream) {
+inline void Engine::CountFreed(const BlockInfo& info, Stream stream) {
   counters_.live -= info.requested;
   if (info.token.count() >= 0) whole_.OnFree(info.token, stream);
   if (info.own_token.count() >= 0) {
@@ -138,49 +148,57 @@ void Engine::CountFreed(const BlockInfo& info, Stream stream) {
   if (sink_ != nullptr) sink_->OnFree(info.id, stream);
 }
 
-Engine::Outcome Engine::Take(const Request& request) {
+inline void Engine::Take(const Request& request, Outcome& outcome) {
   ++counters_.requests;
-  if (request.bytes >= kSmallBlock) return TakeToken(request);
-  if (!request.place) return {};
+  if (request.bytes >= kSmallBlock) return TakeToken(request, outcome);
+  if (!request.place) return;
   const Bytes bytes = std::max(request.bytes, Bytes(1));
-  const Outcome outcome = {
-      arena_.Place(bytes, request.alignment, Arena::Where::kOutsidePlan, request.stream)};
+  outcome.block = arena_.Place(bytes, request.alignment, Arena::Where::kOutsidePlan, request.stream);
   if (outcome.block) ++counters_.arena;
-  return outcome;
 }
 
-Engine::Outcome Engine::TakeToken(const Request& request) {
-  Outcome outcome;
+inline void Engine::TakeToken(const Request& request, Outcome& outcome) {
   outcome.thread = ThreadOf(request.thread);
+  if (!threads_.empty()) return TakeTokenAmongThreads(request, outcome);
   Sequence::Step step;
+  whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live, step);
+  outcome.token = step.token;
+  Follow(whole_, step, request, outcome);
+}
+
+// The device's sequence is led by its own, until each thread's is.
+void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
+  Thread& thread = threads_[outcome.thread];
+  Sequence::Step step;
+  Sequence::Step own;
   if (!split_) {
-    step = whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live);
+    whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live, step);
     outcome.token = step.token;
   }
-  if (!threads_.empty()) {
-    Thread& thread = threads_[outcome.thread];
-    const Sequence::Step own =
-        thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live);
-    outcome.own_token = own.token;
-    if (!split_) ConsiderSplitting(thread);
-    if (split_) step = own;
-  }
-  Sequence& leading = Leading(outcome.thread);
+  thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live, own);
+  outcome.own_token = own.token;
+  if (!split_) ConsiderSplitting(thread);
+  Follow(Leading(outcome.thread), split_ ? own : step, request, outcome);
+}
+
+// Places a token where the leading sequence says.
+inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const Request& request,
+                           Outcome& outcome) {
   const bool was_planned = counters_.plans > 0;
-  if (step.at_cut && Adopt(leading)) step.slot = 0;
-  const int64_t planned_before = counters_.planned;
-  if (request.place) outcome.block = PlaceInSlot(leading, step.slot, request, &outcome.crosses);
-  if (was_planned) {
-    const bool planned = counters_.planned > planned_before;
-    ++counters_.requests_after_plan;
-    counters_.bytes_after_plan += request.bytes;
-    if (planned) ++counters_.planned_requests_after_plan;
-    if (planned) counters_.planned_bytes_after_plan += request.bytes;
-  }
+  const uint32_t slot = step.at_cut && Adopt(leading) ? 0 : step.slot;
+  if (request.place) PlaceInSlot(leading, slot, request, outcome);
+  if (was_planned) CountShare(request.bytes, outcome.planned);
   // What the plan covers is served from it by now; what was committed elsewhere is given back.
   if (step.settled) arena_.GiveBack(/*plan_too=*/split_);
   if (step.wants_plan) ConsiderPlanning(leading);
-  return outcome;
+}
+
+inline void Engine::CountShare(Bytes bytes, bool planned) {
+  ++counters_.requests_after_plan;
+  counters_.bytes_after_plan += bytes;
+  if (!planned) return;
+  ++counters_.planned_requests_after_plan;
+  counters_.planned_bytes_after_plan += bytes;
 }
 
 uint16_t Engine::FindThread(uint64_t number) {
@@ -212,20 +230,22 @@ void Engine::ConsiderSplitting(const Thread& thread) {
   for (const Thread& each : threads_) ConsiderPlanning(*each.sequence);
 }
 
-Arena::Block Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses) {
+inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome) {
   if (slot != Matcher::kNoSlot && sequence.plan()->slots[slot].planned()) {
     const ServingPlan::Slot& planned = sequence.plan()->slots[slot];
-    const Bytes alignment = request.alignment;
-    if (alignment.count() <= 1 || planned.offset.count() % alignment.count() == 0) {
-      if (const Arena::Block block = arena_.PlaceAt(planned.offset, request.bytes, request.stream)) {
-        ++counters_.planned;
-        *crosses = planned.crosses;
-        return block;
-      }
+    const int64_t alignment = request.alignment.count();
+    if (alignment <= 1 || (planned.offset.count() & (alignment - 1)) == 0) {
+      outcome.block = arena_.PlaceAt(planned.offset, request.bytes, request.stream);
+    }
+    if (outcome.block) {
+      ++counters_.planned;
+      outcome.planned = true;
+      outcome.crosses = planned.crosses;
+      return;
     }
     ++counters_.conflicts;
   }
-  return PlaceAnywhere(sequence, request);
+  outcome.block = PlaceAnywhere(sequence, request);
 }
 
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming

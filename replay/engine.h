@@ -133,11 +133,14 @@ class Engine {
     uint8_t owner = 0;    // BlockInfo::owner
     bool place = true;    // false: the real allocator is to serve it whatever we could do
   };
-  // A block of at least `bytes`. nullopt: use the real allocator. Where `left` is given, the block that it
-  // then serves may be made known by KeepOutside.
-  std::optional<Offset> Allocate(const Guard&, const Request& request, BlockInfo* left = nullptr);
+  // A block of at least `bytes`. kNowhere: use the real allocator. Where `left` is given, the block that it
+  // then serves may be made known by KeepOutside. (Not std::optional: that travels through memory, in pieces
+  // that are read back as one, which is a stall on the hot path.)
+  static constexpr Offset kNowhere{-1};
+  Offset Allocate(const Guard&, const Request& request, BlockInfo* left = nullptr);
   std::optional<Offset> Allocate(const Guard& guard, Bytes bytes, Bytes alignment, Stream stream) {
-    return Allocate(guard, {.bytes = bytes, .alignment = alignment, .stream = stream});
+    const Offset at = Allocate(guard, {.bytes = bytes, .alignment = alignment, .stream = stream});
+    return at == kNowhere ? std::nullopt : std::optional(at);
   }
   // Tries again to place what Allocate has left; for when memory has been given back.
   std::optional<Offset> PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment);
@@ -184,13 +187,14 @@ class Engine {
  private:
   Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner, StreamEvents* events);
 
-  // What one request came to.
+  // What one request came to. Filled in place: to copy what has just been written field by field stalls.
   struct Outcome {
     Arena::Block block;
     Tick token{-1};
     Tick own_token{-1};
     uint16_t thread = 0;
     bool crosses = true;
+    bool planned = false;
   };
   // A thread that allocates, and what it alone has live.
   struct Thread {
@@ -198,8 +202,12 @@ class Engine {
     std::unique_ptr<Sequence> sequence;
     Bytes live;
   };
-  Outcome Take(const Request& request);
-  Outcome TakeToken(const Request& request);
+  void Take(const Request& request, Outcome& outcome);
+  void TakeToken(const Request& request, Outcome& outcome);
+  void TakeTokenAmongThreads(const Request& request, Outcome& outcome);
+  void Follow(Sequence& leading, const Sequence::Step& step, const Request& request, Outcome& outcome);
+  void CountShare(Bytes bytes, bool planned);
+  void Describe(const Request& request, const Outcome& outcome, BlockInfo& info);
   // The engine's number of a thread; 0 while there is one alone.
   uint16_t ThreadOf(uint64_t number) {
     if (threads_.empty() && first_thread_ == number) return 0;
@@ -209,9 +217,9 @@ class Engine {
   void AddThread(uint64_t number);
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
-  Arena::Block PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, bool* crosses);
+  void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
   Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
-  Offset Live(Arena::Block block, const BlockInfo& info, Bytes alignment);
+  Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(const BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);

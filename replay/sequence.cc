@@ -18,8 +18,7 @@ constexpr int64_t kRoundsToAdopt = 4;
 
 }  // namespace
 
-Sequence::Step Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live) {
-  Step step;
+void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step) {
   step.wants_plan = finder_.OnAlloc(bytes, stream, live);
   step.token = history_.OnAlloc(bytes, alignment, stream, live);
   history_.Reserve(finder_.capacity());
@@ -30,7 +29,6 @@ Sequence::Step Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, By
     CountShare(step);
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
-  return step;
 }
 
 // True when a candidate is being followed. Starts its shadow matcher when it has just been solved, with the

@@ -23,7 +23,8 @@ class Sequence {
  public:
   explicit Sequence(profiler::PeriodFinder::Options options) : finder_(options) {}
 
-  // What one allocation came to.
+  // What one allocation came to. Filled in place: returned, its small fields would be read as one word just
+  // after they were written one by one, which stalls.
   struct Step {
     Tick token;
     uint32_t slot = Matcher::kNoSlot;  // of the plan in use
@@ -32,7 +33,7 @@ class Sequence {
     bool wants_plan = false;           // IterationToPlan may have something
   };
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
-  Step OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live);
+  void OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step);
   void OnFree(Tick token, Stream stream) { history_.OnFree(token, stream); }
 
   // The iteration to plan for, when a period has been found that neither the plan in use nor the one being

@@ -21,9 +21,10 @@ Result Core::Serve(Device& device, cu_address* out, const Engine::Request& reque
   {
     const Engine::Guard guard = device.Lock();
     const int64_t refusals = device.memory().refusals();
-    if (const auto offset = device.engine().Allocate(guard, request, &left)) {
+    const Offset offset = device.engine().Allocate(guard, request, &left);
+    if (offset != Engine::kNowhere) {
       device.CountIn(guard, request.owner, request.bytes);
-      *out = device.AddressOf(*offset);
+      *out = device.AddressOf(offset);
       return kSuccess;
     }
     refused = device.memory().refusals() != refusals;

@@ -7,6 +7,7 @@
 // a stream each, of an empty function called the same way, and their difference, in nanoseconds. Without the
 // preload it measures the empty driver. A second argument runs that part alone, for callgrind.
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -73,13 +74,6 @@ __attribute__((noipa)) void MeasureEmpty(int calls) {
 
 namespace {
 
-void MeasureThreads(const std::vector<cu_stream>& streams) {
-  std::vector<std::thread> threads;
-  for (const cu_stream stream : streams)
-    threads.emplace_back([stream] { MeasureServed(kIterations, stream); });
-  for (std::thread& thread : threads) thread.join();
-}
-
 // Nanoseconds for one of `count` in a call of `measured`.
 template <typename Measured>
 double BestOf(int rounds, int count, Measured measured) {
@@ -90,6 +84,30 @@ double BestOf(int rounds, int count, Measured measured) {
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
     best = std::min(best, took.count() / count);
   }
+  return best;
+}
+
+// Nanoseconds for one pair of threads that go on allocating, each on a stream of its own: like the one of a
+// single thread, after a first round that is not counted.
+double BestOfThreads(int rounds) {
+  std::barrier round(kThreads + 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&round, rounds, stream = NewStream()] {
+      for (int r = 0; r <= rounds; ++r) {
+        round.arrive_and_wait();
+        MeasureServed(kIterations, stream);
+        round.arrive_and_wait();
+      }
+    });
+  }
+  const auto measured = [&round] {
+    round.arrive_and_wait();
+    round.arrive_and_wait();
+  };
+  measured();
+  const double best = BestOf(rounds, kThreads * kPairs, measured);
+  for (std::thread& thread : threads) thread.join();
   return best;
 }
 
@@ -106,11 +124,7 @@ int main(int argc, char** argv) {
     MeasureServed(kIterations, stream);  // finds the iteration, and gives the planner time
     served = BestOf(rounds, kPairs, [stream] { MeasureServed(kIterations, stream); });
   }
-  if (part != "served") {
-    std::vector<cu_stream> streams;
-    for (int i = 0; i < kThreads; ++i) streams.push_back(NewStream());
-    threads = BestOf(std::min(rounds, 5), kThreads * kPairs, [&streams] { MeasureThreads(streams); });
-  }
+  if (part != "served") threads = BestOfThreads(std::min(rounds, 5));
   const double empty = BestOf(rounds, kPairs, [] { MeasureEmpty(kPairs); });
   std::printf(
       "{\"served_pair_ns\": %.1f, \"pair_of_eight_threads_ns\": %.1f, \"empty_call_ns\": %.1f, "

@@ -34,11 +34,11 @@ class Threads {
     const Engine::Guard guard = engine_->Lock();
     const auto key = std::make_pair(thread, event.id);
     if (event.kind == profiler::EventKind::kAlloc) {
-      const auto offset = engine_->Allocate(
+      const Offset offset = engine_->Allocate(
           guard, {.bytes = event.bytes, .alignment = Bytes(64), .stream = event.stream, .thread = thread});
-      EXPECT_TRUE(offset.has_value());
-      checker_.OnPlaced(*offset, event.bytes);
-      placed_[key] = *offset;
+      EXPECT_NE(offset, Engine::kNowhere);
+      checker_.OnPlaced(offset, event.bytes);
+      placed_[key] = offset;
     } else {
       checker_.OnFreed(placed_[key]);
       engine_->Free(guard, placed_[key], event.stream);

@@ -224,7 +224,7 @@ void Engine::AddThread(uint64_t number) {
 
 void Engine::ConsiderSplitting(const Thread& thread) {
   const std::optional<profiler::Period>& own = thread.sequence->period();
-  if (!own.has_value() || whole_.promising()) return;
+  if (!own.has_value() || !thread.sequence->in_period() || whole_.promising()) return;
   if (thread.sequence->now() < own->found_at + kRoundsToSplit * own->length) return;
   split_ = true;
   for (const Thread& each : threads_) ConsiderPlanning(*each.sequence);

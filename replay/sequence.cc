@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/hash/hash.h"
+
 namespace reprise::replay {
 namespace {
 
@@ -11,10 +13,24 @@ namespace {
 constexpr double kGoodShare = 0.98;
 // How many allocations are fed to a shadow matcher at once so that it is in step when the cut comes.
 constexpr int64_t kShadowLead = 64;
-// A plan that matches less than this much of what happens is not being followed.
-constexpr double kUsefulShare = 0.5;
+// A plan that matches less than this much of what happens is not being followed, where others might be.
+constexpr double kUsefulShare = 0.9;
 // A plan whose cut has not come in so many rounds is not going to be adopted.
 constexpr int64_t kRoundsToAdopt = 4;
+// Live levels are the same that are apart by less than this part of them.
+constexpr int64_t kLevelTolerance = 64;
+
+// The same for the same cycle, wherever it was cut.
+uint64_t Fingerprint(const profiler::Iteration& iteration) {
+  uint64_t sum = 0;
+  const profiler::Slot* before = &iteration.slots.back();
+  for (const profiler::Slot& slot : iteration.slots) {
+    sum += absl::HashOf(before->bytes.count(), before->stream, slot.bytes.count(), slot.stream, slot.length,
+                        slot.persistent);
+    before = &slot;
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -109,17 +125,55 @@ bool Sequence::ServedBy(const Active& active) const {
 std::optional<profiler::Iteration> Sequence::IterationToPlan() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
   if (!period.has_value()) return std::nullopt;
-  if (active_ != nullptr && (matched_share_ >= kGoodShare || ServedBy(*active_))) return std::nullopt;
-  if (candidate_ != nullptr && candidate_period_.found_at == period->found_at) return std::nullopt;
-  profiler::Iteration iteration = profiler::ExtractIteration(history_, *period);
+  const bool have_one = (active_ != nullptr && (matched_share_ >= kGoodShare || ServedBy(*active_))) ||
+                        (candidate_ != nullptr && candidate_period_.found_at == period->found_at);
+  if (have_one && exact_) return std::nullopt;
+  const int64_t lag = ExactPeriod(period->length);
+  if (have_one && lag == 0) return AskAgain(period->length);
+  profiler::Iteration iteration = profiler::ExtractIteration(
+      history_, {.length = lag == 0 ? period->length : lag, .found_at = period->found_at});
   if (iteration.slots.empty()) return std::nullopt;  // longer than the history
   // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
   // away.
-  if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length) {
-    ask_again_at_ = history_.now() + std::max<int64_t>(1, period->length / 8);
-    return std::nullopt;
-  }
+  if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length)
+    return AskAgain(period->length / 8);
+  exact_ = lag != 0;
+  const uint64_t fingerprint = Fingerprint(iteration);
+  if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
   return iteration;
+}
+
+std::nullopt_t Sequence::AskAgain(int64_t tokens) {
+  ask_again_at_ = history_.now() + std::max<int64_t>(1, tokens);
+  return std::nullopt;
+}
+
+// After how many tokens a whole round of the latest ones repeats, each of them and its live level: `period`,
+// or the least that is shorter; 0 when none does. The finder steps over noise, and may have found a period
+// with some of it inside. A plan made of such a round would have a stray allocation in it and lack the one
+// that this has pushed out, in every round.
+int64_t Sequence::ExactPeriod(int64_t period) const {
+  // Over just one round, a stray allocation before it looks like a part of the period.
+  const int64_t tokens = period + profiler::PeriodFinder::kMinPeriod;
+  if (RepeatsExactly(tokens, period)) return period;
+  for (int64_t lag = profiler::PeriodFinder::kMinPeriod; lag < period; ++lag) {
+    if (RepeatsExactly(tokens, lag)) return lag;
+  }
+  return 0;
+}
+
+bool Sequence::RepeatsExactly(int64_t tokens, int64_t lag) const {
+  const Tick now = history_.now();
+  if (now - tokens - lag < history_.oldest()) return false;
+  for (Tick t = now - 1; t >= now - tokens; t = t - 1) {
+    const profiler::History::Entry& latest = history_.at(t);
+    const profiler::History::Entry& before = history_.at(t - lag);
+    if (latest.bytes != before.bytes || latest.stream != before.stream) return false;
+    const Bytes level = std::max(latest.live_before, before.live_before);
+    const Bytes apart = level - std::min(latest.live_before, before.live_before);
+    if (apart * kLevelTolerance > level) return false;
+  }
+  return true;
 }
 
 std::shared_ptr<Candidate> Sequence::BeginPlanning() {
@@ -130,6 +184,7 @@ std::shared_ptr<Candidate> Sequence::BeginPlanning() {
   candidate_ = std::make_shared<Candidate>();
   candidate_period_ = *finder_.confirmed();
   candidate_in_shadow_ = false;
+  if (!exact_) AskAgain(2 * candidate_period_.length);
   return candidate_;
 }
 

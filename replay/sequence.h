@@ -52,6 +52,8 @@ class Sequence {
   // A plan is followed, or soon will be.
   bool promising() const;
   const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }
+  // Whether the latest allocation belonged to that period, noise aside.
+  bool in_period() const { return finder_.in_step(); }
   int64_t iterations() const { return finder_.iterations(); }
   Tick now() const { return history_.now(); }
 
@@ -73,6 +75,9 @@ class Sequence {
   };
 
   bool ServedBy(const Active& active) const;
+  std::nullopt_t AskAgain(int64_t tokens);
+  int64_t ExactPeriod(int64_t period) const;
+  bool RepeatsExactly(int64_t tokens, int64_t lag) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
   void CountShare(Step& step);
@@ -86,6 +91,10 @@ class Sequence {
   Tick shadow_since_;
   Stream last_stream_{};   // of the latest allocation
   Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
+  // Of the iteration that was planned last. One whose round does not repeat exactly may have something in it
+  // that does not recur; it is followed all the same, and gives way to one that does.
+  bool exact_ = false;
+  uint64_t fingerprint_ = 0;
 
   // Matched share over about one period: the measure of whether the plan still fits.
   int64_t window_tokens_ = 0;

@@ -59,7 +59,7 @@ class Workload(CudaTest):
             after += summary["requests"] - summary["first_planned_request"]
             planned += summary["planned"]
         print(f"{len(LONG_JOBS)} jobs: {planned / after:.1%} planned", file=sys.stderr)
-        self.assertGreater(planned / after, 0.8)
+        self.assertGreater(planned / after, 0.95)
 
     def check_broken(self, core):
         for first in range(SEEDS_A_PROCESS, 100, SEEDS_A_PROCESS):

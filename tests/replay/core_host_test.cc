@@ -41,7 +41,9 @@ const reprise_host_core* Core() {
           }).join();
         },
         nullptr, nullptr);
-    return reprise_core_open_host(&kShim);
+    const reprise_host_core* const opened = reprise_core_open_host(&kShim);
+    pthread_atfork(opened->before_fork, opened->after_fork_in_parent, opened->after_fork_in_child);
+    return opened;
   }();
   return core;
 }

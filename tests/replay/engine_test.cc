@@ -168,6 +168,42 @@ TEST(Engine, ALongerPeriodReplacesAPlanThatNoLongerMatches) {
   EXPECT_EQ(c.period, 60);
 }
 
+// The same job with one allocation more, freed at once, before event `at`.
+EventScript WithStray(const EventScript& job, size_t at) {
+  EventScript script;
+  std::map<BlockId, BlockId> ids;
+  for (size_t i = 0; i < job.events().size(); ++i) {
+    if (i == at) script.Free(script.Alloc(98304));
+    const profiler::Event& event = job.events()[i];
+    if (event.kind == profiler::EventKind::kAlloc) {
+      ids[event.id] = script.Alloc(event.bytes.count(), event.stream);
+    } else {
+      script.Free(ids[event.id]);
+    }
+  }
+  return script;
+}
+
+TEST(Engine, AStrayAllocationInTheRoundThatIsPlannedIsNotInThePlanForEver) {
+  EventScript job;
+  AppendTraining(job, 24, {.layers = 24});
+  const size_t round = job.events().size() / 24;
+  for (size_t at = round; at < 4 * round; at += 20) {
+    const EventScript script = WithStray(job, at);
+    InlineRunner runner;
+    const auto engine = MakeEngine(&runner);
+    Feeder feeder(engine.get(), script);
+    feeder.Until(script.events().size() - 4 * round);
+    const Counters before = engine->counters(engine->Lock());
+    feeder.All();
+    const Counters after = engine->counters(engine->Lock());
+    EXPECT_EQ(after.planned_requests_after_plan - before.planned_requests_after_plan,
+              after.requests_after_plan - before.requests_after_plan)
+        << "stray allocation before event " << at;
+    EXPECT_GT(after.planned, before.planned) << "stray allocation before event " << at;
+  }
+}
+
 class CountingSink : public EventSink {
  public:
   void OnAlloc(BlockId id, Bytes, Bytes, Stream) override { live.push_back(id); }

@@ -90,7 +90,7 @@ static void* fork_here(void* unused) {
 static void let_a_thread_fork(void) {
   static const struct timespec a_moment = {.tv_nsec = 1000000};
   pthread_create(&forking_thread, NULL, fork_here, NULL);
-  for (int i = 0; i < 200 && !__atomic_load_n(&forked, __ATOMIC_ACQUIRE); ++i) nanosleep(&a_moment, NULL);
+  for (int i = 0; i < 50 && !__atomic_load_n(&forked, __ATOMIC_ACQUIRE); ++i) nanosleep(&a_moment, NULL);
   __atomic_store_n(&opened, 1, __ATOMIC_RELEASE);
 }
 

@@ -36,8 +36,15 @@ static int told(const char* word) {
 
 static size_t* header(void* block) { return (size_t*)((uintptr_t)block - sizeof(size_t)); }
 
+static pthread_t forking_thread;
+static int forking, opened, forked, forked_while_opening, forks_told;
+
 static void* allocate(size_t bytes, size_t alignment) {
   pthread_mutex_lock(&mutex);
+  if (told("fork") && forking_thread) {
+    pthread_join(forking_thread, NULL); /* here, as at exit the loader takes the fork handlers away */
+    forking_thread = 0;
+  }
   if (told("signal")) raise(SIGUSR1);
   const uintptr_t begin = (next + sizeof(size_t) + alignment - 1) / alignment * alignment;
   void* block = NULL;
@@ -70,14 +77,12 @@ static void* take_aligned_memory(void* unused) {
   return NULL;
 }
 
-static pthread_t forking_thread;
-static int opened, forked, forked_while_opening, forks_told;
-
 static void before_fork(void) {}
 static void after_fork_in_parent(void) { ++forks_told; }
 static void after_fork_in_child(void) {}
 
 static void* fork_here(void* unused) {
+  __atomic_store_n(&forking, 1, __ATOMIC_RELEASE);
   const pid_t child = fork();
   if (child == 0) _exit(0);
   forked_while_opening = !__atomic_load_n(&opened, __ATOMIC_ACQUIRE);
@@ -90,6 +95,7 @@ static void* fork_here(void* unused) {
 static void let_a_thread_fork(void) {
   static const struct timespec a_moment = {.tv_nsec = 1000000};
   pthread_create(&forking_thread, NULL, fork_here, NULL);
+  while (!__atomic_load_n(&forking, __ATOMIC_ACQUIRE)) nanosleep(&a_moment, NULL);
   for (int i = 0; i < 50 && !__atomic_load_n(&forked, __ATOMIC_ACQUIRE); ++i) nanosleep(&a_moment, NULL);
   __atomic_store_n(&opened, 1, __ATOMIC_RELEASE);
 }
@@ -125,7 +131,6 @@ void** reprise_test_plugin_block(void) { return &plugin_block; }
 __attribute__((destructor)) static void say(void) {
   if (!shim || told("refuse")) return;
   if (told("fork")) {
-    pthread_join(forking_thread, NULL);
     fprintf(stderr, "fake core: forked while opening %d, told of %d\n", forked_while_opening, forks_told);
   }
   fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu\n", counts.allocated, counts.released,

@@ -51,7 +51,6 @@ std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patien
 Offset Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
   Outcome outcome;
   Take(request, outcome);
-  ++next_id_;
   if (outcome.block) {
     Describe(request, outcome, Arena::Info(outcome.block));
     return Live(outcome.block, request.alignment);
@@ -61,11 +60,10 @@ Offset Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
   return kNowhere;
 }
 
-// Of the request that was numbered last.
 inline void Engine::Describe(const Request& request, const Outcome& outcome, BlockInfo& info) {
   info.requested = request.bytes;
   info.token = outcome.token;
-  info.id = BlockId{next_id_ - 1};
+  info.id = BlockId{next_id_++};
   info.stream = request.stream;
   info.wanted_elsewhere = outcome.crosses;
   info.own_token = outcome.own_token;

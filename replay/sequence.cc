@@ -19,6 +19,9 @@ constexpr double kUsefulShare = 0.9;
 constexpr int64_t kRoundsToAdopt = 4;
 // Live levels are the same that are apart by less than this part of them.
 constexpr int64_t kLevelTolerance = 64;
+// A look for an exact period costs at most so many comparisons a token of it: long runs of equal allocations
+// would make it quadratic, and the job waits meanwhile.
+constexpr int64_t kLooksAToken = 8;
 
 // The same for the same cycle, wherever it was cut.
 uint64_t Fingerprint(const profiler::Iteration& iteration) {
@@ -155,17 +158,20 @@ std::nullopt_t Sequence::AskAgain(int64_t tokens) {
 int64_t Sequence::ExactPeriod(int64_t period) const {
   // Over just one round, a stray allocation before it looks like a part of the period.
   const int64_t tokens = period + profiler::PeriodFinder::kMinPeriod;
-  if (RepeatsExactly(tokens, period)) return period;
-  for (int64_t lag = profiler::PeriodFinder::kMinPeriod; lag < period; ++lag) {
-    if (RepeatsExactly(tokens, lag)) return lag;
+  int64_t looks = kLooksAToken * tokens;
+  if (RepeatsExactly(tokens, period, looks)) return period;
+  for (int64_t lag = profiler::PeriodFinder::kMinPeriod; lag < period && looks > 0; ++lag) {
+    if (RepeatsExactly(tokens, lag, looks)) return lag;
   }
   return 0;
 }
 
-bool Sequence::RepeatsExactly(int64_t tokens, int64_t lag) const {
+// Each token looked at takes one of `looks`; where none is left, it is not known to repeat.
+bool Sequence::RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const {
   const Tick now = history_.now();
   if (now - tokens - lag < history_.oldest()) return false;
   for (Tick t = now - 1; t >= now - tokens; t = t - 1) {
+    if (--looks < 0) return false;
     const profiler::History::Entry& latest = history_.at(t);
     const profiler::History::Entry& before = history_.at(t - lag);
     if (latest.bytes != before.bytes || latest.stream != before.stream) return false;

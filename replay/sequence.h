@@ -77,7 +77,7 @@ class Sequence {
   bool ServedBy(const Active& active) const;
   std::nullopt_t AskAgain(int64_t tokens);
   int64_t ExactPeriod(int64_t period) const;
-  bool RepeatsExactly(int64_t tokens, int64_t lag) const;
+  bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
   void CountShare(Step& step);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int32_t kNone = -1;
 constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
+constexpr int64_t kStepsOfALine = 10;  // a search in the tree of the unplaced
 
 int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -24,7 +25,7 @@ class Obstacles {
   Obstacles(const Instance& instance, int64_t grain) : grain_(grain) {
     std::vector<Range> ranges;
     for (int32_t i = 0; i < instance.buffers(); ++i) {
-      if (instance.is_free(i)) continue;
+      if (!instance.is_pinned(i)) continue;
       const int64_t begin = instance.pinned[i] / grain * grain;
       ranges.push_back({begin, RoundUpTo(instance.pinned[i] + instance.size[i], grain)});
     }
@@ -294,7 +295,7 @@ absl::Status BestFit(Search& search, std::string_view name) {
   Unplaced unplaced(instance, SortedBy(Order::kLifetime, instance), heights);
   Skyline skyline(slots, instance.cyclic, obstacles.Above(0));
   while (!unplaced.empty()) {
-    if (search.Stop()) return absl::OkStatus();
+    if (search.Stop(kStepsOfALine)) return absl::OkStatus();
     const int32_t line = skyline.Lowest();
     const int64_t height = skyline[line].height;
     const int64_t ceiling = obstacles.Next(height);

@@ -18,7 +18,8 @@ int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / ste
 int64_t CommonGrain(const Instance& instance) {
   int64_t grain = 0;
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    grain = std::gcd(grain, instance.is_free(i) ? instance.alignment[i] : instance.pinned[i]);
+    if (instance.is_free(i)) grain = std::gcd(grain, instance.alignment[i]);
+    if (instance.is_pinned(i)) grain = std::gcd(grain, instance.pinned[i]);
   }
   return std::max<int64_t>(grain, 1);
 }
@@ -30,7 +31,7 @@ class Obstacles {
  public:
   Obstacles(const Instance& instance, int64_t grain) {
     for (int32_t i = 0; i < instance.buffers(); ++i) {
-      if (!instance.is_free(i)) sorted_.push_back(i);
+      if (instance.is_pinned(i)) sorted_.push_back(i);
     }
     std::sort(sorted_.begin(), sorted_.end(),
               [&](int32_t a, int32_t b) { return instance.pinned[a] < instance.pinned[b]; });
@@ -99,11 +100,9 @@ class Sweep {
     // (slot, buffer): the first slot in which the buffer is in use, the first in which it is not any more.
     std::vector<std::pair<int32_t, int32_t>> starts, ends;
     for (int32_t i = 0; i < instance_.buffers(); ++i) {
-      starts.emplace_back(instance_.begin[i], i);
-      ends.emplace_back(std::min(instance_.end[i], instance_.slots), i);
-      if (instance_.end[i] > instance_.slots) {
-        starts.emplace_back(0, i);
-        ends.emplace_back(instance_.end[i] - instance_.slots, i);
+      for (const Range& range : instance_.ranges(i)) {
+        starts.emplace_back(range.begin, i);
+        ends.emplace_back(range.end, i);
       }
     }
     std::sort(starts.begin(), starts.end());
@@ -135,8 +134,9 @@ class Sweep {
   // The topmost buffer wastes nothing behind it; which one that is, is unknown.
   int64_t LargestSlack(int32_t slot) {
     const auto in_use = [&](int32_t buffer) {
-      return (instance_.begin[buffer] <= slot && slot < instance_.end[buffer]) ||
-             slot < instance_.end[buffer] - instance_.slots;
+      const std::span<const Range> ranges = instance_.ranges(buffer);
+      return std::any_of(ranges.begin(), ranges.end(),
+                         [&](const Range& range) { return range.begin <= slot && slot < range.end; });
     };
     while (!slack_.empty() && !in_use(slack_.top().second)) slack_.pop();
     return slack_.empty() ? 0 : slack_.top().first;

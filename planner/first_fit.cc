@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace reprise::planner {
 namespace {
@@ -16,23 +17,24 @@ FirstFit::FirstFit(const Instance& instance)
       sets_(4 * leaves_),
       seen_(2 * static_cast<size_t>(leaves_), 0) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (!instance.is_free(i)) pinned_.push_back(i);
+    if (instance.is_pinned(i)) pinned_.push_back(i);
   }
 }
 
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
                                   std::vector<int64_t>& offsets) {
-  offsets.resize(instance_.buffers());
+  offsets = instance_.pinned;
   sets_.Clear();
+  int64_t steps = 0;  // looked at since the last poll
   for (int32_t buffer : pinned_) {
-    offsets[buffer] = instance_.pinned[buffer];
     FindNodes(buffer);
     Insert(buffer, offsets[buffer]);
   }
   for (size_t i = 0; i < order.size(); ++i) {
-    if ((i & kPollMask) == kPollMask && search.Stop()) return Outcome::kStopped;
+    if ((i & kPollMask) == kPollMask && search.Stop(std::exchange(steps, 0))) return Outcome::kStopped;
     const int32_t buffer = order[i];
     FindNodes(buffer);
+    steps += static_cast<int64_t>(canonical_.size() + above_.size());
     offsets[buffer] = LowestFree(buffer);
     if (offsets[buffer] + instance_.size[buffer] > limit) {
       too_high_ = buffer;
@@ -40,20 +42,14 @@ FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit,
     }
     Insert(buffer, offsets[buffer]);
   }
+  search.Stop(steps);
   return Outcome::kComplete;
 }
 
 void FirstFit::FindNodes(int32_t buffer) {
   canonical_.clear();
   above_.clear();
-  const int32_t slots = instance_.slots;
-  const int32_t end = instance_.end[buffer];
-  if (instance_.length(buffer) == slots) {
-    AddRange(0, slots);
-  } else {
-    AddRange(instance_.begin[buffer], std::min(end, slots));
-    if (end > slots) AddRange(0, end - slots);
-  }
+  for (const Range& range : instance_.ranges(buffer)) AddRange(range.begin, range.end);
   ++round_;
   for (int32_t node : canonical_) {
     for (node /= 2; node > 0 && seen_[node] != round_; node /= 2) {

@@ -30,7 +30,7 @@ class SqueakyWheel {
       order_ = SortedBy(Order::kSize, search_.instance());
       Place(Search::kNothing);
     }
-    for (int failed = 0; failed < kRoundsUntilGivingUp && !search_.Stop();) {
+    for (int failed = 0; failed < kRoundsUntilGivingUp && !search_.Stop(1);) {
       if (failed % kRoundsUntilRestart == 0) StartFromBest();
       std::sort(order_.begin(), order_.end(),
                 [&](int32_t a, int32_t b) { return place_[a] != place_[b] ? place_[a] < place_[b] : a < b; });

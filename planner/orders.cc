@@ -42,9 +42,10 @@ std::vector<double> CrowdOfBuffers(const Instance& instance) {
   std::vector<double> crowd;
   crowd.reserve(instance.buffers());
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    const int64_t before = load.In(instance.begin[i], std::min(instance.end[i], instance.slots));
-    const int64_t after = load.In(0, std::max(instance.end[i] - instance.slots, 0));
-    crowd.push_back(static_cast<double>(std::max(before, after)));
+    int64_t largest = 0;
+    for (const Range& range : instance.ranges(i))
+      largest = std::max(largest, load.In(range.begin, range.end));
+    crowd.push_back(static_cast<double>(largest));
   }
   return crowd;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -33,7 +34,21 @@ absl::Status CheckLifetime(size_t index, const Buffer& buffer, std::optional<int
     return Fault(index, "its lifetime begins at {}, outside of the cycle [0, {})", lower, *period);
   }
   if (upper - lower > *period) {
-    return Fault(index, "its lifetime [{}, {}) is longer than the cycle of {} ticks", lower, upper, *period);
+    return Fault(index, "its lifetime [{}, {}) is longer than the cycle of {} ticks; unroll the cycle", lower,
+                 upper, *period);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGaps(size_t index, const Buffer& buffer) {
+  Tick from = buffer.lower;  // the last gap's end, where the bytes are in use again
+  for (const LifetimeGap& gap : buffer.gaps) {
+    if (gap.upper <= gap.lower || gap.lower <= from || gap.upper >= buffer.upper) {
+      return Fault(index,
+                   "its gap [{}, {}) is empty, out of order, or not strictly within its lifetime [{}, {})",
+                   gap.lower.count(), gap.upper.count(), buffer.lower.count(), buffer.upper.count());
+    }
+    from = gap.upper;
   }
   return absl::OkStatus();
 }
@@ -48,6 +63,7 @@ absl::Status CheckExtent(size_t index, const Buffer& buffer) {
   if (buffer.pinned && buffer.pinned->count() < 0) {
     return Fault(index, "it is pinned at the negative offset {}", buffer.pinned->count());
   }
+  if (buffer.pinned && buffer.outside) return Fault(index, "it is both pinned and outside");
   return absl::OkStatus();
 }
 
@@ -92,34 +108,138 @@ absl::Status CheckPinned(const Problem& problem) {
 struct Piece {
   int64_t lower;
   int64_t upper;
-  int32_t begin;  // slots
-  int32_t end;
+  Range slots;
 };
 
-// Gives each piece its slots and returns how many there are: a new slot begins where a start follows an end.
-int32_t NumberSlots(std::vector<Piece>& pieces) {
-  const int32_t n = static_cast<int32_t>(pieces.size());
-  std::vector<int32_t> starts(n);
-  for (int32_t i = 0; i < n; ++i) starts[i] = i;
-  std::vector<int32_t> ends = starts;
-  std::sort(starts.begin(), starts.end(),
-            [&](int32_t a, int32_t b) { return pieces[a].lower < pieces[b].lower; });
-  std::sort(ends.begin(), ends.end(),
-            [&](int32_t a, int32_t b) { return pieces[a].upper < pieces[b].upper; });
-  int32_t slot = 0;
-  bool after_end = false;
-  int32_t ended = 0;
-  for (int32_t start : starts) {
-    for (; pieces[ends[ended]].upper <= pieces[start].lower; ++ended) {
-      pieces[ends[ended]].end = slot + 1;
-      after_end = true;
+// The pieces of all lifetimes, those of one buffer together, in order of time from its start on.
+class Pieces {
+ public:
+  explicit Pieces(const Problem& problem) : period_(problem.period) {
+    pieces_.reserve(problem.buffers.size());
+    first_.reserve(problem.buffers.size() + 1);
+    for (const Buffer& buffer : problem.buffers) {
+      first_.push_back(static_cast<int32_t>(pieces_.size()));
+      if (buffer.outside) continue;
+      int64_t from = buffer.lower.count();
+      for (const LifetimeGap& gap : buffer.gaps) {
+        Add(from, gap.lower.count());
+        from = gap.upper.count();
+      }
+      Add(from, buffer.upper.count());
     }
-    if (after_end) ++slot;
-    after_end = false;
-    pieces[start].begin = slot;
+    first_.push_back(static_cast<int32_t>(pieces_.size()));
   }
-  for (; ended < n; ++ended) pieces[ends[ended]].end = slot + 1;
-  return n == 0 ? 0 : slot + 1;
+
+  // Gives each piece its slots and returns how many there are: a new slot begins where a start follows an
+  // end.
+  int32_t NumberSlots() {
+    const int32_t n = static_cast<int32_t>(pieces_.size());
+    std::vector<int32_t> starts(n);
+    std::iota(starts.begin(), starts.end(), 0);
+    std::vector<int32_t> ends = starts;
+    SortUnlessSorted(starts, [&](int32_t i) { return pieces_[i].lower; });
+    SortUnlessSorted(ends, [&](int32_t i) { return pieces_[i].upper; });
+    int32_t slot = 0;
+    bool after_end = false;
+    int32_t ended = 0;
+    for (int32_t start : starts) {
+      for (; pieces_[ends[ended]].upper <= pieces_[start].lower; ++ended) {
+        pieces_[ends[ended]].slots.end = slot + 1;
+        after_end = true;
+      }
+      if (after_end) ++slot;
+      after_end = false;
+      pieces_[start].slots.begin = slot;
+    }
+    for (; ended < n; ++ended) pieces_[ends[ended]].slots.end = slot + 1;
+    return n == 0 ? 0 : slot + 1;
+  }
+
+  std::span<const Piece> Of(int32_t buffer) const {
+    return std::span(pieces_).subspan(first_[buffer], first_[buffer + 1] - first_[buffer]);
+  }
+
+ private:
+  void Add(int64_t lower, int64_t upper) {
+    if (!period_) return pieces_.push_back({lower, upper, {}});
+    if (lower >= *period_) return pieces_.push_back({lower - *period_, upper - *period_, {}});
+    pieces_.push_back({lower, std::min(upper, *period_), {}});
+    if (upper > *period_) pieces_.push_back({0, upper - *period_, {}});
+  }
+
+  template <typename KeyOf>
+  static void SortUnlessSorted(std::vector<int32_t>& pieces, KeyOf key_of) {
+    const auto before = [&](int32_t a, int32_t b) { return key_of(a) < key_of(b); };
+    if (!std::is_sorted(pieces.begin(), pieces.end(), before))
+      std::sort(pieces.begin(), pieces.end(), before);
+  }
+
+  const std::optional<int64_t> period_;
+  std::vector<Piece> pieces_;
+  std::vector<int32_t> first_;
+};
+
+// Sorts the ranges from `first` on and joins those that touch.
+void Normalise(std::vector<Range>& ranges, size_t first) {
+  if (ranges.size() - first < 2) return;
+  std::sort(ranges.begin() + static_cast<std::ptrdiff_t>(first), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  size_t kept = first;
+  for (size_t k = first + 1; k < ranges.size(); ++k) {
+    if (ranges[k].begin <= ranges[kept].end) {
+      ranges[kept].end = std::max(ranges[kept].end, ranges[k].end);
+    } else {
+      ranges[++kept] = ranges[k];
+    }
+  }
+  ranges.resize(kept + 1);
+}
+
+// The slot of a cycle with the least bytes in use across its begin: those in use on both sides of it.
+int32_t QuietestBegin(const Instance& instance) {
+  std::vector<int64_t> across(instance.slots + 1, 0);  // as differences
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.length(i) % instance.slots == 0) continue;  // always there, or never
+    // The boundaries within the lifetime, gaps included: what wraps there has one offset on both sides.
+    const int32_t first = instance.begin[i] + 1;
+    const int32_t last = instance.end[i];  // one past; modulo slots
+    across[std::min(first, instance.slots)] += instance.size[i];
+    across[std::min(last, instance.slots)] -= instance.size[i];
+    if (last > instance.slots) {
+      across[0] += instance.size[i];
+      across[last - instance.slots] -= instance.size[i];
+    }
+  }
+  for (int32_t slot = 1; slot < instance.slots; ++slot) across[slot] += across[slot - 1];
+  return static_cast<int32_t>(std::min_element(across.begin(), across.end() - 1) - across.begin());
+}
+
+// Lets the cycle begin at slot `origin`.
+void Turn(int32_t origin, Instance& instance) {
+  const int32_t slots = instance.slots;
+  bool wraps = false;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    const int32_t length = instance.length(i);
+    instance.begin[i] = length % slots == 0 ? 0 : (instance.begin[i] - origin + slots) % slots;
+    instance.end[i] = instance.begin[i] + length;
+    wraps |= instance.end[i] > slots;
+  }
+  instance.cyclic = wraps;
+  std::vector<Range> turned;
+  std::vector<int32_t> first;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    first.push_back(static_cast<int32_t>(turned.size()));
+    for (const Range& range : instance.ranges(i)) {
+      const int32_t begin = (range.begin - origin + slots) % slots;
+      const int32_t end = begin + range.end - range.begin;
+      turned.push_back({begin, std::min(end, slots)});
+      if (end > slots) turned.push_back({0, end - slots});
+    }
+    Normalise(turned, first.back());
+  }
+  first.push_back(static_cast<int32_t>(turned.size()));
+  instance.all_ranges = std::move(turned);
+  instance.first_range = std::move(first);
 }
 
 }  // namespace
@@ -133,56 +253,76 @@ absl::Status Validate(const Problem& problem) {
     return absl::InvalidArgumentError(
         fmt::format("the capacity is {}; it must be at least 1 byte", problem.capacity->count()));
   }
-  if (problem.buffers.size() > kMaxBuffers) {
-    return absl::InvalidArgumentError(fmt::format("{} buffers are too many; the planner counts to {}",
-                                                  problem.buffers.size(), kMaxBuffers));
+  size_t pieces = problem.buffers.size();
+  for (const Buffer& buffer : problem.buffers) pieces += buffer.gaps.size();
+  if (pieces > kMaxBuffers) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} buffers and gaps are too many; the planner counts to {}", pieces, kMaxBuffers));
   }
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     if (absl::Status status = CheckLifetime(i, buffer, problem.period); !status.ok()) return status;
     if (absl::Status status = CheckExtent(i, buffer); !status.ok()) return status;
+    if (absl::Status status = CheckGaps(i, buffer); !status.ok()) return status;
   }
   if (absl::Status status = CheckHeight(problem); !status.ok()) return status;
   return CheckPinned(problem);
 }
 
-Instance Compress(const Problem& problem) {
-  const int32_t n = static_cast<int32_t>(problem.buffers.size());
-  const int64_t period = problem.period.value_or(0);
-  Instance instance;
-  instance.cyclic = problem.period.has_value();
-  std::vector<Piece> pieces;
-  pieces.reserve(n);
-  for (const Buffer& buffer : problem.buffers) {
-    pieces.push_back({buffer.lower.count(), buffer.upper.count(), 0, 0});
-    instance.size.push_back(buffer.size.count());
-    instance.alignment.push_back(buffer.alignment.count());
-    instance.pinned.push_back(buffer.pinned ? buffer.pinned->count() : Instance::kFree);
-  }
-  std::vector<int32_t> rest(n, -1);  // the piece after the wrap
-  if (instance.cyclic) {
-    for (int32_t i = 0; i < n; ++i) {
-      if (pieces[i].upper <= period) continue;
-      rest[i] = static_cast<int32_t>(pieces.size());
-      pieces.push_back({0, pieces[i].upper - period, 0, 0});
-      pieces[i].upper = period;
+Problem Unrolled(const Problem& problem, int32_t times) {
+  Problem unrolled = problem;
+  unrolled.period = *problem.period * times;
+  for (int32_t k = 1; k < times; ++k) {
+    const int64_t later = k * *problem.period;
+    for (Buffer buffer : problem.buffers) {
+      buffer.lower = buffer.lower + later;
+      buffer.upper = buffer.upper + later;
+      for (LifetimeGap& gap : buffer.gaps) gap = {gap.lower + later, gap.upper + later};
+      unrolled.buffers.push_back(std::move(buffer));
     }
   }
-  instance.slots = NumberSlots(pieces);
+  return unrolled;
+}
+
+Instance Compress(const Problem& problem) {
+  const int32_t n = static_cast<int32_t>(problem.buffers.size());
+  Instance instance;
+  instance.cyclic = problem.period.has_value();
+  Pieces pieces(problem);
+  instance.slots = pieces.NumberSlots();
+  for (std::vector<int32_t>* column : {&instance.begin, &instance.end}) column->reserve(n);
+  for (std::vector<int64_t>* column : {&instance.size, &instance.alignment, &instance.pinned})
+    column->reserve(n);
+  instance.first_range.reserve(n + 1);
+  instance.all_ranges.reserve(n);
   for (int32_t i = 0; i < n; ++i) {
-    instance.begin.push_back(pieces[i].begin);
-    instance.end.push_back(rest[i] < 0 ? pieces[i].end : instance.slots + pieces[rest[i]].end);
+    const Buffer& buffer = problem.buffers[i];
+    instance.size.push_back(buffer.size.count());
+    instance.alignment.push_back(buffer.alignment.count());
+    instance.pinned.push_back(buffer.outside  ? Instance::kOutside
+                              : buffer.pinned ? buffer.pinned->count()
+                                              : Instance::kFree);
+    instance.first_range.push_back(static_cast<int32_t>(instance.all_ranges.size()));
+    const std::span<const Piece> own = pieces.Of(i);
+    const int32_t begin = own.empty() ? 0 : own.front().slots.begin;
+    const int32_t end = own.empty() ? 0 : own.back().slots.end;
+    instance.begin.push_back(begin);
+    instance.end.push_back(own.empty() || own.back().upper > own.front().lower ? end : instance.slots + end);
+    for (const Piece& piece : own) instance.all_ranges.push_back(piece.slots);
+    Normalise(instance.all_ranges, instance.first_range.back());
   }
+  instance.first_range.push_back(static_cast<int32_t>(instance.all_ranges.size()));
+  if (instance.cyclic && instance.slots > 0) Turn(QuietestBegin(instance), instance);
   return instance;
 }
 
 std::vector<int64_t> LoadOfSlots(const Instance& instance) {
   std::vector<int64_t> load(instance.slots + 1, 0);
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    const bool wraps = instance.end[i] > instance.slots;
-    load[instance.begin[i]] += instance.size[i];
-    load[wraps ? instance.end[i] - instance.slots : instance.end[i]] -= instance.size[i];
-    if (wraps) load[0] += instance.size[i];
+    for (const Range& range : instance.ranges(i)) {
+      load[range.begin] += instance.size[i];
+      load[range.end] -= instance.size[i];
+    }
   }
   for (int32_t slot = 1; slot <= instance.slots; ++slot) load[slot] += load[slot - 1];
   load.pop_back();

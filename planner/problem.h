@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,29 +11,54 @@
 namespace reprise::planner {
 
 // Says what is wrong with `problem`, naming the buffer by its index: a size or an alignment below 1, an empty
-// lifetime, a lifetime that breaks the rules of a cyclic problem, a negative pinned offset, two pinned
-// buffers that overlap, sums of sizes that could overflow an offset. Every other function of the planner
-// takes a problem that passed.
+// lifetime, a lifetime that breaks the rules of a cyclic problem, a gap that is not within the lifetime, a
+// negative pinned offset, two pinned buffers that overlap, sums of sizes that could overflow an offset. Every
+// other function of the planner takes a problem that passed.
 absl::Status Validate(const Problem& problem);
+
+// The cycle `times` times in a row, as one of `times` periods: buffer b of the k-th is buffer k * n + b. What
+// lives longer than one period needs several places, taken in turn, and so has no one offset in its own
+// cycle; in a cycle of as many periods as it lives for, each of its blocks has one.
+Problem Unrolled(const Problem& problem, int32_t times);
+
+// Consecutive slots.
+struct Range {
+  int32_t begin;
+  int32_t end;  // > begin
+  friend bool operator==(const Range&, const Range&) = default;
+};
 
 // The instance that solvers see. Time is cut into slots: a maximal run of starts followed by a run of ends,
 // so that two lifetimes overlap exactly if their slots do, and there are at most as many slots as buffers
-// (one more when cyclic). A lifetime that wraps has end > slots and covers [begin, slots) and [0, end -
-// slots). Flat arrays, one entry a buffer, all in the order of Problem::buffers.
+// (plus one a wrapped lifetime and one a gap). A cycle is turned so that it begins where the least bytes are
+// in use across a boundary between two slots; when these are none, the instance is not cyclic any more. Flat
+// arrays, one entry a buffer, all in the order of Problem::buffers.
+//
+// The slots of a buffer are its ranges: disjoint, ascending, within [0, slots). Nearly always it is one; a
+// lifetime that wraps has two, one with gaps one more a gap, a buffer outside has none.
 struct Instance {
-  static constexpr int64_t kFree = -1;  // `pinned` of a buffer whose offset is to be chosen
+  static constexpr int64_t kFree = -2;  // `pinned` of a buffer whose offset is to be chosen
+  static constexpr int64_t kOutside = planner::kOutside.count();
 
   int32_t slots = 0;
   bool cyclic = false;
+  // The whole lifetime, gaps included. One that wraps has end > slots and covers [begin, slots) and [0, end -
+  // slots).
   std::vector<int32_t> begin;  // in [0, slots)
   std::vector<int32_t> end;    // in (begin, slots]; cyclic: in (begin, begin + slots]
   std::vector<int64_t> size;
   std::vector<int64_t> alignment;
-  std::vector<int64_t> pinned;  // an offset, or kFree
+  std::vector<int64_t> pinned;  // an offset, kFree or kOutside
+  std::vector<Range> all_ranges;
+  std::vector<int32_t> first_range;  // buffers + 1 indices into all_ranges
 
   int32_t buffers() const { return static_cast<int32_t>(size.size()); }
   bool is_free(int32_t buffer) const { return pinned[buffer] == kFree; }
+  bool is_pinned(int32_t buffer) const { return pinned[buffer] >= 0; }
   int32_t length(int32_t buffer) const { return end[buffer] - begin[buffer]; }
+  std::span<const Range> ranges(int32_t buffer) const {
+    return std::span(all_ranges).subspan(first_range[buffer], first_range[buffer + 1] - first_range[buffer]);
+  }
 };
 
 // O(n log n) in the number of buffers.

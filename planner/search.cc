@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace reprise::planner {
+namespace {
+
+constexpr int64_t kStepsBetweenLooks = 1000;
+
+}  // namespace
 
 int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets) {
   int64_t slab = 0;
@@ -33,10 +38,22 @@ bool Search::cancelled() const {
   return budget_.cancel != nullptr && budget_.cancel->load(std::memory_order_relaxed);
 }
 
-bool Search::Stop() {
-  if (best_slab_ <= target_ || cancelled()) return true;
-  return best_slab_ != kNothing && seconds() >= budget_.seconds;
+bool Search::Stop(int64_t steps) {
+  steps_ += steps;
+  // Looking at a clock costs about a step; an eighth of a millisecond's delay is nothing to anyone.
+  if (steps_ >= next_look_) {
+    next_look_ = steps_ + kStepsBetweenLooks;
+    out_of_time_ = seconds() >= budget_.seconds;
+  }
+  return Over() || (best_slab_ != kNothing && steps_ >= granted_until_);
 }
+
+bool Search::Over() const {
+  if (best_slab_ <= target_ || cancelled()) return true;
+  return best_slab_ != kNothing && (out_of_time_ || steps_ >= budget_.steps);
+}
+
+void Search::Grant(int64_t steps) { granted_until_ = steps < kNothing - steps_ ? steps_ + steps : kNothing; }
 
 void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
                    std::span<const int32_t> order) {

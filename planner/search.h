@@ -20,8 +20,9 @@ int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets);
 // `offsets` does.
 std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const int64_t> offsets);
 
-// Solvers poll Stop() at least every few dozen buffers and return once it says so; they hand in every
-// placement they complete. Used by one thread.
+// Solvers say what they have worked, in steps, at least every few dozen buffers, and return once they are
+// told to stop; they hand in every placement they complete. A step is about a tenth of a microsecond: an
+// interval or a node looked at. Used by one thread.
 class Search {
  public:
   static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
@@ -30,9 +31,15 @@ class Search {
   // enough.
   Search(const Instance& instance, int64_t target, const Budget& budget);
 
-  // Should the search end? Time alone is no reason as long as there is no placement.
-  bool Stop();
+  // Counts `steps` of work. Should the solver return? Neither time nor steps are a reason as long as there is
+  // no placement.
+  bool Stop(int64_t steps = 0);
   bool cancelled() const;
+
+  // The solver that runs next gets so many steps, of those that the budget leaves.
+  void Grant(int64_t steps);
+  // Is the whole search over, and not just what was granted?
+  bool Over() const;
 
   // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime. `order` is
   // the order of the free buffers in which first-fit leads to these offsets or lower ones; for a solver that
@@ -47,6 +54,7 @@ class Search {
   const std::vector<int32_t>& best_order() const { return best_order_; }
   std::string_view best_solver() const { return best_solver_; }
   double seconds() const;  // since the search began
+  int64_t steps() const { return steps_; }
 
  private:
   const Instance& instance_;
@@ -57,6 +65,10 @@ class Search {
   std::vector<int64_t> best_;
   std::vector<int32_t> best_order_;
   std::string_view best_solver_;
+  int64_t steps_ = 0;
+  int64_t granted_until_ = kNothing;
+  int64_t next_look_ = 0;  // at the clock, in steps
+  bool out_of_time_ = false;
 };
 
 }  // namespace reprise::planner

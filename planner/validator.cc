@@ -22,18 +22,26 @@ struct Event {
 std::vector<Event> EventsOf(const Problem& problem, std::span<const std::optional<Offset>> offsets) {
   std::vector<Event> events;
   events.reserve(2 * offsets.size());
-  for (size_t i = 0; i < offsets.size(); ++i) {
-    if (!offsets[i]) continue;
-    const int32_t buffer = static_cast<int32_t>(i);
-    const int64_t lower = problem.buffers[i].lower.count();
-    const int64_t upper = problem.buffers[i].upper.count();
-    const bool wraps = problem.period && upper > *problem.period;
-    events.push_back({lower, true, buffer});
-    events.push_back({wraps ? *problem.period : upper, false, buffer});
-    if (wraps) {
-      events.push_back({0, true, buffer});
-      events.push_back({upper - *problem.period, false, buffer});
+  int32_t index = 0;
+  const auto use = [&](int64_t lower, int64_t upper) {
+    events.push_back({lower, true, index});
+    events.push_back({upper, false, index});
+  };
+  const auto use_in_cycle = [&](int64_t lower, int64_t upper) {
+    if (!problem.period || upper <= *problem.period) return use(lower, upper);
+    if (lower >= *problem.period) return use(lower - *problem.period, upper - *problem.period);
+    use(lower, *problem.period);
+    use(0, upper - *problem.period);
+  };
+  for (; index < static_cast<int32_t>(offsets.size()); ++index) {
+    if (!offsets[index]) continue;
+    const Buffer& buffer = problem.buffers[index];
+    int64_t in_use_from = buffer.lower.count();
+    for (const LifetimeGap& gap : buffer.gaps) {
+      use_in_cycle(in_use_from, gap.lower.count());
+      in_use_from = gap.upper.count();
     }
+    use_in_cycle(in_use_from, buffer.upper.count());
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.tick != b.tick ? a.tick < b.tick : a.starts < b.starts;
@@ -53,6 +61,7 @@ absl::Status CheckOffset(size_t index, const Buffer& buffer, Offset offset) {
     return absl::FailedPreconditionError(
         fmt::format("buffer {} at offset {}: {}", index, offset.count(), what));
   };
+  if (buffer.outside) return offset == kOutside ? absl::OkStatus() : fault("the buffer is to stay outside");
   if (offset.count() < 0) return fault("the offset is negative");
   if (offset.count() > std::numeric_limits<int64_t>::max() - buffer.size.count()) {
     return fault(fmt::format("offset plus size {} overflows", buffer.size.count()));
@@ -62,6 +71,38 @@ absl::Status CheckOffset(size_t index, const Buffer& buffer, Offset offset) {
   }
   if (!buffer.pinned && offset.count() % buffer.alignment.count() != 0) {
     return fault(fmt::format("the offset is not a multiple of the alignment {}", buffer.alignment.count()));
+  }
+  return absl::OkStatus();
+}
+
+// Two buffers of different lanes that share a byte at whatever time, when that is forbidden.
+absl::Status CheckLanes(const Problem& problem, const Placement& placement) {
+  if (problem.reuse != Reuse::kForbidden) return absl::OkStatus();
+  std::vector<int32_t> from_below;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (!problem.buffers[i].pinned && !problem.buffers[i].outside)
+      from_below.push_back(static_cast<int32_t>(i));
+  }
+  std::sort(from_below.begin(), from_below.end(),
+            [&](int32_t a, int32_t b) { return placement.offsets[a] < placement.offsets[b]; });
+  const auto end_of = [&](int32_t i) { return placement.offsets[i] + problem.buffers[i].size; };
+  // Of the buffers below, the one that reaches highest, and the one that does in the other lanes.
+  std::optional<int32_t> highest, highest_of_others;
+  for (const int32_t i : from_below) {
+    const int32_t lane = problem.buffers[i].lane;
+    const auto rival = highest && problem.buffers[*highest].lane != lane ? highest : highest_of_others;
+    if (rival && end_of(*rival) > placement.offsets[i]) {
+      return absl::FailedPreconditionError(
+          fmt::format("{} of lane {} and {} of lane {} share bytes", Describe(problem, placement, *rival),
+                      problem.buffers[*rival].lane, Describe(problem, placement, i), lane));
+    }
+    if (!highest || end_of(i) > end_of(*highest)) {
+      if (highest && problem.buffers[*highest].lane != lane) highest_of_others = highest;
+      highest = i;
+    } else if (problem.buffers[*highest].lane != lane &&
+               (!highest_of_others || end_of(i) > end_of(*highest_of_others))) {
+      highest_of_others = i;
+    }
   }
   return absl::OkStatus();
 }
@@ -98,9 +139,12 @@ absl::Status CheckPlacement(const Problem& problem, const Placement& placement) 
     const Buffer& buffer = problem.buffers[i];
     const Offset offset = placement.offsets[i];
     if (absl::Status status = CheckOffset(i, buffer, offset); !status.ok()) return status;
-    if (!buffer.pinned) slab = std::max(slab, offset + buffer.size - Offset(0));
+    if (!buffer.pinned && !buffer.outside) slab = std::max(slab, offset + buffer.size - Offset(0));
   }
-  const std::vector<std::optional<Offset>> offsets(placement.offsets.begin(), placement.offsets.end());
+  std::vector<std::optional<Offset>> offsets(placement.offsets.begin(), placement.offsets.end());
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (problem.buffers[i].outside) offsets[i].reset();
+  }
   if (const std::optional<Overlap> overlap = FirstOverlap(problem, offsets)) {
     return absl::FailedPreconditionError(
         fmt::format("{} and {} overlap at tick {}", Describe(problem, placement, overlap->first),
@@ -110,7 +154,7 @@ absl::Status CheckPlacement(const Problem& problem, const Placement& placement) 
     return absl::FailedPreconditionError(fmt::format("the slab is given as {} but its buffers end at {}",
                                                      placement.slab.count(), slab.count()));
   }
-  return absl::OkStatus();
+  return CheckLanes(problem, placement);
 }
 
 }  // namespace reprise::planner

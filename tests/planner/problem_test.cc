@@ -55,6 +55,25 @@ TEST(Validate, KeepsTheRulesOfCycles) {
   EXPECT_THAT(FaultOf({{Block(2, 13, 1)}, 10}), HasSubstr("[2, 13) is longer than the cycle of 10 ticks"));
 }
 
+TEST(Validate, KeepsTheRulesOfGaps) {
+  const auto fault_of = [](std::vector<LifetimeGap> gaps) {
+    Buffer buffer = Block(0, 10, 1);
+    buffer.gaps = std::move(gaps);
+    return FaultOf({{buffer}});
+  };
+  EXPECT_EQ(fault_of({{Tick(1), Tick(3)}, {Tick(5), Tick(9)}}), "");
+  EXPECT_THAT(fault_of({{Tick(3), Tick(3)}}), HasSubstr("buffer 0: its gap [3, 3) is empty"));
+  EXPECT_THAT(fault_of({{Tick(0), Tick(3)}}), HasSubstr("gap [0, 3)"));
+  EXPECT_THAT(fault_of({{Tick(7), Tick(10)}}), HasSubstr("gap [7, 10)"));
+  EXPECT_THAT(fault_of({{Tick(1), Tick(5)}, {Tick(5), Tick(6)}}), HasSubstr("gap [5, 6)"));
+}
+
+TEST(Validate, RefusesWhatIsPinnedOutside) {
+  Buffer both = Pinned(0, 1, 1, 0);
+  both.outside = true;
+  EXPECT_THAT(FaultOf({{both}}), HasSubstr("both pinned and outside"));
+}
+
 TEST(Validate, RefusesPinnedBuffersThatOverlap) {
   EXPECT_THAT(FaultOf({{Block(0, 9, 1), Pinned(0, 5, 8, 0), Pinned(4, 9, 8, 7)}}),
               HasSubstr("buffer 1: pinned, it overlaps buffer 2, pinned as well, at tick 4"));
@@ -74,26 +93,70 @@ TEST(Compress, ANewSlotOnlyWhereAStartFollowsAnEnd) {
   EXPECT_THAT(instance.end, ElementsAre(1, 2, 2, 2));
 }
 
-TEST(Compress, WrappedLifetimesEndPastTheLastSlot) {
-  const Instance instance = Compress({{Block(8, 12, 1), Block(2, 5, 1), Block(6, 16, 1)}, 10});
+TEST(Compress, ACycleBeginsWhereTheLeastBytesAreInUseAcross) {
+  const Instance instance = Compress({{Block(8, 12, 3), Block(1, 5, 2), Block(4, 9, 1)}, 10});
   EXPECT_EQ(instance.slots, 3);
-  EXPECT_THAT(instance.begin, ElementsAre(2, 1, 2));
-  EXPECT_THAT(instance.end, ElementsAre(4, 2, 5));
+  EXPECT_TRUE(instance.cyclic);
+  EXPECT_THAT(instance.begin, ElementsAre(0, 1, 2));
+  EXPECT_THAT(instance.end, ElementsAre(2, 3, 4)) << "the smallest wraps: its end is past the last slot";
+  EXPECT_THAT(instance.ranges(2), ElementsAre(Range{0, 1}, Range{2, 3}));
+}
+
+TEST(Compress, ACycleThatNothingCrossesAnywhereIsNone) {
+  const Instance instance = Compress({{Block(8, 12, 1), Block(2, 5, 1), Block(6, 16, 1)}, 10});
+  EXPECT_FALSE(instance.cyclic);
+  EXPECT_THAT(instance.begin, ElementsAre(1, 0, 0));
+  EXPECT_THAT(instance.end, ElementsAre(3, 1, 3)) << "what is always there crosses nothing";
+}
+
+TEST(Compress, GapsDivideALifetime) {
+  const Instance instance = Compress({{WithGaps(Block(0, 10, 1), {{3, 6}}), Block(3, 6, 1)}});
+  EXPECT_THAT(instance.ranges(0), ElementsAre(Range{0, 1}, Range{2, 3}));
+  EXPECT_THAT(instance.ranges(1), ElementsAre(Range{1, 2}));
+  EXPECT_EQ(instance.begin[0], 0);
+  EXPECT_EQ(instance.end[0], 3);
+}
+
+TEST(Compress, WhatIsOutsideHasNoSlots) {
+  Buffer outside = Block(0, 10, 1);
+  outside.outside = true;
+  const Instance instance = Compress({{outside, Block(3, 6, 1)}});
+  EXPECT_EQ(instance.slots, 1);
+  EXPECT_TRUE(instance.ranges(0).empty());
+  EXPECT_FALSE(instance.is_free(0));
+  EXPECT_FALSE(instance.is_pinned(0));
+}
+
+TEST(Unrolled, GivesEachBlockOfALongLifetimeItsOwnPlace) {
+  Problem cycle{{Block(0, 12, 4), Block(5, 8, 2)}, 10};
+  EXPECT_FALSE(Validate(cycle).ok());
+  const Problem twice = Unrolled(cycle, 2);
+  ASSERT_TRUE(Validate(twice).ok()) << Validate(twice);
+  EXPECT_EQ(twice.period, 20);
+  ASSERT_EQ(twice.buffers.size(), 4u);
+  EXPECT_EQ(twice.buffers[2].lower, Tick(10));
+  EXPECT_EQ(twice.buffers[2].upper, Tick(22));
+  EXPECT_TRUE(ShareTick(twice, twice.buffers[0], twice.buffers[2]));
 }
 
 TEST(Compress, KeepsExactlyTheOverlapsOfTicks) {
   RandomProblems random(1);
-  for (int round = 0; round < 500; ++round) {
-    const Problem problem = random.Make({.buffers = 7, .ticks = 12, .cyclic = round % 2 == 1});
+  const auto share_slot = [](const Instance& instance, int i, int k) {
+    for (const Range& a : instance.ranges(i)) {
+      for (const Range& b : instance.ranges(k)) {
+        if (a.begin < b.end && b.begin < a.end) return true;
+      }
+    }
+    return false;
+  };
+  for (int round = 0; round < 1000; ++round) {
+    const Problem problem =
+        random.Make({.buffers = 7, .ticks = 12, .cyclic = round % 2 == 1, .gaps = round % 3 == 1});
+    ASSERT_TRUE(Validate(problem).ok()) << Validate(problem);
     const Instance instance = Compress(problem);
-    ASSERT_LE(instance.slots, 8);
-    Problem slots;
-    if (instance.cyclic) slots.period = instance.slots;
-    for (int i = 0; i < 7; ++i) slots.buffers.push_back(Block(instance.begin[i], instance.end[i], 1));
     for (int i = 0; i < 7; ++i) {
       for (int k = 0; k < 7; ++k) {
-        EXPECT_EQ(ShareTick(problem, problem.buffers[i], problem.buffers[k]),
-                  ShareTick(slots, slots.buffers[i], slots.buffers[k]));
+        EXPECT_EQ(ShareTick(problem, problem.buffers[i], problem.buffers[k]), share_slot(instance, i, k));
       }
     }
   }
@@ -101,7 +164,7 @@ TEST(Compress, KeepsExactlyTheOverlapsOfTicks) {
 
 TEST(LoadOfSlots, CountsWrappedBuffersOnBothSides) {
   EXPECT_THAT(LoadOfSlots(Compress({{Block(8, 12, 5), Block(2, 5, 1), Block(4, 9, 2)}, 10})),
-              ElementsAre(5, 3, 7));
+              ElementsAre(3, 7, 5));
   EXPECT_THAT(LoadOfSlots(Compress({})), ElementsAre());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <random>
+#include <utility>
 
 #include "planner/types.h"
 
@@ -23,11 +24,24 @@ inline Placement At(std::initializer_list<int64_t> offsets, int64_t slab) {
   return placement;
 }
 
+inline Buffer WithGaps(Buffer buffer, std::initializer_list<std::pair<int64_t, int64_t>> gaps) {
+  for (const auto& [lower, upper] : gaps) buffer.gaps.push_back({Tick(lower), Tick(upper)});
+  return buffer;
+}
+
+inline bool InUse(const Buffer& buffer, int64_t tick) {
+  for (const LifetimeGap& gap : buffer.gaps) {
+    if (gap.lower.count() <= tick && tick < gap.upper.count()) return false;
+  }
+  return buffer.lower.count() <= tick && tick < buffer.upper.count();
+}
+
 // Do two buffers share a tick? By counting ticks, as slow and as plain as can be.
 inline bool ShareTick(const Problem& problem, const Buffer& a, const Buffer& b) {
   for (int64_t x = a.lower.count(); x < a.upper.count(); ++x) {
     for (int64_t y = b.lower.count(); y < b.upper.count(); ++y) {
-      if (problem.period ? (x - y) % *problem.period == 0 : x == y) return true;
+      if (InUse(a, x) && InUse(b, y) && (problem.period ? (x - y) % *problem.period == 0 : x == y))
+        return true;
     }
   }
   return false;
@@ -44,6 +58,9 @@ struct RandomShape {
   bool cyclic = false;
   bool aligned = false;
   int pinned = 0;  // at most so many of the buffers
+  bool gaps = false;
+  bool outside = false;
+  int32_t lanes = 1;
 };
 
 class RandomProblems {
@@ -60,7 +77,10 @@ class RandomProblems {
       const int64_t longest = shape.cyclic ? shape.ticks : shape.ticks - lower;
       Buffer buffer = Block(lower, lower + 1 + Below(longest), 1 + Below(shape.max_size));
       if (shape.aligned) buffer.alignment = Bytes(int64_t{1} << Below(4));
+      if (shape.gaps) MakeGaps(buffer);
+      if (shape.lanes > 1) buffer.lane = static_cast<int32_t>(Below(shape.lanes));
       if (i < shape.pinned) Pin(problem, buffer, shape);
+      if (shape.outside && !buffer.pinned) buffer.outside = Below(5) == 0;
       problem.buffers.push_back(buffer);
     }
     return problem;
@@ -76,6 +96,17 @@ class RandomProblems {
         return;
     }
     buffer.pinned = offset;
+  }
+
+  // Some gaps, as far as there is room for them.
+  void MakeGaps(Buffer& buffer) {
+    for (Tick from = buffer.lower + 1; Below(3) > 0;) {
+      const Tick lower = from + Below(3);
+      const Tick upper = lower + 1 + Below(3);
+      if (upper >= buffer.upper) return;
+      buffer.gaps.push_back({lower, upper});
+      from = upper + 1;
+    }
   }
 
   std::mt19937_64 random_;

@@ -33,7 +33,7 @@ class BruteForce {
     if (slab >= best_) return;
     bool complete = true;
     for (size_t i = 0; i < offsets_.size(); ++i) {
-      if (offsets_[i]) continue;
+      if (offsets_[i] || problem_.buffers[i].outside) continue;
       complete = false;
       const Offset offset = Lowest(problem_.buffers[i]);
       offsets_[i] = offset;
@@ -69,7 +69,9 @@ RandomShape ShapeOf(int round, int buffers, int64_t ticks, int64_t max_size) {
           .max_size = max_size,
           .cyclic = (round & 1) != 0,
           .aligned = (round & 2) != 0,
-          .pinned = (round & 4) != 0 ? buffers / 2 : 0};
+          .pinned = (round & 4) != 0 ? buffers / 2 : 0,
+          .gaps = (round & 8) != 0,
+          .outside = (round & 16) != 0};
 }
 
 TEST(Solvers, TinyProblemsAgainstBruteForce) {

@@ -24,20 +24,16 @@ FirstFit::FirstFit(const Instance& instance)
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
                                   std::vector<int64_t>& offsets) {
   offsets = instance_.pinned;
-  sets_.Clear();
+  Clear();
   int64_t steps = 0;  // looked at since the last poll
-  for (int32_t buffer : pinned_) {
-    FindNodes(buffer);
-    Insert(buffer, offsets[buffer]);
-  }
   for (size_t i = 0; i < order.size(); ++i) {
     if ((i & kPollMask) == kPollMask && search.Stop(std::exchange(steps, 0))) return Outcome::kStopped;
     const int32_t buffer = order[i];
-    FindNodes(buffer);
-    steps += static_cast<int64_t>(canonical_.size() + above_.size());
     offsets[buffer] = LowestFree(buffer);
+    steps += static_cast<int64_t>(canonical_.size() + above_.size());
     if (offsets[buffer] + instance_.size[buffer] > limit) {
       too_high_ = buffer;
+      search.Stop(steps);
       return Outcome::kTooHigh;
     }
     Insert(buffer, offsets[buffer]);
@@ -69,7 +65,16 @@ void FirstFit::AddRange(int32_t begin, int32_t end) {
   }
 }
 
-int64_t FirstFit::LowestFree(int32_t buffer) {
+void FirstFit::Clear() {
+  sets_.Clear();
+  for (int32_t buffer : pinned_) {
+    FindNodes(buffer);
+    Insert(buffer, instance_.pinned[buffer]);
+  }
+}
+
+int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
+  FindNodes(buffer);
   blockers_.clear();
   for (int32_t node : canonical_) {
     if (!sets_.Empty(Any(node))) blockers_.push_back(sets_.Begin(Any(node)));
@@ -77,12 +82,12 @@ int64_t FirstFit::LowestFree(int32_t buffer) {
   for (int32_t node : above_) {
     if (!sets_.Empty(Cover(node))) blockers_.push_back(sets_.Begin(Cover(node)));
   }
-  int64_t address = 0;
+  const int64_t alignment = instance_.alignment[buffer];
+  int64_t address = (from + alignment - 1) / alignment * alignment;
   // Go round until no set has asked for a leap since the last one that did.
   size_t quiet = 0;
   for (size_t i = 0; quiet < blockers_.size(); i = i + 1 == blockers_.size() ? 0 : i + 1) {
-    const int64_t leapt =
-        IntervalLists::Leap(blockers_[i], address, instance_.size[buffer], instance_.alignment[buffer]);
+    const int64_t leapt = IntervalLists::Leap(blockers_[i], address, instance_.size[buffer], alignment);
     quiet = leapt == address ? quiet + 1 : 1;
     address = leapt;
   }

@@ -30,11 +30,16 @@ class FirstFit {
   Outcome Place(std::span<const int32_t> order, int64_t limit, Search& search, std::vector<int64_t>& offsets);
   int32_t too_high() const { return too_high_; }
 
+  // The same one buffer at a time: takes all free buffers out; the lowest offset from `from` on that is free
+  // for `buffer`; puts `buffer`, of which it is the last that LowestFree was asked about, at `offset`, which
+  // is free.
+  void Clear();
+  int64_t LowestFree(int32_t buffer, int64_t from = 0);
+  void Insert(int32_t buffer, int64_t offset);
+
  private:
   void FindNodes(int32_t buffer);
   void AddRange(int32_t begin, int32_t end);
-  int64_t LowestFree(int32_t buffer);
-  void Insert(int32_t buffer, int64_t offset);
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }

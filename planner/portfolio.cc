@@ -10,6 +10,8 @@
 #include "planner/bound.h"
 #include "planner/first_fit.h"
 #include "planner/improve.h"
+#include "planner/keep.h"
+#include "planner/lanes.h"
 #include "planner/orders.h"
 #include "planner/problem.h"
 #include "planner/search.h"
@@ -59,6 +61,8 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.proven_optimal = solution.placement.slab == bound;
   solution.solver = search.best_solver();
   solution.seconds = search.seconds();
+  solution.steps = search.steps();
+  KeepPrevious(problem, solution);
   assert(CheckPlacement(problem, solution.placement).ok());
   return solution;
 }
@@ -68,7 +72,16 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
 std::span<const Solver> Solvers() { return kSolvers; }
 
 absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
-  return Run(problem, budget, kSolvers);
+  const auto solve = [](const Problem& part, const Budget& share) { return Run(part, share, kSolvers); };
+  switch (problem.reuse) {
+    case Reuse::kAllowed:
+      return solve(problem, budget);
+    case Reuse::kForbidden:
+      return SolveApart(problem, budget, solve);
+    case Reuse::kPriced:
+      return SolvePriced(problem, budget, solve);
+  }
+  return absl::InternalError("an unknown kind of reuse");
 }
 
 absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& problem, const Budget& budget) {
@@ -78,6 +91,8 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
     return absl::NotFoundError(
         fmt::format("there is no solver \"{}\"; there are {}", solver, fmt::join(SolverNames(), ", ")));
   }
+  if (problem.reuse != Reuse::kAllowed)
+    return absl::UnimplementedError("one solver alone knows nothing of lanes; take all of them");
   return Run(problem, budget, {found, 1});
 }
 

@@ -92,6 +92,8 @@ struct Solution {
   bool proven_optimal = false;  // slab == lower_bound, or an exact search said so
   std::string solver;           // which member of the portfolio found it
   double seconds = 0;
+  int64_t steps = 0;
+  int64_t crossings = 0;  // counted where they are priced
 };
 
 }  // namespace reprise::planner

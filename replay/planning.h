@@ -26,20 +26,16 @@ struct Obstacle {
 
 // What is to be solved: the iteration's blocks as cyclic buffers around the obstacles.
 //
-// Blocks asked for on a stream and blocks asked for without one are parts of their own, one above the other:
-// what a stream has just freed is not to be had without waiting for the device, so they cannot share places.
+// Blocks asked for on a stream and blocks asked for without one are lanes that share nothing: what a stream
+// has just freed is not to be had without waiting for the device.
 struct PlanRequest {
-  struct Part {
-    planner::Problem problem;       // buffers of slots, without obstacles
-    std::vector<uint32_t> slot_of;  // by buffer: its slot in the iteration
-  };
   profiler::Iteration iteration;
-  std::vector<Part> parts;
-  std::vector<Obstacle> obstacles;
+  planner::Problem problem;       // first a buffer for each planned slot, then one for each obstacle, pinned
+  std::vector<uint32_t> slot_of;  // by buffer, obstacles aside: its slot in the iteration
 };
 
 // Slots that are persistent or live longer than a period get no buffer: they stay outside the plan.
-PlanRequest MakeRequest(profiler::Iteration iteration, std::vector<Obstacle> obstacles);
+PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
 
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.

@@ -1,0 +1,131 @@
+#include "planner/keep.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "planner/first_fit.h"
+#include "planner/problem.h"
+#include "planner/search.h"
+
+namespace reprise::planner {
+namespace {
+
+constexpr int kRounds = 30;
+
+class Keeper {
+ public:
+  Keeper(const Problem& problem, int64_t limit)
+      : instance_(Compress(problem)), first_fit_(instance_), limit_(limit), offsets_(instance_.pinned) {
+    for (int32_t i = 0; i < instance_.buffers(); ++i) {
+      const std::optional<Offset>& previous = problem.buffers[i].previous;
+      previous_.push_back(previous ? previous->count() : Search::kNothing);
+      if (instance_.is_free(i)) buffers_.push_back(i);
+    }
+    std::sort(buffers_.begin(), buffers_.end(), [&](int32_t a, int32_t b) {
+      return previous_[a] != previous_[b] ? previous_[a] < previous_[b] : a < b;
+    });
+  }
+
+  bool Run() {
+    for (int round = 0; round < kRounds; ++round) {
+      const int32_t homeless = LayAll();
+      if (homeless < 0) return true;
+      if (!GiveUpAround(homeless)) return false;
+    }
+    return false;
+  }
+
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+  int64_t slab() const { return SlabOf(instance_, offsets_); }
+
+ private:
+  // The buffer that would end above the limit, or -1.
+  int32_t LayAll() {
+    first_fit_.Clear();
+    std::vector<int32_t> rest;
+    for (const int32_t buffer : buffers_) {
+      if (previous_[buffer] != Search::kNothing && Fits(buffer, previous_[buffer])) {
+        Put(buffer, previous_[buffer]);
+      } else {
+        rest.push_back(buffer);
+      }
+    }
+    std::stable_sort(rest.begin(), rest.end(),
+                     [&](int32_t a, int32_t b) { return instance_.size[a] > instance_.size[b]; });
+    for (const int32_t buffer : rest) {
+      const int64_t offset = first_fit_.LowestFree(buffer);
+      if (offset + instance_.size[buffer] > limit_) return buffer;
+      Put(buffer, offset);
+    }
+    return -1;
+  }
+
+  bool Fits(int32_t buffer, int64_t offset) {
+    return offset >= 0 && offset % instance_.alignment[buffer] == 0 &&
+           offset <= limit_ - instance_.size[buffer] && first_fit_.LowestFree(buffer, offset) == offset;
+  }
+
+  void Put(int32_t buffer, int64_t offset) {
+    first_fit_.Insert(buffer, offset);
+    offsets_[buffer] = offset;
+  }
+
+  // Frees from their previous offsets the buffers that share a slot with `homeless`. False when none had one.
+  bool GiveUpAround(int32_t homeless) {
+    bool any = false;
+    for (const int32_t other : buffers_) {
+      if (previous_[other] == Search::kNothing || !ShareSlot(homeless, other)) continue;
+      previous_[other] = Search::kNothing;
+      any = true;
+    }
+    return any;
+  }
+
+  bool ShareSlot(int32_t a, int32_t b) const {
+    for (const Range& x : instance_.ranges(a)) {
+      for (const Range& y : instance_.ranges(b)) {
+        if (x.begin < y.end && y.begin < x.end) return true;
+      }
+    }
+    return false;
+  }
+
+  const Instance instance_;
+  FirstFit first_fit_;
+  const int64_t limit_;
+  std::vector<int64_t> offsets_;
+  std::vector<int64_t> previous_;  // by buffer: where it was, or Search::kNothing when it has to go
+  std::vector<int32_t> buffers_;   // the free ones, from the bottom up as they were
+};
+
+}  // namespace
+
+void KeepPrevious(const Problem& problem, Solution& solution) {
+  const bool asked = std::any_of(problem.buffers.begin(), problem.buffers.end(),
+                                 [](const Buffer& buffer) { return buffer.previous.has_value(); });
+  if (!asked) return;
+  const Bytes slab = solution.placement.slab;
+  Bytes limit(static_cast<int64_t>(static_cast<double>(slab.count()) * (1 + kPriceOfKeeping)));
+  if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
+  Keeper keeper(problem, limit.count());
+  if (!keeper.Run()) return;
+  for (size_t i = 0; i < keeper.offsets().size(); ++i)
+    solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
+  solution.placement.slab = Bytes(keeper.slab());
+  solution.proven_optimal = solution.proven_optimal && solution.placement.slab == slab;
+  solution.solver = "keep-previous";
+}
+
+double ShareKept(const Problem& problem, const Placement& placement) {
+  int64_t had = 0;
+  int64_t kept = 0;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (!problem.buffers[i].previous) continue;
+    ++had;
+    kept += placement.offsets[i] == *problem.buffers[i].previous;
+  }
+  return had == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(had);
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,21 @@
+// Stability: a problem that has changed a little keeps most of its offsets.
+#pragma once
+
+#include "planner/types.h"
+
+namespace reprise::planner {
+
+// How much higher than the lowest placement found one that keeps the previous offsets may be.
+inline constexpr double kPriceOfKeeping = 0.01;
+
+// Replaces the placement of `solution` by one that leaves the buffers at Buffer::previous as far as it can,
+// without the slab going above kPriceOfKeeping more than it was. First every previous offset that is within
+// that limit and free is taken, from the bottom up; then the rest goes where it first fits, the largest
+// first. A buffer that finds no room takes back the offsets of those that share a slot with it, and all is
+// laid again; after a few such rounds `solution` stays as it is. O(n log n) a round.
+void KeepPrevious(const Problem& problem, Solution& solution);
+
+// The buffers that lie where they were, as a share of those that were somewhere; 1 when none was.
+double ShareKept(const Problem& problem, const Placement& placement);
+
+}  // namespace reprise::planner

@@ -1,0 +1,26 @@
+// Lanes: when memory may not, or should rather not, go from one stream to another.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "planner/types.h"
+
+namespace reprise::planner {
+
+using SolveFunction = std::function<absl::StatusOr<Solution>(const Problem&, const Budget&)>;
+
+// For Reuse::kForbidden: each lane is a problem of its own, laid on top of the one before, the tallest at the
+// bottom. `solve` answers problems whose lanes do not matter; the budget's time and steps are divided among
+// the lanes by their numbers of buffers. The lower bound is the larger of the problem's and the sum of the
+// lanes' largest loads.
+absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget, const SolveFunction& solve);
+
+// For Reuse::kPriced: of several placements the one with the least slab + crossings * price. The candidates
+// are the lowest one whatever it crosses, the lanes apart, and between these what avoids crossings as long as
+// the slab stays under one of several limits. The bound is that of the slab alone, so that only a placement
+// without crossings can be proven optimal.
+absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budget,
+                                     const SolveFunction& solve);
+
+}  // namespace reprise::planner

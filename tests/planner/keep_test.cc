@@ -1,0 +1,82 @@
+// A plan in use must not be torn up because one block has changed: what was placed stays, as far as the slab
+// allows.
+#include "planner/keep.h"
+
+#include "gtest/gtest.h"
+#include "planner/portfolio.h"
+#include "planner/problem.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+Buffer Was(Buffer buffer, int64_t offset) {
+  buffer.previous = Offset(offset);
+  return buffer;
+}
+
+TEST(KeepPrevious, LeavesEverythingWhereItWas) {
+  // Any solver would begin with the large one at the bottom.
+  const Problem problem{{Was(Block(0, 4, 100), 10), Was(Block(0, 4, 10), 0)}};
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(solution->placement.offsets[0], Offset(10));
+  EXPECT_EQ(solution->placement.offsets[1], Offset(0));
+  EXPECT_TRUE(solution->proven_optimal);
+}
+
+TEST(KeepPrevious, WhatIsNewFindsAPlaceBesideIt) {
+  const Problem problem{{Was(Block(0, 4, 100), 10), Was(Block(0, 2, 10), 0), Block(2, 4, 10)}};
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(ShareKept(problem, solution->placement), 1);
+  EXPECT_EQ(solution->placement.offsets[2], Offset(0));
+}
+
+TEST(KeepPrevious, GivesUpWhatWouldCostTooMuch) {
+  // Both where they were leaves a hole of 90 bytes below.
+  const Problem problem{{Was(Block(0, 4, 100), 100), Was(Block(0, 4, 10), 0)}};
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(solution->placement.slab, Bytes(110));
+}
+
+TEST(KeepPrevious, IgnoresWhatCannotBe) {
+  Buffer unaligned = Was(Block(0, 4, 8, 8), 3);
+  const Problem problem{{Was(Block(0, 4, 8), -5), unaligned, Was(Block(0, 4, 8), 0), Was(Block(0, 4, 8), 4)}};
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  EXPECT_EQ(solution->placement.slab, Bytes(32));
+}
+
+TEST(KeepPrevious, StaysWithinTheCapacity) {
+  Problem problem{{Was(Block(0, 4, 1000), 5), Was(Block(0, 4, 10), 1005)}};
+  problem.capacity = Bytes(1010);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_LE(solution->placement.slab, Bytes(1010));
+}
+
+TEST(KeepPrevious, ASlightChangeKeepsMost) {
+  double kept = 0;
+  RandomProblems random(43);
+  for (int round = 0; round < 40; ++round) {
+    Problem problem = random.Make({.buffers = 300, .ticks = 400, .max_size = 1000, .cyclic = round % 2 == 1});
+    const auto before = Solve(problem, {.steps = 1000000});
+    ASSERT_TRUE(before.ok());
+    for (size_t i = 0; i < problem.buffers.size(); ++i)
+      problem.buffers[i].previous = before->placement.offsets[i];
+    Buffer& changed = problem.buffers[static_cast<size_t>(random.Below(300))];
+    changed.size += Bytes(1 + random.Below(50));
+    const auto after = Solve(problem, {.steps = 1000000});
+    ASSERT_TRUE(after.ok());
+    ASSERT_TRUE(CheckPlacement(problem, after->placement).ok()) << CheckPlacement(problem, after->placement);
+    kept += ShareKept(problem, after->placement) / 40;
+  }
+  EXPECT_GT(kept, 0.8);
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -1,0 +1,117 @@
+// Memory that goes from stream to stream costs an event, or is not allowed to: what the planner is asked for
+// must be what comes out, and avoiding crossings must not be paid for with more slab than it is worth.
+#include "planner/lanes.h"
+
+#include "gtest/gtest.h"
+#include "planner/bound.h"
+#include "planner/crossings.h"
+#include "planner/portfolio.h"
+#include "planner/problem.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+Buffer OnLane(int32_t lane, Buffer buffer) {
+  buffer.lane = lane;
+  return buffer;
+}
+
+// Two lanes that take turns: sharing needs 4 bytes, apart they need 8.
+Problem TakingTurns(Reuse reuse) {
+  Problem problem{{OnLane(0, Block(0, 2, 4)), OnLane(1, Block(2, 4, 4)), OnLane(0, Block(4, 6, 4))}};
+  problem.reuse = reuse;
+  return problem;
+}
+
+TEST(Lanes, MayShareWhenReuseIsAllowed) {
+  const auto solution = Solve(TakingTurns(Reuse::kAllowed), {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(4));
+}
+
+TEST(Lanes, ShareNothingWhenReuseIsForbidden) {
+  const Problem problem = TakingTurns(Reuse::kForbidden);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  EXPECT_EQ(solution->placement.slab, Bytes(8));
+  EXPECT_EQ(solution->lower_bound, Bytes(8));
+  EXPECT_TRUE(solution->proven_optimal);
+}
+
+TEST(Lanes, TheValidatorSeesWhenTheyShare) {
+  const absl::Status status = CheckPlacement(TakingTurns(Reuse::kForbidden), At({0, 0, 0}, 4));
+  EXPECT_EQ(
+      status.message(),
+      "buffer 0 (bytes [0, 4), ticks [0, 2)) of lane 0 and buffer 1 (bytes [0, 4), ticks [2, 4)) of lane 1 "
+      "share bytes");
+}
+
+TEST(Lanes, APriceDecides) {
+  Problem problem = TakingTurns(Reuse::kPriced);
+  problem.crossing_price = Bytes(1);  // two crossings are cheaper than four bytes
+  auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(4));
+  EXPECT_EQ(solution->crossings, 2);
+  problem.crossing_price = Bytes(3);
+  solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(8));
+  EXPECT_EQ(solution->crossings, 0);
+}
+
+TEST(Lanes, CrossingsAreAvoidedWhereThatCostsNothing) {
+  // One tall block sets the slab; below it there is room to keep the lanes apart.
+  Problem problem = TakingTurns(Reuse::kPriced);
+  problem.buffers.push_back(OnLane(0, Block(6, 7, 20)));
+  problem.crossing_price = Bytes(1);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  EXPECT_EQ(solution->placement.slab, Bytes(20));
+  EXPECT_LE(solution->crossings, 1);
+}
+
+TEST(Lanes, RandomProblems) {
+  RandomProblems random(41);
+  for (int round = 0; round < 300; ++round) {
+    Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(30)),
+                                   .ticks = 20,
+                                   .max_size = 50,
+                                   .cyclic = round % 2 == 1,
+                                   .aligned = round % 3 == 1,
+                                   .pinned = round % 5 == 1 ? 3 : 0,
+                                   .gaps = round % 7 == 1,
+                                   .outside = round % 4 == 1,
+                                   .lanes = 1 + static_cast<int32_t>(random.Below(4))});
+    ASSERT_TRUE(Validate(problem).ok());
+    Bytes shared;
+    int64_t crossings = 0;
+    for (Reuse reuse : {Reuse::kAllowed, Reuse::kPriced, Reuse::kForbidden}) {
+      problem.reuse = reuse;
+      problem.crossing_price = Bytes(random.Below(40));
+      const auto solution = Solve(problem, {.steps = 20000});
+      ASSERT_TRUE(solution.ok()) << solution.status();
+      ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
+          << round << CheckPlacement(problem, solution->placement);
+      ASSERT_GE(solution->placement.slab, solution->lower_bound);
+      if (reuse == Reuse::kAllowed) {
+        shared = solution->placement.slab;
+        crossings = CountCrossings(problem, solution->placement);
+      }
+      if (reuse == Reuse::kPriced) {
+        EXPECT_EQ(solution->crossings, CountCrossings(problem, solution->placement));
+        EXPECT_LE(solution->crossings, std::max<int64_t>(crossings, 1) * 4) << "priced, yet it crosses more";
+      }
+      if (reuse == Reuse::kForbidden) {
+        EXPECT_EQ(CountCrossings(problem, solution->placement), 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cli/console.h"
@@ -18,6 +19,17 @@ std::string Fnv1a(std::string_view contents) {
   for (const char c : contents) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return fmt::format("fnv1a-64:{:016x}", hash);
 }
+
+// Small numbers for streams, in order of appearance.
+class LaneNumbers {
+ public:
+  int32_t Of(Stream stream) {
+    return numbers_.try_emplace(stream, static_cast<int32_t>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::map<Stream, int32_t> numbers_;
+};
 
 }  // namespace
 
@@ -36,14 +48,21 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
 
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
   planner::Problem problem;
-  const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) {
-    problem.buffers.push_back({lower, upper, size, std::max(alignment, Bytes(1)), std::nullopt});
+  const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) -> planner::Buffer& {
+    return problem.buffers.emplace_back(
+        planner::Buffer{lower, upper, size, std::max(alignment, Bytes(1)), {}});
   };
   if (input.is_lifetimes()) {
-    for (const profiler::Lifetime& l : input.content.lifetimes) add(l.lower, l.upper, l.size, l.alignment);
+    for (const profiler::Lifetime& l : input.content.lifetimes) {
+      planner::Buffer& buffer = add(l.lower, l.upper, l.size, l.alignment);
+      buffer.pinned = l.offset;
+      buffer.lane = l.lane;
+      for (const profiler::Lifetime::Gap& gap : l.gaps) buffer.gaps.push_back({gap.lower, gap.upper});
+    }
   } else {
+    LaneNumbers lanes;
     for (const profiler::BlockLifetime& block : profiler::LifetimesOf(input.content.trace.events).blocks) {
-      add(block.alloc, block.free, block.bytes, block.alignment);
+      add(block.alloc, block.free, block.bytes, block.alignment).lane = lanes.Of(block.stream);
     }
   }
   if (problem.buffers.empty()) {

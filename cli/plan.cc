@@ -23,6 +23,7 @@
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
+#include "planner/crossings.h"
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
 
@@ -37,8 +38,16 @@ struct PlanOptions {
   std::optional<Bytes> capacity;
   double seconds = 10;
   std::string solver = "auto";
+  std::string streams = "shared";
   bool json = false;
 };
+
+// "shared", "apart", or what a crossing costs; the command line has been checked.
+void SetReuse(const std::string& streams, planner::Problem& problem) {
+  if (streams == "shared") return;
+  problem.reuse = streams == "apart" ? planner::Reuse::kForbidden : planner::Reuse::kPriced;
+  if (problem.reuse == planner::Reuse::kPriced) problem.crossing_price = *ParseSize(streams);
+}
 
 // Sets a flag once the time is over. The solvers take a budget as advice as long as they have no placement;
 // the user's limit holds whatever they have.
@@ -122,6 +131,7 @@ std::string SolutionJson(const planner::Problem& problem, const planner::Solutio
                      {"gap", planner::Gap(solution.placement.slab, solution.lower_bound)},
                      {"seconds", solution.seconds},
                      {"proven_optimal", solution.proven_optimal},
+                     {"crossings", planner::CountCrossings(problem, solution.placement)},
                      {"solver", solution.solver}};
   return json.dump(2) + "\n";
 }
@@ -151,6 +161,7 @@ int Plan(const PlanOptions& options) {
   absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
   problem->capacity = options.capacity;
+  SetReuse(options.streams, *problem);
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
   if (!solution.ok()) return FailToSolve(*input, options, solution.status());
 
@@ -201,6 +212,19 @@ void AddPlan(CLI::App& app, int& exit_status) {
           },
           "")
       ->type_name("NAME");
+  command
+      ->add_option("--streams", options->streams,
+                   "Blocks of different streams are shared, apart, or priced: a SIZE of slab for each time "
+                   "that memory "
+                   "goes from one to another; shared by default")
+      ->check(
+          [](const std::string& text) {
+            return text == "shared" || text == "apart" || ParseSize(text).has_value()
+                       ? std::string()
+                       : fmt::format("{} is neither shared nor apart nor a size such as 64KiB", text);
+          },
+          "")
+      ->type_name("WHICH");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise "

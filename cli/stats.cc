@@ -52,6 +52,10 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
   changes.reserve(2 * lifetimes.size());
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     changes.push_back({lifetimes[i].lower, true, i});
+    for (const profiler::Lifetime::Gap& gap : lifetimes[i].gaps) {
+      changes.push_back({gap.lower, false, i});
+      changes.push_back({gap.upper, true, i});
+    }
     changes.push_back({lifetimes[i].upper, false, i});
   }
   // Half-open: at one tick the frees come first.

@@ -97,6 +97,10 @@ class RawPlanReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_integer(int64_t value) override {
     if (Skips()) return true;
+    if (in_array_ && Target<Counts>() == &plan_.offsets && Offset(value) == kOutside) {
+      plan_.offsets.push_back(value);
+      return true;
+    }
     return Set(static_cast<double>(value)) || Wrong(fmt::format("{}", value));
   }
   bool number_unsigned(uint64_t value) override {
@@ -322,6 +326,12 @@ uint64_t Signature(const Problem& problem) {
     add(buffer.size.count());
     add(buffer.alignment.count());
     add(buffer.pinned ? buffer.pinned->count() : -1);
+    // What most problems do not have changes the signature only where it is there.
+    for (const LifetimeGap& gap : buffer.gaps) {
+      add(gap.lower.count());
+      add(gap.upper.count());
+    }
+    if (buffer.outside) add(-2);
   }
   return hash;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -17,13 +18,23 @@ namespace {
 constexpr std::array<std::string_view, 4> kEventColumns{"event", "id", "bytes", "stream"};
 enum EventColumn : size_t { kKind, kId, kBytes, kStream };
 
-enum LifetimeColumn : size_t { kName, kLower, kUpper, kSize, kAlignment, kLifetimeColumns };
+enum LifetimeColumn : size_t {
+  kName,
+  kLower,
+  kUpper,
+  kSize,
+  kAlignment,
+  kOffset,
+  kGaps,
+  kLane,
+  kLifetimeColumns
+};
 struct ColumnName {
   std::string_view name;
   LifetimeColumn column;
 };
 constexpr std::string_view kInclusiveUpper = "end";
-constexpr std::array<ColumnName, 10> kColumnNames{{{"id", kName},
+constexpr std::array<ColumnName, 14> kColumnNames{{{"id", kName},
                                                    {"buffer", kName},
                                                    {"buffer_id", kName},
                                                    {"lower", kLower},
@@ -32,7 +43,11 @@ constexpr std::array<ColumnName, 10> kColumnNames{{{"id", kName},
                                                    {"upper", kUpper},
                                                    {kInclusiveUpper, kUpper},
                                                    {"size", kSize},
-                                                   {"alignment", kAlignment}}};
+                                                   {"alignment", kAlignment},
+                                                   {"offset", kOffset},
+                                                   {"gaps", kGaps},
+                                                   {"lane", kLane},
+                                                   {"stream", kLane}}};
 
 std::optional<LifetimeColumn> ColumnNamed(std::string_view name) {
   for (const ColumnName& known : kColumnNames) {
@@ -173,8 +188,8 @@ class LifetimeCsv {
       const std::optional<LifetimeColumn> column = ColumnNamed(name);
       if (!column) {
         return rows_.Error(
-            fmt::format("column {} is not supported; remove it, or name it id, lower, upper, size "
-                        "or alignment",
+            fmt::format("column {} is not supported; remove it, or name it id, lower, upper, size, "
+                        "alignment, offset, gaps or lane",
                         Quoted(name)));
       }
       if (index_[*column])
@@ -215,6 +230,52 @@ class LifetimeCsv {
                           .upper = Tick(upper),
                           .size = Bytes(size),
                           .alignment = Bytes(alignment)});
+    return ParseRest(lifetimes_.back());
+  }
+
+  // The columns that few files have.
+  absl::Status ParseRest(Lifetime& lifetime) {
+    int64_t number;
+    if (index_[kOffset] && !rows_.fields()[*index_[kOffset]].empty()) {
+      if (absl::Status s = rows_.Number(*index_[kOffset], "offset", 0, kMostCsvNumber, &number); !s.ok())
+        return s;
+      lifetime.offset = Offset(number);
+    }
+    if (index_[kLane]) {
+      constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+      if (absl::Status s = rows_.Number(*index_[kLane], "lane", 0, kMost, &number); !s.ok()) return s;
+      lifetime.lane = static_cast<int32_t>(number);
+    }
+    return index_[kGaps] ? ParseGaps(rows_.fields()[*index_[kGaps]], lifetime) : absl::OkStatus();
+  }
+
+  absl::Status ParseGaps(std::string_view text, Lifetime& lifetime) {
+    Tick from = lifetime.lower;
+    while (!text.empty()) {
+      const std::string_view gap = text.substr(0, text.find(' '));
+      text.remove_prefix(std::min(gap.size() + 1, text.size()));
+      if (gap.empty()) continue;
+      const size_t dash = gap.find('-');
+      int64_t lower, upper;
+      if (gap.find('@') != gap.npos) {
+        return rows_.Error(
+            fmt::format("gap {} keeps a window of the buffer in use, which is not supported; leave the "
+                        "gap out, or divide the buffer",
+                        Quoted(gap)));
+      }
+      if (dash == gap.npos || !ParseNumber(gap.substr(0, dash), &lower) ||
+          !ParseNumber(gap.substr(dash + 1), &upper)) {
+        return rows_.Error(fmt::format("gap {} is not of the form LOWER-UPPER", Quoted(gap)));
+      }
+      if (inclusive_ && upper < kMostCsvNumber) ++upper;
+      if (lower <= from.count() || upper <= lower || upper >= lifetime.upper.count()) {
+        return rows_.Error(fmt::format(
+            "gap {} is empty, not after the one before it, or not strictly within the lifetime [{}, {})",
+            Quoted(gap), lifetime.lower.count(), lifetime.upper.count()));
+      }
+      lifetime.gaps.push_back({Tick(lower), Tick(upper)});
+      from = Tick(upper);
+    }
     return absl::OkStatus();
   }
 

@@ -4,14 +4,21 @@
 //                 alloc,ID,BYTES,STREAM   free,ID,,STREAM   mark,NUMBER,,
 //                 An id may be used again after its free.
 //   lifetime CSV  one row a buffer under named columns, after MiniMalloc (github.com/google/minimalloc):
-//                 id (or buffer, buffer_id), lower (start, begin), upper, size, and optionally alignment.
-//                 Lifetimes are half-open [lower, upper); under `end` in place of `upper` the last tick is
-//                 included.
+//                 id (or buffer, buffer_id), lower (start, begin), upper, size, and optionally
+//                   alignment    at least 1
+//                   offset       where the buffer is pinned; empty when it is not
+//                   gaps         ranges of ticks within the lifetime in which the buffer is not in use, as
+//                                LOWER-UPPER, ascending, separated by blanks
+//                   lane         (or stream) the number of the stream of execution that uses it
+//                 Lifetimes and gaps are half-open [lower, upper); under `end` in place of `upper` the last
+//                 tick is included in both.
 //
 // Both: comma-separated, no quotes, blanks around fields and empty lines ignored, a byte-order mark, CRLF and
 // a missing last line end accepted. Every error is InvalidArgument and names file, line and what to do.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,11 +30,18 @@
 namespace reprise::profiler {
 
 struct Lifetime {
+  struct Gap {
+    Tick lower;
+    Tick upper;
+  };
   std::string id;  // as the file spells it; unique
   Tick lower;      // >= 0
   Tick upper;      // > lower
   Bytes size;      // > 0
   Bytes alignment{1};
+  std::optional<Offset> offset{};  // >= 0
+  std::vector<Gap> gaps{};         // ascending, apart, strictly within the lifetime
+  int32_t lane = 0;                // >= 0
 };
 
 // Whether the first line is the header of one or the other.

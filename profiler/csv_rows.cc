@@ -22,12 +22,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-template <typename Int>
-bool ParseNumber(std::string_view text, Int* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 }  // namespace
 
 CsvRows::CsvRows(std::string_view contents, std::string_view name) : rest_(contents), name_(name) {

@@ -2,6 +2,7 @@
 // names file and line.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,13 @@ namespace reprise::profiler {
 
 inline constexpr int64_t kMostCsvNumber = int64_t{1}
                                           << 62;  // sums and roundings of such numbers stay in range
+
+// False when `text` is not, as a whole, a number that fits.
+template <typename Int>
+bool ParseNumber(std::string_view text, Int* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 class CsvRows {
  public:

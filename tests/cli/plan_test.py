@@ -27,7 +27,7 @@ class Plan(command.CommandTest):
     def test_json(self):
         result = self.json("plan", "a.csv")
         self.assertEqual(
-            list(result), ["buffers", "lower_bound", "slab", "gap", "seconds", "proven_optimal", "solver"]
+            list(result), ["buffers", "lower_bound", "slab", "gap", "seconds", "proven_optimal", "crossings", "solver"]
         )
         self.assertEqual((result["buffers"], result["lower_bound"], result["slab"]), (3, 8, 8))
         self.assertEqual(result["gap"], 0)
@@ -68,6 +68,7 @@ class Plan(command.CommandTest):
 
     def test_solver_by_name(self):
         self.assertEqual(self.json("plan", "a.csv", "--solver", "best-fit")["solver"], "best-fit")
+        self.fails(2, "plan", "a.csv", "--streams", "magic", says="magic is neither shared nor apart nor a size")
         self.fails(2, "plan", "a.csv", "--solver", "magic", says='no solver "magic"; there are auto, ')
 
     def test_output_that_cannot_be_written(self):

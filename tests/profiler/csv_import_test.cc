@@ -150,10 +150,43 @@ TEST(LifetimeCsv, AnEndIsIncluded) {
 }
 
 TEST(LifetimeCsv, RefusesColumnsItWouldHaveToIgnore) {
-  for (const std::string column : {"offset", "gaps", "colour", ""}) {
+  for (const std::string column : {"offsets", "colour", ""}) {
     EXPECT_THAT(LifetimeError("id,lower,upper,size," + column + "\n"),
                 StartsWith("l.csv:1: column '" + column + "' is not supported"));
   }
+}
+
+TEST(LifetimeCsv, ReadsWhatFewFilesHave) {
+  const auto rows =
+      ParseLifetimeCsv("id,lower,upper,size,offset,gaps,lane\na,0,30,4,16,3-5 7-8,2\nb,0,3,4,,,0\n", "l");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->at(0).offset, Offset(16));
+  EXPECT_EQ(rows->at(0).lane, 2);
+  ASSERT_EQ(rows->at(0).gaps.size(), 2u);
+  EXPECT_EQ(rows->at(0).gaps[0].lower, Tick(3));
+  EXPECT_EQ(rows->at(0).gaps[0].upper, Tick(5));
+  EXPECT_EQ(rows->at(0).gaps[1].upper, Tick(8));
+  EXPECT_EQ(rows->at(1).offset, std::nullopt);
+  EXPECT_TRUE(rows->at(1).gaps.empty());
+}
+
+TEST(LifetimeCsv, AGapsEndIsIncludedAsALifetimesIs) {
+  const auto rows = ParseLifetimeCsv("id,start,end,size,gaps\na,0,30,4,3-5\n", "l");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->at(0).gaps.at(0).upper, Tick(6));
+}
+
+TEST(LifetimeCsv, RefusesGapsThatAreNone) {
+  const auto error = [](const std::string& gaps) {
+    return LifetimeError("id,lower,upper,size,gaps\na,0,10,1," + gaps + "\n");
+  };
+  EXPECT_EQ(error("3"), "l.csv:2: gap '3' is not of the form LOWER-UPPER");
+  EXPECT_EQ(error("3-x"), "l.csv:2: gap '3-x' is not of the form LOWER-UPPER");
+  EXPECT_THAT(error("3-3"), HasSubstr("gap '3-3' is empty"));
+  EXPECT_THAT(error("0-3"), HasSubstr("not strictly within the lifetime [0, 10)"));
+  EXPECT_THAT(error("7-10"), HasSubstr("not strictly within the lifetime [0, 10)"));
+  EXPECT_THAT(error("2-4 4-5"), HasSubstr("gap '4-5' is empty, not after the one before"));
+  EXPECT_THAT(error("2-4@0:1"), HasSubstr("keeps a window of the buffer in use"));
 }
 
 TEST(LifetimeCsv, RefusesAHeaderThatSaysTooLittleOrTwice) {

@@ -31,8 +31,9 @@ struct Plan {
   Provenance provenance;
 };
 
-// A hash of everything that makes a placement correct (sizes, lifetimes and their gaps, alignments, pinned offsets,
-// what is outside, the period; not the capacity, nor what lanes cost), the same on every machine and in every version of the file format.
+// A hash of everything that makes a placement correct (sizes, lifetimes and their gaps, alignments, pinned
+// offsets, what is outside, the period; not the capacity, nor what lanes cost), the same on every machine and
+// in every version of the file format.
 uint64_t Signature(const Problem& problem);
 
 Plan MakePlan(const Problem& problem, const Solution& solution, Provenance provenance);

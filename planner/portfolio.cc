@@ -45,12 +45,13 @@ constexpr Solver kSolvers[] = {
 // the answer when no other one finds anything.
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
   if (absl::Status status = Validate(problem); !status.ok()) return status;
-  const Instance instance = Compress(problem);
+  const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const Bytes bound = LowerBound(instance);
   Search search(instance, std::max(bound, problem.capacity.value_or(Bytes(0))).count(), budget);
   absl::Status reason = absl::DeadlineExceededError("cancelled before a first placement was found");
   for (const Solver& solver : solvers) {
-    if (search.Stop()) break;
+    if (search.Over()) break;
+    if (!search.on(solver.name) && search.best_slab() != Search::kNothing) continue;
     if (absl::Status status = solver.run(search, solver.name); !status.ok()) reason = status;
   }
   if (search.best_slab() == Search::kNothing) return reason;
@@ -99,6 +100,12 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
 std::vector<std::string_view> SolverNames() {
   std::vector<std::string_view> names;
   for (const Solver& solver : kSolvers) names.push_back(solver.name);
+  return names;
+}
+
+std::vector<std::string_view> RuleNames() {
+  std::vector<std::string_view> names = SolverNames();
+  for (std::string_view rule : {kTurnCycles}) names.push_back(rule);
   return names;
 }
 

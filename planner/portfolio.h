@@ -24,4 +24,7 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
 // What SolveWith can be asked for, in the order in which Solve runs them.
 std::vector<std::string_view> SolverNames();
 
+// What Budget::rules can switch off: the solvers and the rules within them.
+std::vector<std::string_view> RuleNames();
+
 }  // namespace reprise::planner

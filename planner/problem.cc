@@ -284,7 +284,7 @@ Problem Unrolled(const Problem& problem, int32_t times) {
   return unrolled;
 }
 
-Instance Compress(const Problem& problem) {
+Instance Compress(const Problem& problem, bool turn_cycles) {
   const int32_t n = static_cast<int32_t>(problem.buffers.size());
   Instance instance;
   instance.cyclic = problem.period.has_value();
@@ -312,7 +312,7 @@ Instance Compress(const Problem& problem) {
     Normalise(instance.all_ranges, instance.first_range.back());
   }
   instance.first_range.push_back(static_cast<int32_t>(instance.all_ranges.size()));
-  if (instance.cyclic && instance.slots > 0) Turn(QuietestBegin(instance), instance);
+  if (instance.cyclic && instance.slots > 0) Turn(turn_cycles ? QuietestBegin(instance) : 0, instance);
   return instance;
 }
 

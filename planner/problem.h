@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -61,8 +62,10 @@ struct Instance {
   }
 };
 
-// O(n log n) in the number of buffers.
-Instance Compress(const Problem& problem);
+// O(n log n) in the number of buffers. `turn_cycles`: whether a cycle begins where the least is in use
+// across, or at its first tick.
+Instance Compress(const Problem& problem, bool turn_cycles = true);
+inline constexpr std::string_view kTurnCycles = "turn-cycles";  // the rule's name
 
 // The sum of the sizes in use in each slot, pinned buffers included. O(buffers + slots).
 std::vector<int64_t> LoadOfSlots(const Instance& instance);

@@ -49,6 +49,7 @@ class Search {
   const Instance& instance() const { return instance_; }
   int64_t target() const { return target_; }
   uint64_t seed() const { return budget_.seed; }
+  bool on(std::string_view rule) const { return budget_.rules.on(rule); }
   int64_t best_slab() const { return best_slab_; }  // kNothing before the first placement
   const std::vector<int64_t>& best() const { return best_; }
   const std::vector<int32_t>& best_order() const { return best_order_; }

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "planner/rules.h"
 
 namespace reprise::planner {
 
@@ -84,6 +85,7 @@ struct Budget {
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best so far
   uint64_t seed = 1;
   int64_t steps = std::numeric_limits<int64_t>::max();  // of work; one is about 0.1 us
+  Rules rules{};
 };
 
 struct Solution {

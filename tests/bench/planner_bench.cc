@@ -1,6 +1,6 @@
 // What the planner reaches, as one table: instance, buffers, bound, slab, gap, proof, seconds, peak memory.
 //
-//   planner_bench DIR [--only SECTION,...] [--without RULE] [--seeds N]
+//   planner_bench DIR [--only SECTION,...] [--without RULE | --ablation] [--seeds N]
 //
 // DIR holds minimalloc/, lifetimes/ and events/. Every row is a process of its own, so that the peak of its
 // memory is its own; the clock runs from the problem in memory to the answer, checks included; reading and
@@ -84,9 +84,22 @@ Row Measure(const Task& task, const Rules& rules) {
   return row;
 }
 
+// What the rows of a section come to together.
+struct Totals {
+  int rows = 0;
+  int reached = 0;  // the bound, or the capacity
+  double gaps = 0;
+  double seconds = 0;
+};
+
 class Table {
  public:
-  explicit Table(const Options& options) : options_(options) {
+  // A quiet one only adds up.
+  Table(const Options& options, bool quiet) : options_(options), quiet_(quiet) {
+    if (!quiet) PrintHead();
+  }
+
+  static void PrintHead() {
     std::printf("%-40s %9s %16s %16s %11s %-8s %9s %11s  %s\n", "instance", "buffers", "bound", "slab", "gap",
                 "proof", "seconds", "memory", "found by");
   }
@@ -109,12 +122,21 @@ class Table {
     int status = 0;
     wait4(child, &status, 0, &usage);
     if (!read_all || status != 0 || !row.valid) failed_ = true;
-    Print(task, row, static_cast<double>(usage.ru_maxrss) / 1024);
+    ++totals_.rows;
+    totals_.reached += row.proven || row.fits;
+    totals_.gaps += Gap(Bytes(row.slab), Bytes(row.bound));
+    totals_.seconds += row.seconds;
+    if (!quiet_) Print(task, row, static_cast<double>(usage.ru_maxrss) / 1024);
     return row;
   }
 
-  void Title(const char* title) { std::printf("\n-- %s\n", title); }
-  void Sum(const char* name, double seconds) { std::printf("%-40s %72.3f s\n", name, seconds); }
+  void Title(const std::string& title) {
+    if (!quiet_) std::printf("\n-- %s\n", title.c_str());
+  }
+  void Sum(const char* name, double seconds) {
+    if (!quiet_) std::printf("%-40s %81.3f\n", name, seconds);
+  }
+  const Totals& totals() const { return totals_; }
   bool failed() const { return failed_; }
 
  private:
@@ -131,7 +153,9 @@ class Table {
   }
 
   const Options& options_;
+  const bool quiet_;
   bool failed_ = false;
+  Totals totals_;
 };
 
 std::vector<fs::path> FilesIn(const fs::path& folder) {
@@ -202,9 +226,8 @@ void DecideVariants(const Options& options, Table& table) {
     return seed % 2 == 1 ? Reversed(changed) : changed;
   };
   for (int seed = 1; seed <= options.seeds; ++seed) {
-    table.Title(("the same, shuffled and rescaled" + std::string(seed % 2 == 1 ? ", backwards" : "") +
-                 ", seed " + std::to_string(seed))
-                    .c_str());
+    table.Title("the same, shuffled and rescaled" + std::string(seed % 2 == 1 ? ", backwards" : "") +
+                ", seed " + std::to_string(seed));
     double sum = 0;
     for (const Decision& d : HardDecisions(options.folder)) {
       const Row row = table.Add(
@@ -276,6 +299,8 @@ void Scale(const Options& options, Table& table) {
   }
 }
 
+constexpr Bytes kLeastToken{4096};  // as the engine's
+
 // The iteration that the period finder sees at the end of a recorded stream, as the engine plans it.
 Problem IterationOf(const fs::path& path) {
   const absl::StatusOr<profiler::Input> input = profiler::Load(path.string());
@@ -290,7 +315,7 @@ Problem IterationOf(const fs::path& path) {
   for (const profiler::Event& event : input->trace.events) {
     if (event.kind == profiler::EventKind::kAlloc) {
       Live& block = live[event.id] = {event.bytes, std::nullopt};
-      if (event.bytes >= profiler::kLeastToken) {
+      if (event.bytes >= kLeastToken) {
         finder.OnAlloc(event.bytes, event.stream, live_bytes);
         block.token = history.OnAlloc(event.bytes, event.alignment, event.stream, live_bytes);
         history.Reserve(finder.capacity());
@@ -340,6 +365,45 @@ constexpr Section kSections[] = {{"decide", DecideHard},     {"variants", Decide
                                  {"first", FirstAnswers},    {"scale", Scale},
                                  {"cyclic", SolveCycles}};
 
+bool Wanted(const Options& options, const Section& section) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), section.name) != options.only.end();
+}
+
+std::vector<std::string> RuleNameSet() {
+  const std::vector<std::string_view> names = RuleNames();
+  return {names.begin(), names.end()};
+}
+
+// One line a rule: what a section comes to without it.
+int Ablate(Options options, const std::vector<std::string>& rules) {
+  bool failed = false;
+  std::printf("%-28s", "without");
+  std::vector<Section> sections;
+  for (const Section& section : kSections) {
+    const bool short_enough =
+        section.run == DecideHard || section.run == SolveTraining || section.run == SolveCycles;
+    if (options.only.empty() ? short_enough : Wanted(options, section)) sections.push_back(section);
+  }
+  for (const Section& section : sections) std::printf(" | %-9s reached  mean gap   seconds", section.name);
+  std::printf("\n");
+  for (const std::string& rule : rules) {
+    options.rules = {};
+    if (!rule.empty()) options.rules.SwitchOff(rule);
+    std::printf("%-28s", rule.empty() ? "(all rules on)" : rule.c_str());
+    for (const Section& section : sections) {
+      Table table(options, /*quiet=*/true);
+      section.run(options, table);
+      failed |= table.failed();
+      const Totals& t = table.totals();
+      std::printf(" | %11d of %2d %8.4f %% %9.2f", t.reached, t.rows, 100 * t.gaps / t.rows, t.seconds);
+      std::fflush(stdout);
+    }
+    std::printf("\n");
+  }
+  return failed ? 1 : 0;
+}
+
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("What the planner reaches on real and made instances.");
@@ -351,18 +415,20 @@ int Main(int argc, char** argv) {
                  "Sections: decide, variants, minimise, training, first, scale, cyclic")
       ->delimiter(',');
   app.add_option("--seeds", options.seeds, "How many sets of variants, 3 by default");
-  app.add_option("--without", without, "A rule to switch off");
+  app.add_option("--without", without, "A rule to switch off")->check(CLI::IsMember(RuleNameSet()));
+  bool ablation = false;
+  app.add_flag("--ablation", ablation, "One line a rule: what the sections come to without it");
   CLI11_PARSE(app, argc, argv);
   options.folder = folder;
-  if (!without.empty() && !options.rules.SwitchOff(without)) {
-    std::fprintf(stderr, "there is no rule %s\n", without.c_str());
-    return 2;
+  if (!without.empty()) options.rules.SwitchOff(without);
+  if (ablation) {
+    std::vector<std::string> rules = RuleNameSet();
+    rules.insert(rules.begin(), "");
+    return Ablate(options, rules);
   }
-  Table table(options);
+  Table table(options, /*quiet=*/false);
   for (const Section& section : kSections) {
-    const bool wanted = options.only.empty() || std::find(options.only.begin(), options.only.end(),
-                                                          section.name) != options.only.end();
-    if (wanted) section.run(options, table);
+    if (Wanted(options, section)) section.run(options, table);
   }
   return table.failed() ? 1 : 0;
 }

@@ -1,0 +1,22 @@
+// The planner's rules as named switches, so that what each one brings can be measured.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise::planner {
+
+// All rules are on unless switched off. The name of each member of the portfolio is a rule too: without it,
+// the member does not run. RuleNames() in portfolio.h lists them all.
+class Rules {
+ public:
+  bool on(std::string_view rule) const { return std::find(off_.begin(), off_.end(), rule) == off_.end(); }
+  void SwitchOff(std::string_view rule) { off_.emplace_back(rule); }
+
+ private:
+  std::vector<std::string> off_;
+};
+
+}  // namespace reprise::planner

@@ -24,6 +24,7 @@
 #include "cli/status.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
+#include "planner/keep.h"
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
 
@@ -39,6 +40,7 @@ struct PlanOptions {
   double seconds = 10;
   std::string solver = "auto";
   std::string streams = "shared";
+  std::string keep;  // an earlier plan; empty: none
   bool json = false;
 };
 
@@ -131,6 +133,7 @@ std::string SolutionJson(const planner::Problem& problem, const planner::Solutio
                      {"gap", planner::Gap(solution.placement.slab, solution.lower_bound)},
                      {"seconds", solution.seconds},
                      {"proven_optimal", solution.proven_optimal},
+                     {"kept", planner::ShareKept(problem, solution.placement)},
                      {"crossings", planner::CountCrossings(problem, solution.placement)},
                      {"solver", solution.solver}};
   return json.dump(2) + "\n";
@@ -162,6 +165,11 @@ int Plan(const PlanOptions& options) {
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
   problem->capacity = options.capacity;
   SetReuse(options.streams, *problem);
+  if (!options.keep.empty()) {
+    const absl::StatusOr<planner::Plan> earlier = planner::ReadPlan(options.keep);
+    if (!earlier.ok()) return Fail(earlier.status(), kBadInput);
+    planner::AdoptPrevious(earlier->sizes, earlier->offsets, *problem);
+  }
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
   if (!solution.ok()) return FailToSolve(*input, options, solution.status());
 
@@ -225,6 +233,11 @@ void AddPlan(CLI::App& app, int& exit_status) {
           },
           "")
       ->type_name("WHICH");
+  command
+      ->add_option(
+          "--keep", options->keep,
+          "Leave blocks where this earlier plan of a similar input has them, for up to 1 % more slab")
+      ->type_name("PLAN");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise "

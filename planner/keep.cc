@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/first_fit.h"
@@ -115,6 +116,32 @@ void KeepPrevious(const Problem& problem, Solution& solution) {
   solution.placement.slab = Bytes(keeper.slab());
   solution.proven_optimal = solution.proven_optimal && solution.placement.slab == slab;
   solution.solver = "keep-previous";
+}
+
+void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets, Problem& problem) {
+  constexpr size_t kLookAhead = 64;
+  std::vector<Buffer>& buffers = problem.buffers;
+  size_t i = 0;
+  size_t k = 0;
+  // How many buffers of the problem, or else of the earlier one, are to be passed over.
+  const auto skip = [&] {
+    for (size_t d = 1; d < kLookAhead; ++d) {
+      if (i + d < buffers.size() && buffers[i + d].size == sizes[k]) return std::pair(d, size_t{0});
+      if (k + d < sizes.size() && buffers[i].size == sizes[k + d]) return std::pair(size_t{0}, d);
+    }
+    return std::pair(size_t{1}, size_t{1});
+  };
+  while (i < buffers.size() && k < sizes.size()) {
+    if (buffers[i].size != sizes[k]) {
+      const auto [new_ones, old_ones] = skip();
+      i += new_ones;
+      k += old_ones;
+      continue;
+    }
+    if (offsets[k] != kOutside) buffers[i].previous = offsets[k];
+    ++i;
+    ++k;
+  }
 }
 
 double ShareKept(const Problem& problem, const Placement& placement) {

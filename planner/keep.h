@@ -1,6 +1,8 @@
 // Stability: a problem that has changed a little keeps most of its offsets.
 #pragma once
 
+#include <span>
+
 #include "planner/types.h"
 
 namespace reprise::planner {
@@ -14,6 +16,11 @@ inline constexpr double kPriceOfKeeping = 0.01;
 // first. A buffer that finds no room takes back the offsets of those that share a slot with it, and all is
 // laid again; after a few such rounds `solution` stays as it is. O(n log n) a round.
 void KeepPrevious(const Problem& problem, Solution& solution);
+
+// Gives the buffers of `problem` the offsets of an earlier placement of a problem that was much the same:
+// `sizes` and `offsets` in its order of buffers. Both lists of sizes are walked side by side; where they
+// differ, the nearer of the next places at which they agree again, within 64 buffers, is taken.
+void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets, Problem& problem);
 
 // The buffers that lie where they were, as a share of those that were somewhere; 1 when none was.
 double ShareKept(const Problem& problem, const Placement& placement);

@@ -27,7 +27,7 @@ class Plan(command.CommandTest):
     def test_json(self):
         result = self.json("plan", "a.csv")
         self.assertEqual(
-            list(result), ["buffers", "lower_bound", "slab", "gap", "seconds", "proven_optimal", "crossings", "solver"]
+            list(result), ["buffers", "lower_bound", "slab", "gap", "seconds", "proven_optimal", "kept", "crossings", "solver"]
         )
         self.assertEqual((result["buffers"], result["lower_bound"], result["slab"]), (3, 8, 8))
         self.assertEqual(result["gap"], 0)
@@ -68,8 +68,30 @@ class Plan(command.CommandTest):
 
     def test_solver_by_name(self):
         self.assertEqual(self.json("plan", "a.csv", "--solver", "best-fit")["solver"], "best-fit")
-        self.fails(2, "plan", "a.csv", "--streams", "magic", says="magic is neither shared nor apart nor a size")
         self.fails(2, "plan", "a.csv", "--solver", "magic", says='no solver "magic"; there are auto, ')
+
+    def test_streams_shared_apart_or_priced(self):
+        self.write("lanes.csv", "id,lower,upper,size,stream\na,0,2,4,0\nb,2,4,4,1\nc,4,6,4,0\n")
+        slabs = [self.json("plan", "lanes.csv", "--streams", which)["slab"] for which in ("shared", "apart", "1", "1K")]
+        self.assertEqual(slabs, [4, 8, 4, 8])
+        self.fails(2, "plan", "lanes.csv", "--streams", "magic", says="magic is neither shared nor apart nor a size")
+
+    def test_gaps_and_pinned_buffers(self):
+        self.write("gaps.csv", "id,lower,upper,size,offset,gaps\na,0,9,4,,2-7\nb,3,6,4,,\nc,0,9,4,4,\n")
+        self.assertEqual(self.json("plan", "gaps.csv", "-o", "p.json")["slab"], 4)
+        self.assertEqual(json.loads(self.read("p.json"))["offsets"], [0, 0, 4])
+
+    def test_keep_leaves_blocks_where_they_were(self):
+        self.write("before.csv", "id,lower,upper,size\nsmall,0,4,10\nlarge,0,4,100\n")
+        self.write("old.json", json.dumps({**json.loads(self.plan_of("before.csv")), "offsets": [0, 10]}))
+        self.write("after.csv", "id,lower,upper,size\nnew,0,4,7\nsmall,0,4,10\nlarge,0,4,100\n")
+        self.assertEqual(self.json("plan", "after.csv", "--keep", "old.json", "-o", "new.json")["kept"], 1)
+        self.assertEqual(json.loads(self.read("new.json"))["offsets"], [110, 0, 10])
+        self.fails(3, "plan", "after.csv", "--keep", "after.csv", says="after.csv")
+
+    def plan_of(self, name):
+        self.json("plan", name, "-o", "plan_of.json")
+        return self.read("plan_of.json")
 
     def test_output_that_cannot_be_written(self):
         self.fails(2, "plan", "a.csv", "-o", "no/such/folder", says="no/such/folder.*No such file")

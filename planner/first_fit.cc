@@ -24,18 +24,14 @@ FirstFit::FirstFit(const Instance& instance)
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
                                   std::vector<int64_t>& offsets) {
   offsets = instance_.pinned;
-  sets_.Clear();
+  Clear();
   int64_t steps = 0;  // looked at since the last poll
-  for (int32_t buffer : pinned_) {
-    FindNodes(buffer);
-    Insert(buffer, offsets[buffer]);
-  }
   for (size_t i = 0; i < order.size(); ++i) {
     if ((i & kPollMask) == kPollMask && search.Stop(std::exchange(steps, 0))) return Outcome::kStopped;
     const int32_t buffer = order[i];
     FindNodes(buffer);
     steps += static_cast<int64_t>(canonical_.size() + above_.size());
-    offsets[buffer] = LowestFree(buffer);
+    offsets[buffer] = LowestFreeAtNodes(buffer, 0);
     if (offsets[buffer] + instance_.size[buffer] > limit) {
       too_high_ = buffer;
       return Outcome::kTooHigh;
@@ -44,6 +40,19 @@ FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit,
   }
   search.Stop(steps);
   return Outcome::kComplete;
+}
+
+void FirstFit::Clear() {
+  sets_.Clear();
+  for (int32_t buffer : pinned_) {
+    FindNodes(buffer);
+    Insert(buffer, instance_.pinned[buffer]);
+  }
+}
+
+int64_t FirstFit::LowestFree(int32_t buffer, int64_t offset) {
+  FindNodes(buffer);
+  return LowestFreeAtNodes(buffer, offset);
 }
 
 void FirstFit::FindNodes(int32_t buffer) {
@@ -69,7 +78,7 @@ void FirstFit::AddRange(int32_t begin, int32_t end) {
   }
 }
 
-int64_t FirstFit::LowestFree(int32_t buffer) {
+int64_t FirstFit::LowestFreeAtNodes(int32_t buffer, int64_t offset) {
   blockers_.clear();
   for (int32_t node : canonical_) {
     if (!sets_.Empty(Any(node))) blockers_.push_back(sets_.Begin(Any(node)));
@@ -77,7 +86,7 @@ int64_t FirstFit::LowestFree(int32_t buffer) {
   for (int32_t node : above_) {
     if (!sets_.Empty(Cover(node))) blockers_.push_back(sets_.Begin(Cover(node)));
   }
-  int64_t address = 0;
+  int64_t address = offset;
   // Go round until no set has asked for a leap since the last one that did.
   size_t quiet = 0;
   for (size_t i = 0; quiet < blockers_.size(); i = i + 1 == blockers_.size() ? 0 : i + 1) {

@@ -30,10 +30,15 @@ class FirstFit {
   Outcome Place(std::span<const int32_t> order, int64_t limit, Search& search, std::vector<int64_t>& offsets);
   int32_t too_high() const { return too_high_; }
 
+  // The pieces of Place(), for those who choose the offsets: with nothing but the pinned buffers placed,
+  // where from `offset` on is a buffer free of them?
+  void Clear();
+  int64_t LowestFree(int32_t buffer, int64_t offset);
+
  private:
   void FindNodes(int32_t buffer);
   void AddRange(int32_t begin, int32_t end);
-  int64_t LowestFree(int32_t buffer);
+  int64_t LowestFreeAtNodes(int32_t buffer, int64_t offset);
   void Insert(int32_t buffer, int64_t offset);
 
   static int32_t Cover(int32_t node) { return 2 * node; }

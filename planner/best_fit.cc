@@ -1,19 +1,18 @@
 #include "planner/best_fit.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <vector>
 
 #include "planner/orders.h"
+#include "planner/unplaced.h"
 
 namespace reprise::planner {
 namespace {
 
 constexpr int32_t kNone = -1;
-constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
+constexpr int32_t kNoRank = Unplaced::kNoRank;
 constexpr int64_t kStepsOfALine = 10;  // a search in the tree of the unplaced
 
 int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
@@ -61,103 +60,6 @@ class Obstacles {
 
   const int64_t grain_;
   std::vector<Range> ranges_;  // ascending, with room between any two
-};
-
-// The unplaced buffers as points (begin, end), to be asked for the best-ranked one within a window of slots.
-// A k-d tree in heap order: each node has the bounding box of the unplaced buffers below it and their best
-// rank, which together decide whether the node can hold anything better than what was found.
-class Unplaced {
- public:
-  // The buffers of `order`, best first, that need up to `heights` bytes each (by buffer).
-  Unplaced(const Instance& instance, const std::vector<int32_t>& order, const std::vector<int64_t>& heights)
-      : by_rank_(order) {
-    const int32_t n = static_cast<int32_t>(order.size());
-    leaves_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(n, 1))));
-    nodes_.resize(2 * static_cast<size_t>(leaves_));
-    leaf_of_.resize(instance.buffers());
-    Divide(instance, order);
-    for (int32_t rank = 0; rank < n; ++rank) {
-      const int32_t i = order[rank];
-      nodes_[leaf_of_[i]] = {instance.begin[i], instance.begin[i], instance.end[i], instance.end[i], rank,
-                             heights[i],        heights[i]};
-    }
-    for (int32_t node = leaves_ - 1; node > 0; --node) Update(node);
-  }
-
-  bool empty() const { return nodes_[1].rank == kNoRank; }
-
-  // The best rank of a buffer with begin >= `low`, end <= `high` and height <= `room`, or kNoRank.
-  int32_t Find(int32_t low, int32_t high, int64_t room) {
-    int32_t best = kNoRank;
-    stack_.assign(1, 1);
-    while (!stack_.empty()) {
-      const int32_t node = stack_.back();
-      stack_.pop_back();
-      const Node& box = nodes_[node];
-      if (box.rank >= best || box.max_begin < low || box.min_end > high || box.min_height > room) continue;
-      if (box.min_begin >= low && box.max_end <= high && box.max_height <= room) {
-        best = box.rank;
-        continue;
-      }
-      if (node >= leaves_) continue;
-      const bool left_first = nodes_[2 * node].rank < nodes_[2 * node + 1].rank;
-      stack_.push_back(2 * node + (left_first ? 1 : 0));
-      stack_.push_back(2 * node + (left_first ? 0 : 1));
-    }
-    return best;
-  }
-
-  // Takes out the buffer of that rank.
-  int32_t Take(int32_t rank) {
-    const int32_t buffer = by_rank_[rank];
-    int32_t node = leaf_of_[buffer];
-    nodes_[node] = Node{};
-    for (node /= 2; node > 0; node /= 2) Update(node);
-    return buffer;
-  }
-
- private:
-  struct Node {
-    int32_t min_begin = kNoRank, max_begin = -1;
-    int32_t min_end = kNoRank, max_end = -1;
-    int32_t rank = kNoRank;
-    int64_t min_height = Search::kNothing, max_height = -1;
-  };
-
-  void Update(int32_t node) {
-    const Node& a = nodes_[2 * node];
-    const Node& b = nodes_[2 * node + 1];
-    nodes_[node] = {std::min(a.min_begin, b.min_begin),
-                    std::max(a.max_begin, b.max_begin),
-                    std::min(a.min_end, b.min_end),
-                    std::max(a.max_end, b.max_end),
-                    std::min(a.rank, b.rank),
-                    std::min(a.min_height, b.min_height),
-                    std::max(a.max_height, b.max_height)};
-  }
-
-  // Halves the buffers by begin, the halves by end, and so on; level by level, as the nodes lie in the heap.
-  void Divide(const Instance& instance, std::vector<int32_t> buffers) {
-    const int64_t n = static_cast<int64_t>(buffers.size());
-    bool by_begin = true;
-    for (int32_t width = leaves_; width > 1; width /= 2, by_begin = !by_begin) {
-      const std::vector<int32_t>& key = by_begin ? instance.begin : instance.end;
-      for (int64_t first = 0; first < n; first += width) {
-        const int64_t middle = first + width / 2;
-        if (middle >= n) break;
-        std::nth_element(buffers.begin() + first, buffers.begin() + middle,
-                         buffers.begin() + std::min<int64_t>(first + width, n),
-                         [&](int32_t a, int32_t b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
-      }
-    }
-    for (int64_t i = 0; i < n; ++i) leaf_of_[buffers[i]] = leaves_ + static_cast<int32_t>(i);
-  }
-
-  int32_t leaves_;
-  std::vector<Node> nodes_;
-  std::vector<int32_t> leaf_of_;
-  std::vector<int32_t> by_rank_;
-  std::vector<int32_t> stack_;
 };
 
 // Lines of the skyline, in order of time; in a cyclic instance the last is followed by the first, and one
@@ -292,7 +194,9 @@ absl::Status BestFit(Search& search, std::string_view name) {
   std::vector<int64_t> heights(instance.buffers());  // with what alignment may cost on top of a line
   for (int32_t i = 0; i < instance.buffers(); ++i)
     heights[i] = instance.size[i] + instance.alignment[i] - grain;
-  Unplaced unplaced(instance, SortedBy(Order::kLifetime, instance), heights);
+  const std::vector<int32_t> order = SortedBy(Order::kLifetime, instance);
+  Unplaced unplaced(instance, order, heights);
+  unplaced.Reset(order);
   Skyline skyline(slots, instance.cyclic, obstacles.Above(0));
   while (!unplaced.empty()) {
     if (search.Stop(kStepsOfALine)) return absl::OkStatus();

@@ -1,0 +1,21 @@
+// Large buffers by a skyline that looks ahead, small ones by first-fit into what is left.
+#pragma once
+
+#include "absl/status/status.h"
+#include "planner/rules.h"
+#include "planner/search.h"
+
+namespace reprise::planner {
+
+// The large buffers decide how high a placement gets, and are few; the small ones fill holes, and are many.
+// So those of at least some share of the target are laid by Skyline, and first-fit then takes them from the
+// bottom to the top, which lets them settle, and after them the rest by size. Which share and which rank are
+// best differs from instance to instance: all pairs are tried, then again with noise on the ranks, drawn from
+// the search's seed, until the search stops. A try is given up as soon as it cannot beat the best placement
+// so far.
+//
+// Memory: a copy of the instance for each share.
+absl::Status Hybrid(Search& search, std::string_view name);
+absl::Status Hybrid(Search& search, std::string_view name, const HybridRules& rules);
+
+}  // namespace reprise::planner

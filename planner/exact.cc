@@ -1,0 +1,305 @@
+#include "planner/exact.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace reprise::planner {
+namespace {
+
+constexpr int64_t kFirstTurn = 1000;  // nodes
+constexpr double kGrowth = 1.1;       // of the limit, a round
+constexpr double kNoise = 0.1;        // of an order's keys after the first round
+constexpr int64_t kNodesBetweenPolls = 64;
+
+// Nothing is built for an instance that is too large to be looked at.
+const Instance& OrNone(const Instance& instance) {
+  static const Instance none{.first_range = {0}};
+  return instance.buffers() <= ExactSearch::kMostBuffers ? instance : none;
+}
+
+}  // namespace
+
+constexpr ExactSearch::Strategy ExactSearch::kStrategies[] = {
+    {Order::kLifetime, Choice::kLowest},      {Order::kCrowdLifetime, Choice::kTrouble},
+    {Order::kCrowdArea, Choice::kLowest},     {Order::kCrowdLifetime, Choice::kLowest},
+    {Order::kLifetimeCrowd, Choice::kLowest}, {Order::kLifetime, Choice::kTrouble},
+    {Order::kArea, Choice::kTrouble},
+};
+
+ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules)
+    : instance_(instance), rules_(rules), random_(seed), state_(OrNone(instance)) {
+  state_.Reset(0);
+  for (int32_t slot = 0; slot < state_.slots(); ++slot) full_load_.push_back(state_.load(slot));
+  rank_.resize(instance.buffers());
+  trouble_.resize(state_.slots());
+  least_end_.resize(state_.slots());
+  crossing_.resize(state_.slots() + 1);
+}
+
+ExactSearch::Answer ExactSearch::Decide(int64_t capacity, int64_t node_limit,
+                                        const std::function<bool(int64_t)>& stop,
+                                        std::vector<int64_t>& offsets) {
+  if (instance_.buffers() > kMostBuffers) return Answer::kGaveUp;
+  if (capacity != capacity_) Restart(capacity);
+  if (refuted_all_) return Answer::kRefuted;
+  stop_ = &stop;
+  stopped_ = false;
+  const int64_t last_node = node_limit < std::numeric_limits<int64_t>::max() - nodes_
+                                ? nodes_ + node_limit
+                                : std::numeric_limits<int64_t>::max();
+  while (nodes_ < last_node && !stopped_) {
+    const Strategy& strategy = kStrategies[turn_ % std::size(kStrategies)];
+    const bool first_round = turn_ < std::size(kStrategies);
+    if (!first_round && turn_ % std::size(kStrategies) == 0)
+      turn_limit_ = static_cast<int64_t>(static_cast<double>(turn_limit_) * kGrowth);
+    ++turn_;
+    SetRanks(strategy.order, !first_round);
+    choice_ = rules_.trouble ? strategy.choice : Choice::kLowest;
+    switch (Run(std::min(turn_limit_, last_node - nodes_))) {
+      case Outcome::kOutOfNodes:
+        break;
+      case Outcome::kRefuted:
+        refuted_all_ = true;
+        return Answer::kRefuted;
+      case Outcome::kPlaced:
+        offsets.assign(instance_.pinned.begin(), instance_.pinned.end());
+        for (int32_t buffer : pool_) offsets[buffer] = state_.floor(buffer);
+        return Answer::kPlaced;
+    }
+  }
+  return Answer::kGaveUp;
+}
+
+void ExactSearch::Restart(int64_t capacity) {
+  capacity_ = capacity;
+  refuted_all_ = false;
+  refuted_.Clear();
+  std::fill(trouble_.begin(), trouble_.end(), 1.0);
+  turn_ = 0;
+  turn_limit_ = kFirstTurn;
+}
+
+// The first key of an order decides, the second one breaks its ties.
+double ExactSearch::KeyOf(int32_t buffer, Order order) const {
+  const double lifetime = static_cast<double>(state_.slots_of(buffer).size());
+  const double size = static_cast<double>(instance_.size[buffer]);
+  double crowd = 0;
+  for (int32_t slot : state_.slots_of(buffer)) crowd = std::max(crowd, static_cast<double>(full_load_[slot]));
+  switch (order) {
+    case Order::kArea:
+      return lifetime * size;
+    case Order::kLifetime:
+      return lifetime * 1e9 + size;
+    case Order::kLifetimeCrowd:
+      return lifetime * 1e9 + crowd;
+    case Order::kCrowdLifetime:
+      return crowd * 1e5 + lifetime;
+    case Order::kCrowdArea:
+      return crowd * 1e9 + lifetime * size;
+  }
+  return 0;
+}
+
+// Buffers with large keys come first. Ties are broken by what buffers are, not by where they stand in the
+// problem, so that this order does not matter.
+void ExactSearch::SetRanks(Order order, bool perturbed) {
+  std::vector<double> key(instance_.buffers(), 0);
+  std::vector<int32_t> sorted(instance_.buffers());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  for (int32_t i = 0; i < instance_.buffers(); ++i) {
+    if (!instance_.is_free(i)) continue;
+    key[i] = KeyOf(i, order);
+    if (perturbed) key[i] *= std::exp(kNoise * (static_cast<double>(random_() >> 11) * 0x1p-52 - 1));
+  }
+  const auto rest = [&](int32_t i) {
+    return std::tuple(instance_.begin[i], instance_.end[i], instance_.size[i], i);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](int32_t a, int32_t b) { return key[a] != key[b] ? key[a] > key[b] : rest(a) < rest(b); });
+  for (int32_t i = 0; i < instance_.buffers(); ++i) rank_[sorted[i]] = i;
+}
+
+// One search from the root. When it succeeds, the pool is left with all buffers that it has placed.
+ExactSearch::Outcome ExactSearch::Run(int64_t limit) {
+  state_.Reset(capacity_);
+  stop_at_node_ = nodes_ + limit;
+  pool_.clear();
+  for (int32_t i = 0; i < instance_.buffers(); ++i) {
+    if (instance_.is_free(i)) pool_.push_back(i);
+  }
+  return Extend({0, pool_.size()});
+}
+
+// Solves what of `items` is not placed yet.
+ExactSearch::Outcome ExactSearch::Extend(Items items) {
+  const Items unplaced{pool_.size(), pool_.size() + (items.end - items.begin)};
+  pool_.resize(unplaced.end);
+  size_t end = unplaced.begin;
+  for (size_t k = items.begin; k < items.end; ++k) {
+    if (!state_.placed(pool_[k])) pool_[end++] = pool_[k];
+  }
+  pool_.resize(end);
+  const Outcome outcome = Branch({unplaced.begin, end});
+  pool_.resize(unplaced.begin);
+  return outcome;
+}
+
+// Each turn of the loop puts a buffer on its floor and, when that fails, goes on with the state in which the
+// buffer is not there. The first state of the loop has a solution exactly if one of all these has.
+ExactSearch::Outcome ExactSearch::Branch(Items items) {
+  RefutedStates::Key first;
+  for (bool at_first = true;; at_first = false) {
+    if (!state_.Propagate(rules_.not_first)) {
+      trouble_[state_.failed_slot()] += 1;
+      break;
+    }
+    if (items.begin == items.end) return Outcome::kPlaced;
+    if (rules_.table) {
+      const RefutedStates::Key key = state_.KeyOf(In(items));
+      if (at_first) first = key;
+      if (refuted_.Has(key)) break;
+    }
+    std::vector<Items> parts;
+    if (rules_.components && Split(items, parts)) {
+      const Outcome outcome = ExtendAll(parts);
+      pool_.resize(items.end);
+      if (outcome != Outcome::kRefuted) return outcome;
+      break;
+    }
+    if (OutOfNodes()) return Outcome::kOutOfNodes;
+    const Decision decision = Choose(items);
+    const ExactState::Mark mark = state_.mark();
+    state_.Place(decision.buffer);
+    const Outcome outcome = Extend(items);
+    if (outcome != Outcome::kRefuted) return outcome;
+    state_.Undo(mark);
+    if (decision.forced || !state_.Reject(decision.buffer)) break;
+  }
+  if (rules_.table && first != RefutedStates::Key{}) refuted_.Add(first);
+  return Outcome::kRefuted;
+}
+
+ExactSearch::Outcome ExactSearch::ExtendAll(const std::vector<Items>& parts) {
+  for (const Items& part : parts) {
+    if (const Outcome outcome = Extend(part); outcome != Outcome::kPlaced) return outcome;
+  }
+  return Outcome::kPlaced;
+}
+
+bool ExactSearch::OutOfNodes() {
+  ++nodes_;
+  if (nodes_ % kNodesBetweenPolls == 0) {
+    stopped_ = (*stop_)(state_.steps() - std::exchange(steps_told_, state_.steps()));
+  }
+  return stopped_ || nodes_ > stop_at_node_;
+}
+
+// Cuts time where no lifetime of `items` crosses from one slot to the next, and appends the items of each
+// part to the pool, small parts first. False if there is only one. A lifetime in several ranges counts as one
+// that lasts from the first to the last, which can only miss a cut.
+bool ExactSearch::Split(Items items, std::vector<Items>& parts) {
+  int32_t from = state_.slots();
+  int32_t to = 0;
+  for (int32_t buffer : In(items)) {
+    const std::span<const int32_t> slots = state_.slots_of(buffer);
+    from = std::min(from, slots.front());
+    to = std::max(to, slots.back());
+  }
+  std::fill(crossing_.begin() + from, crossing_.begin() + to + 1, 0);
+  for (int32_t buffer : In(items)) {
+    const std::span<const int32_t> slots = state_.slots_of(buffer);
+    ++crossing_[slots.front()];
+    --crossing_[slots.back()];
+  }
+  bool cut = false;
+  for (int32_t slot = from, crossing = 0; slot < to; ++slot) {
+    crossing += crossing_[slot];
+    cut |= crossing == 0;
+  }
+  if (!cut) return false;
+  for (int32_t slot = from, crossing = 0, begin = from; slot <= to; ++slot) {
+    crossing += crossing_[slot];
+    if (crossing > 0) continue;
+    const size_t first = pool_.size();
+    for (size_t k = items.begin; k < items.end; ++k) {
+      const int32_t at = state_.slots_of(pool_[k]).front();
+      if (begin <= at && at <= slot) pool_.push_back(pool_[k]);
+    }
+    if (pool_.size() > first) parts.push_back({first, pool_.size()});
+    begin = slot + 1;
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Items& a, const Items& b) { return a.end - a.begin < b.end - b.begin; });
+  return true;
+}
+
+ExactSearch::Decision ExactSearch::Choose(Items items) {
+  return choice_ == Choice::kLowest ? ChooseLowest(items) : ChooseInTrouble(items);
+}
+
+// Nobody can come beneath the lowest of all.
+ExactSearch::Decision ExactSearch::ChooseLowest(Items items) {
+  int32_t lowest = pool_[items.begin];
+  for (int32_t buffer : In(items)) {
+    if (state_.floor(buffer) < state_.floor(lowest) ||
+        (state_.floor(buffer) == state_.floor(lowest) && rank_[buffer] < rank_[lowest]))
+      lowest = buffer;
+  }
+  return {lowest, rules_.undisturbed && state_.Undisturbed(lowest)};
+}
+
+// The places where a decision can be made are the buffers with the least end of all they conflict with: one
+// of the *rivals* that can begin below this end, the buffer among them, must be placed next.
+ExactSearch::Decision ExactSearch::ChooseInTrouble(Items items) {
+  FindLeastEnds(items);
+  Decision best{-1, false};
+  double best_score = 0;
+  for (int32_t buffer : In(items)) {
+    const int64_t end = state_.floor_end(buffer);
+    const std::span<const int32_t> slots = state_.slots_of(buffer);
+    if (!std::ranges::all_of(slots, [&](int32_t slot) { return least_end_[slot] >= end; })) continue;
+    int32_t rivals = 1;
+    int32_t first = buffer;
+    bool open = true;
+    for (int32_t other : state_.conflicts_of(buffer)) {
+      if (state_.placed(other) || state_.floor(other) >= end) continue;
+      open = std::ranges::all_of(state_.slots_of(other),
+                                 [&](int32_t slot) { return least_end_[slot] > state_.floor(other); });
+      if (!open) break;
+      ++rivals;
+      if (rank_[other] < rank_[first]) first = other;
+    }
+    if (!open) continue;
+    if (rivals == 1 && rules_.undisturbed) return {buffer, true};
+    const double score = Score(buffer, rivals);
+    if (best.buffer < 0 || score > best_score || (score == best_score && rank_[first] < rank_[best.buffer])) {
+      best = {first, false};
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+// Much trouble and few ways out of it. The root tempers the weight of long lifetimes, which every trouble
+// touches.
+double ExactSearch::Score(int32_t buffer, int32_t rivals) const {
+  double trouble = 0;
+  for (int32_t slot : state_.slots_of(buffer)) trouble += trouble_[slot];
+  return trouble / std::sqrt(static_cast<double>(state_.slots_of(buffer).size())) / rivals;
+}
+
+void ExactSearch::FindLeastEnds(Items items) {
+  for (int32_t buffer : In(items)) {
+    for (int32_t slot : state_.slots_of(buffer)) least_end_[slot] = ExactState::kNever;
+  }
+  for (int32_t buffer : In(items)) {
+    const int64_t end = state_.floor_end(buffer);
+    for (int32_t slot : state_.slots_of(buffer)) least_end_[slot] = std::min(least_end_[slot], end);
+  }
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,261 @@
+#include "planner/exact_state.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace reprise::planner {
+namespace {
+
+bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
+  for (const Range& x : a) {
+    for (const Range& y : b) {
+      if (x.begin < y.end && y.begin < x.end) return true;
+    }
+  }
+  return false;
+}
+
+// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+ExactState::ExactState(const Instance& instance)
+    : size_(instance.size), alignment_(instance.alignment), twin_(instance.buffers(), -1) {
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) free_.push_back(i);
+  }
+  ListSlots(instance);
+  ListConflicts(instance);
+  ListTwins(instance);
+  floor_.resize(instance.buffers());
+  placed_.resize(instance.buffers());
+  raised_.reserve(instance.buffers() * 8);
+  placed_order_.reserve(free_.size());
+}
+
+void ExactState::ListSlots(const Instance& instance) {
+  std::vector<int32_t> members(instance.slots + 1, 0);
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    first_slot_.push_back(static_cast<int32_t>(slot_list_.size()));
+    if (!instance.is_free(i)) continue;
+    for (const Range& range : instance.ranges(i)) {
+      for (int32_t slot = range.begin; slot < range.end; ++slot) {
+        slot_list_.push_back(slot);
+        ++members[slot + 1];
+      }
+    }
+  }
+  first_slot_.push_back(static_cast<int32_t>(slot_list_.size()));
+  for (int32_t slot = 0; slot < instance.slots; ++slot) members[slot + 1] += members[slot];
+  first_member_ = std::move(members);
+  members_.resize(slot_list_.size());
+  member_entry_.resize(slot_list_.size());
+  position_.resize(slot_list_.size());
+  count_.resize(instance.slots);
+  load_.resize(instance.slots);
+  awaiting_.resize(instance.slots / 64 + 1);
+}
+
+void ExactState::ListConflicts(const Instance& instance) {
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    first_conflict_.push_back(static_cast<int32_t>(conflict_list_.size()));
+    first_obstacle_.push_back(static_cast<int32_t>(obstacle_list_.size()));
+    if (!instance.is_free(i)) continue;
+    for (int32_t k = 0; k < instance.buffers(); ++k) {
+      if (k == i || !ShareSlot(instance.ranges(i), instance.ranges(k))) continue;
+      if (instance.is_free(k)) conflict_list_.push_back(k);
+      if (instance.is_pinned(k)) {
+        obstacle_list_.push_back({instance.pinned[k], instance.pinned[k] + instance.size[k]});
+      }
+    }
+    std::sort(obstacle_list_.begin() + first_obstacle_.back(), obstacle_list_.end(),
+              [](const Obstacle& a, const Obstacle& b) { return a.begin < b.begin; });
+  }
+  first_conflict_.push_back(static_cast<int32_t>(conflict_list_.size()));
+  first_obstacle_.push_back(static_cast<int32_t>(obstacle_list_.size()));
+}
+
+void ExactState::ListTwins(const Instance& instance) {
+  const auto like = [&](int32_t i) {
+    return std::tuple(instance.begin[i], instance.end[i], instance.size[i], instance.alignment[i]);
+  };
+  const auto alike = [&](int32_t i, int32_t k) {
+    return like(i) == like(k) && std::ranges::equal(instance.ranges(i), instance.ranges(k));
+  };
+  std::vector<int32_t> sorted = free_;
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t i, int32_t k) { return like(i) < like(k); });
+  for (size_t k = 1; k < sorted.size(); ++k) {
+    if (alike(sorted[k - 1], sorted[k])) twin_[sorted[k - 1]] = sorted[k];
+  }
+}
+
+void ExactState::Reset(int64_t capacity) {
+  capacity_ = capacity;
+  std::fill(placed_.begin(), placed_.end(), 0);
+  std::fill(load_.begin(), load_.end(), 0);
+  std::fill(count_.begin(), count_.end(), 0);
+  for (int32_t buffer : free_) {
+    for (int32_t entry = first_slot_[buffer]; entry < first_slot_[buffer + 1]; ++entry) {
+      const int32_t slot = slot_list_[entry];
+      position_[entry] = first_member_[slot] + count_[slot]++;
+      members_[position_[entry]] = buffer;
+      member_entry_[position_[entry]] = entry;
+      load_[slot] += size_[buffer];
+      Await(slot);
+    }
+    floor_[buffer] = Fit(buffer, 0);
+  }
+  for (int32_t buffer : free_) {
+    if (twin_[buffer] >= 0) Raise(twin_[buffer], floor_end(buffer));
+  }
+  raised_.clear();
+  placed_order_.clear();
+}
+
+// The lowest offset of at least `offset` that is aligned and clear of obstacles.
+int64_t ExactState::Fit(int32_t buffer, int64_t offset) const {
+  const auto round_up = [&](int64_t x) {
+    return (x + alignment_[buffer] - 1) / alignment_[buffer] * alignment_[buffer];
+  };
+  if (alignment_[buffer] != 1) offset = round_up(offset);
+  for (int32_t k = first_obstacle_[buffer]; k < first_obstacle_[buffer + 1]; ++k) {
+    if (obstacle_list_[k].end > offset && obstacle_list_[k].begin < offset + size_[buffer])
+      offset = round_up(obstacle_list_[k].end);
+  }
+  return offset;
+}
+
+void ExactState::Raise(int32_t buffer, int64_t floor) {
+  for (; buffer >= 0 && !placed(buffer) && floor_[buffer] < floor; buffer = twin_[buffer]) {
+    raised_.push_back({buffer, floor_[buffer]});
+    floor_[buffer] = Fit(buffer, floor);
+    for (int32_t slot : slots_of(buffer)) Await(slot);
+    floor = floor_end(buffer);
+  }
+}
+
+void ExactState::Place(int32_t buffer) {
+  Leave(buffer);
+  const int64_t end = floor_end(buffer);
+  for (int32_t other : conflicts_of(buffer)) {
+    if (!placed(other) && floor_[other] < end) Raise(other, end);
+  }
+  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
+}
+
+bool ExactState::Reject(int32_t buffer) {
+  const int64_t rest = Rest(buffer);
+  if (rest == kNever) return false;
+  Raise(buffer, rest);
+  return true;
+}
+
+int64_t ExactState::Rest(int32_t buffer) const {
+  int64_t rest = kNever;
+  for (int32_t other : conflicts_of(buffer)) {
+    if (!placed(other)) rest = std::min(rest, floor_end(other));
+  }
+  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
+  return rest;
+}
+
+bool ExactState::Undisturbed(int32_t buffer) const {
+  const int64_t end = floor_end(buffer);
+  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
+  return std::ranges::all_of(conflicts_of(buffer),
+                             [&](int32_t other) { return placed(other) || floor_[other] >= end; });
+}
+
+void ExactState::Leave(int32_t buffer) {
+  placed_[buffer] = 1;
+  placed_order_.push_back(buffer);
+  for (int32_t entry = first_slot_[buffer]; entry < first_slot_[buffer + 1]; ++entry) {
+    const int32_t slot = slot_list_[entry];
+    load_[slot] -= size_[buffer];
+    const int32_t at = position_[entry];
+    const int32_t last = first_member_[slot] + --count_[slot];
+    std::swap(members_[at], members_[last]);
+    std::swap(member_entry_[at], member_entry_[last]);
+    position_[member_entry_[at]] = at;
+    position_[entry] = last;
+    Await(slot);
+  }
+}
+
+// The entries behind the unplaced ones lie where Leave() put them: taking them back in needs no swap.
+void ExactState::Return(int32_t buffer) {
+  placed_[buffer] = 0;
+  for (int32_t slot : slots_of(buffer)) {
+    load_[slot] += size_[buffer];
+    ++count_[slot];
+  }
+}
+
+void ExactState::Undo(Mark mark) {
+  for (; raised_.size() > mark.raised; raised_.pop_back())
+    floor_[raised_.back().buffer] = raised_.back().from;
+  for (; placed_order_.size() > mark.placed; placed_order_.pop_back()) Return(placed_order_.back());
+}
+
+bool ExactState::Propagate(bool not_first) {
+  for (size_t word = 0; word < awaiting_.size();) {
+    if (awaiting_[word] == 0) {
+      ++word;
+      continue;
+    }
+    const int32_t slot = static_cast<int32_t>(word * 64) + std::countr_zero(awaiting_[word]);
+    awaiting_[word] &= awaiting_[word] - 1;
+    const size_t raised = raised_.size();
+    if (!PropagateSlot(slot, not_first)) {
+      failed_slot_ = slot;
+      std::fill(awaiting_.begin(), awaiting_.end(), 0);
+      return false;
+    }
+    if (raised_.size() != raised) word = 0;
+  }
+  return true;
+}
+
+// Whoever is the lowest of the slot has all others of it above him: his floor plus the load must fit. Who
+// does not fit that way lies on another one, and so not below the lowest end of those who do.
+bool ExactState::PropagateSlot(int32_t slot, bool not_first) {
+  const std::span<const int32_t> unplaced = unplaced_in(slot);
+  if (unplaced.empty()) return true;
+  steps_ += static_cast<int64_t>(unplaced.size());
+  const int64_t highest_first = capacity_ - load_[slot];
+  int64_t least_end = kNever;
+  bool others = false;
+  for (int32_t buffer : unplaced) {
+    if (floor_[buffer] <= highest_first) {
+      least_end = std::min(least_end, floor_end(buffer));
+    } else {
+      others = true;
+    }
+  }
+  if (least_end == kNever) return false;
+  if (!others || !not_first) return true;
+  for (int32_t buffer : unplaced) {
+    if (floor_[buffer] > highest_first && floor_[buffer] < least_end) Raise(buffer, least_end);
+  }
+  return true;
+}
+
+RefutedStates::Key ExactState::KeyOf(std::span<const int32_t> buffers) const {
+  RefutedStates::Key key;
+  for (int32_t buffer : buffers) {
+    const uint64_t floor = static_cast<uint64_t>(floor_[buffer]);
+    const uint64_t name = static_cast<uint64_t>(buffer) + 1;
+    key.low += Mix(floor * 0x9e3779b97f4a7c15u + name * 0xd1342543de82ef95u);
+    key.high += Mix(floor * 0xbea225f9eb34556du ^ name * 0x632be59bd9b4e019u);
+  }
+  steps_ += static_cast<int64_t>(buffers.size());
+  return key;
+}
+
+}  // namespace reprise::planner

@@ -18,6 +18,7 @@ namespace {
 // Of the target. Below the least one, the skyline costs more than it brings on real instances; above the
 // largest, too little is left to decide.
 constexpr double kShares[] = {1e-3, 3e-3, 3e-4, 1e-4, 0};
+constexpr size_t kCheapSplits = 3;
 
 // A buffer ranks by lifetime^a x size^b.
 struct Rank {
@@ -31,6 +32,9 @@ constexpr double kNoise = 0.3;
 
 // In a row, without a better placement.
 constexpr int kTriesUntilGivingUp = 1000;
+
+// A height far above all others that leaves room for sums.
+constexpr int64_t kUnreachable = Search::kNothing / 4;
 
 // In [-1, 1), the same on every machine (the distributions of <random> are not).
 double RandomSign(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-52 - 1; }
@@ -56,12 +60,14 @@ class HybridSearch {
 
   void Run() {
     MakeSplits();
-    for (double noise = 0; failed_ < kTriesUntilGivingUp && !splits_.empty(); noise = kNoise) {
-      for (auto& split : splits_) {
+    for (int round = 0; failed_ < kTriesUntilGivingUp; ++round) {
+      for (size_t i = 0; i < splits_.size(); ++i) {
+        // With noise, the splits that cost the most have their turn less often.
+        if (round % 2 == 1 && i >= kCheapSplits) break;
         for (const Rank& rank : kRanks) {
           if (search_.Stop(1)) return;
           ++failed_;
-          Try(*split, rank, noise);
+          Try(splits_[i], rank, round == 0 ? 0 : kNoise);
           if (!rules_.several_ranks) break;
         }
         if (!rules_.several_shares) break;
@@ -89,19 +95,38 @@ class HybridSearch {
     }
   }
 
-  void Try(Split& split, const Rank& rank, double noise) {
-    RankBuffers(split, rank, noise);
-    const int64_t limit =
-        search_.best_slab() == Search::kNothing ? Search::kNothing : search_.best_slab() - 1;
-    const int64_t goal = rules_.look_ahead ? search_.target() : Search::kNothing / 4;
-    if (split.skyline.Place(split.order, goal, limit, search_, offsets_) != FirstFit::Outcome::kComplete)
+  void Try(std::unique_ptr<Split>& split, const Rank& rank, double noise) {
+    RankBuffers(*split, rank, noise);
+    const int64_t best = search_.best_slab();
+    const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
+    const int64_t goal = rules_.look_ahead ? search_.target() : kUnreachable;
+    if (split->skyline.Place(split->order, goal, limit, search_, offsets_) != FirstFit::Outcome::kComplete) {
       return;
+    }
     order_.clear();
-    for (int32_t i : InOrderOfOffsets(split.part.instance, offsets_)) order_.push_back(split.part.buffers[i]);
-    order_.insert(order_.end(), split.rest.begin(), split.rest.end());
-    if (first_fit_.Place(order_, limit, search_, offsets_) != FirstFit::Outcome::kComplete) return;
-    search_.Offer(offsets_, name_, order_);
-    failed_ = 0;
+    for (int32_t i : InOrderOfOffsets(split->part.instance, offsets_))
+      order_.push_back(split->part.buffers[i]);
+    order_.insert(order_.end(), split->rest.begin(), split->rest.end());
+    switch (first_fit_.Place(order_, limit, search_, offsets_)) {
+      case FirstFit::Outcome::kComplete:
+        search_.Offer(offsets_, name_, order_);
+        failed_ = 0;
+        break;
+      case FirstFit::Outcome::kTooHigh:
+        if (rules_.promote) Promote(split, first_fit_.too_high());
+        break;
+      case FirstFit::Outcome::kStopped:
+        break;
+    }
+  }
+
+  // Counts `buffer` as large from now on.
+  void Promote(std::unique_ptr<Split>& split, int32_t buffer) {
+    const auto place = std::find(split->rest.begin(), split->rest.end(), buffer);
+    if (place == split->rest.end()) return;
+    split->rest.erase(place);
+    split->part.buffers.push_back(buffer);
+    split = std::make_unique<Split>(search_.instance(), split->part.buffers, std::move(split->rest));
   }
 
   void RankBuffers(Split& split, const Rank& rank, double noise) {

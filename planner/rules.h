@@ -21,10 +21,10 @@ class Rules {
 
 struct HybridRules {
   bool look_ahead = true;      // lay a large buffer only where the rest still has room below the target
-  bool several_shares = true;  // of what counts as large; otherwise one
+  bool several_shares = true;  // of the target, from which on a buffer counts as large; otherwise one
   bool several_ranks = true;   // otherwise one
-  bool noise = true;           // on the ranks, when all is tried without
-  bool raise_late = true;      // rank the buffer that came out too high better the next time
+  bool noise = true;           // on the ranks, once all was tried without
+  bool promote = true;         // a small buffer that comes out too high counts as large the next time
 };
 
 }  // namespace reprise::planner

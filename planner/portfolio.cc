@@ -8,6 +8,7 @@
 #include "fmt/ranges.h"
 #include "planner/best_fit.h"
 #include "planner/bound.h"
+#include "planner/divide.h"
 #include "planner/first_fit.h"
 #include "planner/improve.h"
 #include "planner/orders.h"
@@ -28,9 +29,22 @@ absl::Status FirstFitBy(Search& search, std::string_view name) {
   return absl::OkStatus();
 }
 
-// The first answer should come soon and be sound on every kind of instance, so the two fastest lead.
-constexpr Solver kSolvers[] = {
+// For a stretch of a large problem.
+constexpr Solver kOfStretches[] = {
     {"first-fit-size-class", FirstFitBy<Order::kSizeClass>},
+    {"best-fit", BestFit},
+    {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
+    {"first-fit-size", FirstFitBy<Order::kSize>},
+};
+
+absl::Status DivideByTime(Search& search, std::string_view name) {
+  return Divide(search, name, kOfStretches);
+}
+
+// The first answer should come soon and be sound on every kind of instance, so the two fastest lead; the
+// first is first-fit by size class unless the problem is large.
+constexpr Solver kSolvers[] = {
+    {"divide", DivideByTime},
     {"best-fit", BestFit},
     {"first-fit-size", FirstFitBy<Order::kSize>},
     {"first-fit-crowd-size", FirstFitBy<Order::kCrowdSize>},

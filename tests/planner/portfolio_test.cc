@@ -99,7 +99,7 @@ TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
   const auto solution = SolveWith("worst-fit", kEasy, {});
   EXPECT_TRUE(absl::IsNotFound(solution.status()));
   EXPECT_THAT(std::string(solution.status().message()),
-              HasSubstr("\"worst-fit\"; there are first-fit-size-class, "));
+              HasSubstr("\"worst-fit\"; there are divide, "));
 }
 
 TEST(SolveWith, EveryMemberSolvesAlone) {

@@ -61,7 +61,7 @@ struct Instance {
   }
 };
 
-// O(n log n) in the number of buffers.
+// Linear in the number of buffers: their times are sorted by digits.
 Instance Compress(const Problem& problem);
 
 // The sum of the sizes in use in each slot, pinned buffers included. O(buffers + slots).

@@ -57,6 +57,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   Repetition repetition{.buffers = std::atoll(argv[2]), .jitter = 0.05};
+  Budget budget{.seconds = std::atof(argv[3])};
   std::string solver;
   for (int i = 4; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
@@ -64,12 +65,12 @@ int Main(int argc, char** argv) {
     if (option == "--stride") repetition.stride = std::atof(argv[i + 1]);
     if (option == "--jitter") repetition.jitter = std::atof(argv[i + 1]);
     if (option == "--seed") repetition.seed = std::strtoull(argv[i + 1], nullptr, 10);
+    if (option == "--steps") budget.steps = std::atoll(argv[i + 1]);
     if (option == "--solver") solver = argv[i + 1];
   }
   const std::string base = argv[1];
   const Problem problem =
       Repeated(base == "synthetic" ? SyntheticIteration(96, 1) : ReadLifetimes(argv[1]), repetition);
-  const Budget budget{.seconds = std::atof(argv[3])};
   const double before = ProcessorSeconds();
   const auto solution = solver.empty() ? Solve(problem, budget) : SolveWith(solver, problem, budget);
   const double seconds = ProcessorSeconds() - before;

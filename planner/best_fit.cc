@@ -221,7 +221,7 @@ absl::Status BestFit(Search& search, std::string_view name) {
     skyline.Raise(line, begin, instance.length(buffer),
                   obstacles.Above(offsets[buffer] + instance.size[buffer]));
   }
-  search.Offer(offsets, name, InOrderOfOffsets(instance, offsets));
+  search.Offer(offsets, name);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/radix_sort.h"
+
 namespace reprise::planner {
 namespace {
 
@@ -99,14 +101,16 @@ class Sweep {
   int64_t Run() {
     // (slot, buffer): the first slot in which the buffer is in use, the first in which it is not any more.
     std::vector<std::pair<int32_t, int32_t>> starts, ends;
+    for (auto* events : {&starts, &ends}) events->reserve(instance_.all_ranges.size());
     for (int32_t i = 0; i < instance_.buffers(); ++i) {
       for (const Range& range : instance_.ranges(i)) {
         starts.emplace_back(range.begin, i);
         ends.emplace_back(range.end, i);
       }
     }
-    std::sort(starts.begin(), starts.end());
-    std::sort(ends.begin(), ends.end());
+    for (auto* events : {&starts, &ends}) {
+      RadixSort(*events, [](const auto& event) { return static_cast<uint64_t>(event.first); });
+    }
     int64_t bound = 0;
     size_t start = 0, end = 0;
     for (int32_t slot = 0; slot < instance_.slots; ++slot) {

@@ -1,7 +1,6 @@
 #include "planner/first_fit.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace reprise::planner {
@@ -9,13 +8,25 @@ namespace {
 
 constexpr size_t kPollMask = 63;  // buffers between two polls, less one
 
+constexpr int32_t kBranches =
+    8;  // of a node; fewer make more levels to insert into, more make more canonical nodes
+
+// The first node of each level, from the slots up to the root, and one past it.
+std::vector<int32_t> LevelsOver(int32_t slots) {
+  std::vector<int32_t> begin = {0};
+  for (int32_t width = std::max(slots, 1);; width = (width + kBranches - 1) / kBranches) {
+    begin.push_back(begin.back() + width);
+    if (width == 1) return begin;
+  }
+}
+
 }  // namespace
 
 FirstFit::FirstFit(const Instance& instance)
     : instance_(instance),
-      leaves_(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(instance.slots, 1))))),
-      sets_(4 * leaves_),
-      seen_(2 * static_cast<size_t>(leaves_), 0) {
+      level_begin_(LevelsOver(instance.slots)),
+      sets_(2 * level_begin_.back()),
+      seen_(level_begin_.back(), 0) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (instance.is_pinned(i)) pinned_.push_back(i);
   }
@@ -43,25 +54,36 @@ FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit,
 }
 
 void FirstFit::FindNodes(int32_t buffer) {
+  nodes_.clear();
   canonical_.clear();
   above_.clear();
-  for (const Range& range : instance_.ranges(buffer)) AddRange(range.begin, range.end);
+  for (const Range& range : instance_.ranges(buffer)) AddRange(range);
   ++round_;
-  for (int32_t node : canonical_) {
-    for (node /= 2; node > 0 && seen_[node] != round_; node /= 2) {
-      seen_[node] = round_;
-      above_.push_back(node);
+  const int32_t levels = static_cast<int32_t>(level_begin_.size()) - 1;
+  for (const Node& node : nodes_) {
+    canonical_.push_back(level_begin_[node.level] + node.index);
+    int32_t index = node.index / kBranches;
+    for (int32_t level = node.level + 1; level < levels; ++level, index /= kBranches) {
+      const int32_t above = level_begin_[level] + index;
+      if (seen_[above] == round_) break;
+      seen_[above] = round_;
+      above_.push_back(above);
     }
   }
 }
 
-void FirstFit::AddRange(int32_t begin, int32_t end) {
-  if (end == instance_.slots) end = leaves_;  // the leaves beyond the last slot are nobody's: fewer nodes
-  int32_t low = begin + leaves_;
-  int32_t high = end + leaves_;
-  for (; low < high; low /= 2, high /= 2) {
-    if (low % 2 == 1) canonical_.push_back(low++);
-    if (high % 2 == 1) canonical_.push_back(--high);
+void FirstFit::AddRange(Range range) {
+  auto [low, high] = range;
+  for (int32_t level = 0; low < high; ++level) {
+    // A last node that has fewer branches is covered if those are.
+    const int32_t width = level_begin_[level + 1] - level_begin_[level];
+    if (high == width && width > 1) high = (width + kBranches - 1) / kBranches * kBranches;
+    for (; low < high && low % kBranches != 0; ++low) {
+      if (low < width) nodes_.push_back({level, low});
+    }
+    while (low < high && high % kBranches != 0) nodes_.push_back({level, --high});
+    low /= kBranches;
+    high /= kBranches;
   }
 }
 

@@ -12,12 +12,13 @@ namespace reprise::planner {
 
 // Places buffers one by one, each at the lowest offset that is free during its whole lifetime.
 //
-// A segment tree over the slots. The lifetime of a buffer is cut into O(log slots) nodes, its canonical ones.
-// Each node keeps two sets of addresses: `cover`, taken by the buffers that have the node as a canonical one,
-// and `any`, taken at some slot below the node. What blocks a lifetime is then the `any` of its canonical
-// nodes and the `cover` of the nodes above them; an address leaps past these sets, in turn, until it needs no
-// more leaps. Pinned buffers are in the tree from the beginning, and a lifetime that wraps is simply two
-// ranges of slots. The construction is built once and serves many orders.
+// A segment tree over the slots, of eight branches a node (half the sets to insert into that a binary one
+// has). The lifetime of a buffer is cut into O(log slots) nodes, its canonical ones. Each node keeps two sets
+// of addresses: `cover`, taken by the buffers that have the node as a canonical one, and `any`, taken at some
+// slot below the node. What blocks a lifetime is then the `any` of its canonical nodes and the `cover` of the
+// nodes above them; an address leaps past these sets, in turn, until it needs no more leaps. Pinned buffers
+// are in the tree from the beginning, and a lifetime that wraps is simply two ranges of slots. The
+// construction is built once and serves many orders.
 class FirstFit {
  public:
   explicit FirstFit(const Instance& instance);
@@ -38,17 +39,23 @@ class FirstFit {
   void Insert(int32_t buffer, int64_t offset);
 
  private:
+  struct Node {
+    int32_t level;
+    int32_t index;  // within the level
+  };
   void FindNodes(int32_t buffer);
-  void AddRange(int32_t begin, int32_t end);
+  void AddRange(Range range);
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }
 
   const Instance& instance_;
-  int32_t leaves_;  // a power of two; node 1 is the root, node leaves_ + s is slot s
+  std::vector<int32_t>
+      level_begin_;  // the first node of each level, from the slots up to the root, and one more
   IntervalLists sets_;
   std::vector<int32_t> pinned_;
   // Of the buffer at hand: its canonical nodes, and all nodes above them, each once.
+  std::vector<Node> nodes_;
   std::vector<int32_t> canonical_;
   std::vector<int32_t> above_;
   std::vector<IntervalLists::Cursor> blockers_;

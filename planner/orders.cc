@@ -92,4 +92,27 @@ std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
   });
 }
 
+std::vector<int32_t> SortedBy(const Classes& classes, const Instance& instance) {
+  // One number a buffer, smaller goes first: class, lifetime's octave, start.
+  constexpr int kStartBits = 31, kOctaveBits = 6;
+  constexpr double kLargestClass = 1 << 16;
+  std::vector<std::pair<uint64_t, int32_t>> keys;
+  keys.reserve(instance.buffers());
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) continue;
+    const double octave = std::log2(static_cast<double>(instance.length(i)));
+    const double octaves = std::log2(static_cast<double>(instance.size[i])) + classes.exponent * octave;
+    uint64_t key =
+        static_cast<uint64_t>(kLargestClass - std::floor(classes.per_octave * octaves + classes.phase));
+    key <<= kOctaveBits;
+    if (classes.by_lifetime) key |= static_cast<uint64_t>(kStartBits - std::floor(octave + classes.phase));
+    keys.emplace_back(key << kStartBits | static_cast<uint64_t>(instance.begin[i]), i);
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<int32_t> order;
+  order.reserve(keys.size());
+  for (const auto& [key, buffer] : keys) order.push_back(buffer);
+  return order;
+}
+
 }  // namespace reprise::planner

@@ -25,4 +25,17 @@ enum class Order {
 // The free buffers of `instance` in that order. O(n log n).
 std::vector<int32_t> SortedBy(Order order, const Instance& instance);
 
+// Classes of buffers that are much alike, the largest first; within a class they come by their start. What is
+// alike follows upon each other at one offset, as in an allocator with size classes, even if the sizes vary.
+// How coarse the classes are and where their borders lie decides which buffers are parted, and no choice is
+// good everywhere: there are many to try.
+struct Classes {
+  double per_octave = 4;     // of size * lifetime^exponent
+  double phase = 0;          // moves the borders; in [0, 1)
+  double exponent = 0;       // what a long life counts
+  bool by_lifetime = false;  // within a class, octaves of the lifetime, the longest first, before the start
+};
+
+std::vector<int32_t> SortedBy(const Classes& classes, const Instance& instance);
+
 }  // namespace reprise::planner

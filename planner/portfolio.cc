@@ -8,6 +8,7 @@
 #include "fmt/ranges.h"
 #include "planner/best_fit.h"
 #include "planner/bound.h"
+#include "planner/divide.h"
 #include "planner/first_fit.h"
 #include "planner/hybrid.h"
 #include "planner/improve.h"
@@ -32,17 +33,30 @@ absl::Status FirstFitBy(Search& search, std::string_view name) {
   return absl::OkStatus();
 }
 
-// The first answer should come soon and be sound on every kind of instance. The orders that first-fit reaches
-// the bound in on whole families of instances come next, since they cost little; then what is best
-// everywhere.
-constexpr Solver kSolvers[] = {
+// For a stretch of a large problem.
+constexpr Solver kOfStretches[] = {
     {"first-fit-size-class", FirstFitBy<Order::kSizeClass>},
     {"first-fit-crowd-size", FirstFitBy<Order::kCrowdSize>},
     {"hybrid", Hybrid},
     {"best-fit", BestFit},
+    {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
+    {"first-fit-size", FirstFitBy<Order::kSize>},
+};
+
+absl::Status DivideByTime(Search& search, std::string_view name) {
+  return Divide(search, name, kOfStretches);
+}
+
+// The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by size
+// class unless the problem is large.
+constexpr Solver kSolvers[] = {
+    {"divide", DivideByTime},
+    {"first-fit-crowd-size", FirstFitBy<Order::kCrowdSize>},
+    {"best-fit", BestFit},
     {"first-fit-size", FirstFitBy<Order::kSize>},
     {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
     {"first-fit-area", FirstFitBy<Order::kArea>},
+    {"hybrid", Hybrid},
     {"improve", Improve},
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "planner/radix_sort.h"
 #include "planner/validator.h"
 
 namespace reprise::planner {
@@ -95,6 +96,8 @@ absl::Status CheckHeight(const Problem& problem) {
 }
 
 absl::Status CheckPinned(const Problem& problem) {
+  const auto is_pinned = [](const Buffer& buffer) { return buffer.pinned.has_value(); };
+  if (std::none_of(problem.buffers.begin(), problem.buffers.end(), is_pinned)) return absl::OkStatus();
   std::vector<std::optional<Offset>> pinned;
   pinned.reserve(problem.buffers.size());
   for (const Buffer& buffer : problem.buffers) pinned.push_back(buffer.pinned);
@@ -137,8 +140,10 @@ class Pieces {
     std::vector<int32_t> starts(n);
     std::iota(starts.begin(), starts.end(), 0);
     std::vector<int32_t> ends = starts;
-    SortUnlessSorted(starts, [&](int32_t i) { return pieces_[i].lower; });
-    SortUnlessSorted(ends, [&](int32_t i) { return pieces_[i].upper; });
+    // Ticks may be negative: from the largest negative to the largest positive one, as if unsigned.
+    constexpr uint64_t kSign = uint64_t{1} << 63;
+    RadixSort(starts, [&](int32_t i) { return static_cast<uint64_t>(pieces_[i].lower) ^ kSign; });
+    RadixSort(ends, [&](int32_t i) { return static_cast<uint64_t>(pieces_[i].upper) ^ kSign; });
     int32_t slot = 0;
     bool after_end = false;
     int32_t ended = 0;
@@ -165,13 +170,6 @@ class Pieces {
     if (lower >= *period_) return pieces_.push_back({lower - *period_, upper - *period_, {}});
     pieces_.push_back({lower, std::min(upper, *period_), {}});
     if (upper > *period_) pieces_.push_back({0, upper - *period_, {}});
-  }
-
-  template <typename KeyOf>
-  static void SortUnlessSorted(std::vector<int32_t>& pieces, KeyOf key_of) {
-    const auto before = [&](int32_t a, int32_t b) { return key_of(a) < key_of(b); };
-    if (!std::is_sorted(pieces.begin(), pieces.end(), before))
-      std::sort(pieces.begin(), pieces.end(), before);
   }
 
   const std::optional<int64_t> period_;

@@ -62,8 +62,8 @@ struct Instance {
   }
 };
 
-// O(n log n) in the number of buffers. `turn_cycles`: whether a cycle begins where the least is in use
-// across, or at its first tick.
+// Linear in the number of buffers: their times are sorted by digits. `turn_cycles`: whether a cycle begins
+// where the least is in use across, or at its first tick.
 Instance Compress(const Problem& problem, bool turn_cycles = true);
 inline constexpr std::string_view kTurnCycles = "turn-cycles";  // the rule's name
 

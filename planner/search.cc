@@ -30,6 +30,9 @@ std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const 
 Search::Search(const Instance& instance, int64_t target, const Budget& budget)
     : instance_(instance), target_(target), budget_(budget), begin_(std::chrono::steady_clock::now()) {}
 
+Search::Search(const Instance& instance, int64_t target, Search& whole)
+    : instance_(instance), whole_(&whole), target_(target), budget_(whole.budget_), begin_(whole.begin_) {}
+
 double Search::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
@@ -39,18 +42,27 @@ bool Search::cancelled() const {
 }
 
 bool Search::Stop(int64_t steps) {
+  Count(steps);
+  return Over() || (best_slab_ != kNothing && !Granted());
+}
+
+bool Search::Over() const {
+  return best_slab_ <= target_ || cancelled() || (best_slab_ != kNothing && Spent());
+}
+
+void Search::Count(int64_t steps) {
   steps_ += steps;
+  if (whole_ != nullptr) return whole_->Count(steps);
   // Looking at a clock costs about a step; an eighth of a millisecond's delay is nothing to anyone.
   if (steps_ >= next_look_) {
     next_look_ = steps_ + kStepsBetweenLooks;
     out_of_time_ = seconds() >= budget_.seconds;
   }
-  return Over() || (best_slab_ != kNothing && steps_ >= granted_until_);
 }
 
-bool Search::Over() const {
-  if (best_slab_ <= target_ || cancelled()) return true;
-  return best_slab_ != kNothing && (out_of_time_ || steps_ >= budget_.steps);
+bool Search::Spent() const {
+  if (whole_ != nullptr) return !whole_->Granted() || whole_->Spent();
+  return out_of_time_ || steps_ >= budget_.steps;
 }
 
 void Search::Grant(int64_t steps) { granted_until_ = steps < kNothing - steps_ ? steps_ + steps : kNothing; }
@@ -63,6 +75,11 @@ void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
   best_.assign(offsets.begin(), offsets.end());
   best_order_.assign(order.begin(), order.end());
   best_solver_ = solver;
+}
+
+const std::vector<int32_t>& Search::best_order() {
+  if (best_order_.empty()) best_order_ = InOrderOfOffsets(instance_, best_);
+  return best_order_;
 }
 
 }  // namespace reprise::planner

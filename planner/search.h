@@ -31,6 +31,10 @@ class Search {
   // enough.
   Search(const Instance& instance, int64_t target, const Budget& budget);
 
+  // A search within another one, which must outlive it: for a part of the problem, with the other's time,
+  // steps and seed.
+  Search(const Instance& instance, int64_t target, Search& whole);
+
   // Counts `steps` of work. Should the solver return? Neither time nor steps are a reason as long as there is
   // no placement.
   bool Stop(int64_t steps = 0);
@@ -43,8 +47,8 @@ class Search {
 
   // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime. `order` is
   // the order of the free buffers in which first-fit leads to these offsets or lower ones; for a solver that
-  // does not have one, InOrderOfOffsets() is.
-  void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order);
+  // does not have one, InOrderOfOffsets() is, which an empty one stands for.
+  void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order = {});
 
   const Instance& instance() const { return instance_; }
   int64_t target() const { return target_; }
@@ -52,13 +56,19 @@ class Search {
   bool on(std::string_view rule) const { return budget_.rules.on(rule); }
   int64_t best_slab() const { return best_slab_; }  // kNothing before the first placement
   const std::vector<int64_t>& best() const { return best_; }
-  const std::vector<int32_t>& best_order() const { return best_order_; }
+  const std::vector<int32_t>& best_order();
   std::string_view best_solver() const { return best_solver_; }
   double seconds() const;  // since the search began
   int64_t steps() const { return steps_; }
 
  private:
+  void Count(int64_t steps);
+  bool Granted() const { return steps_ < granted_until_; }
+  // Is it time to return what there is?
+  bool Spent() const;
+
   const Instance& instance_;
+  Search* const whole_ = nullptr;
   const int64_t target_;
   const Budget budget_;
   const std::chrono::steady_clock::time_point begin_;

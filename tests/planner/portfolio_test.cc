@@ -98,8 +98,7 @@ TEST(Solve, IsNoWorseThanAnyMember) {
 TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
   const auto solution = SolveWith("worst-fit", kEasy, {});
   EXPECT_TRUE(absl::IsNotFound(solution.status()));
-  EXPECT_THAT(std::string(solution.status().message()),
-              HasSubstr("\"worst-fit\"; there are first-fit-size-class, "));
+  EXPECT_THAT(std::string(solution.status().message()), HasSubstr("\"worst-fit\"; there are divide, "));
 }
 
 TEST(SolveWith, EveryMemberSolvesAlone) {

@@ -67,7 +67,7 @@ class HybridSearch {
         for (const Rank& rank : kRanks) {
           if (search_.Stop(1)) return;
           ++failed_;
-          Try(splits_[i], rank, round == 0 ? 0 : kNoise);
+          Try(splits_[i], rank, round);
           if (!rules_.several_ranks) break;
         }
         if (!rules_.several_shares) break;
@@ -95,11 +95,18 @@ class HybridSearch {
     }
   }
 
-  void Try(std::unique_ptr<Split>& split, const Rank& rank, double noise) {
-    RankBuffers(*split, rank, noise);
+  // Where the target is out of reach, aiming at it makes the skyline wait for nothing until it must give in,
+  // and what it then does is worse than aiming at a little less than what is there.
+  int64_t Goal(int round, int64_t limit) const {
+    if (!rules_.look_ahead) return kUnreachable;
+    return rules_.relax_goal && round % 2 == 1 && limit != Search::kNothing ? limit : search_.target();
+  }
+
+  void Try(std::unique_ptr<Split>& split, const Rank& rank, int round) {
+    RankBuffers(*split, rank, round == 0 ? 0 : kNoise);
     const int64_t best = search_.best_slab();
     const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
-    const int64_t goal = rules_.look_ahead ? search_.target() : kUnreachable;
+    const int64_t goal = Goal(round, limit);
     if (split->skyline.Place(split->order, goal, limit, search_, offsets_) != FirstFit::Outcome::kComplete) {
       return;
     }

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "planner/bound.h"
 #include "planner/first_fit.h"
+#include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
 namespace reprise::planner {
@@ -40,6 +41,29 @@ TEST(Hybrid, WithoutNoiseItEnds) {
   Search search(instance, 0, {.seconds = 3600});
   ASSERT_TRUE(Hybrid(search, "hybrid", {.noise = false}).ok());
   EXPECT_NE(search.best_slab(), Search::kNothing);
+}
+
+TEST(Hybrid, EveryRuleMayBeOff) {
+  RandomProblems random(8);
+  for (int round = 0; round < 200; ++round) {
+    const Problem problem = random.Make({.buffers = 1 + static_cast<int>(random.Below(60)),
+                                         .ticks = 1 + random.Below(40),
+                                         .max_size = 1000,
+                                         .cyclic = random.Below(2) == 0,
+                                         .aligned = random.Below(2) == 0,
+                                         .pinned = static_cast<int>(random.Below(10)),
+                                         .gaps = random.Below(2) == 0,
+                                         .outside = random.Below(2) == 0});
+    const auto coin = [&] { return random.Below(2) == 0; };
+    const HybridRules rules{coin(), coin(), coin(), coin(), coin(), coin()};
+    const Instance instance = Compress(problem);
+    Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = 50'000});
+    ASSERT_TRUE(Hybrid(search, "hybrid", rules).ok());
+    Placement placement;
+    for (int64_t offset : search.best()) placement.offsets.emplace_back(offset);
+    placement.slab = Bytes(search.best_slab());
+    ASSERT_TRUE(CheckPlacement(problem, placement).ok()) << round << CheckPlacement(problem, placement);
+  }
 }
 
 TEST(Hybrid, StopsWhenGrantedNoMore) {

@@ -185,7 +185,7 @@ int64_t CommonAlignment(const Instance& instance) {
 
 }  // namespace
 
-absl::Status BestFit(Search& search, std::string_view name) {
+void BestFit(Search& search, std::string_view name) {
   const Instance& instance = search.instance();
   const int32_t slots = instance.slots;
   const int64_t grain = CommonAlignment(instance);
@@ -199,7 +199,7 @@ absl::Status BestFit(Search& search, std::string_view name) {
   unplaced.Reset(order);
   Skyline skyline(slots, instance.cyclic, obstacles.Above(0));
   while (!unplaced.empty()) {
-    if (search.Stop(kStepsOfALine)) return absl::OkStatus();
+    if (search.Stop(kStepsOfALine)) return;
     const int32_t line = skyline.Lowest();
     const int64_t height = skyline[line].height;
     const int64_t ceiling = obstacles.Next(height);
@@ -222,7 +222,6 @@ absl::Status BestFit(Search& search, std::string_view name) {
                   obstacles.Above(offsets[buffer] + instance.size[buffer]));
   }
   search.Offer(offsets, name);
-  return absl::OkStatus();
 }
 
 }  // namespace reprise::planner

@@ -3,7 +3,8 @@
 // heuristic of Burke, Kendall and Whitwell (2004) over to lifetimes.
 #pragma once
 
-#include "absl/status/status.h"
+#include <string_view>
+
 #include "planner/search.h"
 
 namespace reprise::planner {
@@ -14,6 +15,6 @@ namespace reprise::planner {
 // ring. Pinned buffers divide the addresses into bands: a line is filled with what fits under the next
 // obstacle, and lifted over it when nothing does. A pinned buffer that is in use for a part of the time only
 // is taken to be there always. About O(n log n).
-absl::Status BestFit(Search& search, std::string_view name);
+void BestFit(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -53,7 +53,7 @@ class Attempts {
   void Run(int a, Search& search, int64_t load, std::string_view name) {
     const int members = static_cast<int>(members_.size());
     if (a < members) {
-      static_cast<void>(members_[a].run(search, name));
+      members_[a].begin(search, name)();
     } else {
       const std::vector<int32_t> order = SortedBy(classes_[a - members], search.instance());
       std::vector<int64_t> offsets;
@@ -197,12 +197,13 @@ class Division {
 
 }  // namespace
 
-absl::Status Divide(Search& search, std::string_view name, std::span<const Solver> members,
-                    StretchSize size) {
+void Divide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size) {
   std::vector<int32_t> cuts = CutWhereQuiet(search.instance(), size.least, size.most);
-  if (cuts.size() <= 2) return members.front().run(search, name);
-  Division(search, name, members, std::move(cuts)).Run();
-  return absl::OkStatus();
+  if (cuts.size() <= 2) {
+    members.front().begin(search, members.front().name)();
+  } else {
+    Division(search, name, members, std::move(cuts)).Run();
+  }
 }
 
 }  // namespace reprise::planner

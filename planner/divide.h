@@ -4,7 +4,6 @@
 #include <span>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "planner/search.h"
 #include "planner/solver.h"
 
@@ -26,7 +25,6 @@ struct StretchSize {
 // so that attempts are ranked by what they reached so far: the stretch with the largest load tries several,
 // and all others begin with the best. With one stretch only, this is the first member. Every attempt is
 // linear but for a logarithm; the memory is that of the instance and one stretch.
-absl::Status Divide(Search& search, std::string_view name, std::span<const Solver> members,
-                    StretchSize size = {});
+void Divide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size = {});
 
 }  // namespace reprise::planner

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <vector>
@@ -58,25 +59,33 @@ class HybridSearch {
   HybridSearch(Search& search, std::string_view name, const HybridRules& rules)
       : search_(search), name_(name), rules_(rules), first_fit_(search.instance()), random_(search.seed()) {}
 
-  void Run() {
-    MakeSplits();
-    for (int round = 0; failed_ < kTriesUntilGivingUp; ++round) {
-      for (size_t i = 0; i < splits_.size(); ++i) {
-        // With noise, the splits that cost the most have their turn less often.
-        if (round % 2 == 1 && i >= kCheapSplits) break;
-        for (const Rank& rank : kRanks) {
-          if (search_.Stop(1)) return;
-          ++failed_;
-          Try(splits_[i], rank, round == 0 ? 0 : kNoise);
-          if (!rules_.several_ranks) break;
-        }
-        if (!rules_.several_shares) break;
-      }
-      if (!rules_.noise) return;
+  // False when there is nothing more to try. The first turn ends with the round without noise.
+  bool Run() {
+    if (splits_.empty()) MakeSplits();
+    while (failed_ < kTriesUntilGivingUp && !splits_.empty()) {
+      if (search_.Stop(1)) return true;
+      Try(splits_[split_], kRanks[rank_], round_);
+      if (search_.Stop(1)) return true;  // and the next call tries the same again: it had no chance
+      ++failed_;
+      Advance();
+      if (round_ > 0 && !rules_.noise) return false;
+      if (round_ == 1 && split_ == 0 && rank_ == 0) return true;
     }
+    return false;
   }
 
  private:
+  // To the next pair of a split and a rank, and after the last one to the next round.
+  void Advance() {
+    if (rules_.several_ranks && ++rank_ < std::size(kRanks)) return;
+    rank_ = 0;
+    // With noise, the splits that cost the most have their turn less often.
+    const size_t splits = round_ % 2 == 1 ? std::min(kCheapSplits, splits_.size()) : splits_.size();
+    if (rules_.several_shares && ++split_ < splits) return;
+    split_ = 0;
+    ++round_;
+  }
+
   // Equal ones once.
   void MakeSplits() {
     const Instance& instance = search_.instance();
@@ -95,11 +104,18 @@ class HybridSearch {
     }
   }
 
-  void Try(std::unique_ptr<Split>& split, const Rank& rank, double noise) {
-    RankBuffers(*split, rank, noise);
+  // Where the target is out of reach, aiming at it makes the skyline wait for nothing until it must give in,
+  // and what it then does is worse than aiming at a little less than what is there.
+  int64_t Goal(int round, int64_t limit) const {
+    if (!rules_.look_ahead) return kUnreachable;
+    return rules_.relax_goal && round % 3 == 2 && limit != Search::kNothing ? limit : search_.target();
+  }
+
+  void Try(std::unique_ptr<Split>& split, const Rank& rank, int round) {
+    RankBuffers(*split, rank, round == 0 ? 0 : kNoise);
     const int64_t best = search_.best_slab();
     const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
-    const int64_t goal = rules_.look_ahead ? search_.target() : kUnreachable;
+    const int64_t goal = Goal(round, limit);
     if (split->skyline.Place(split->order, goal, limit, search_, offsets_) != FirstFit::Outcome::kComplete) {
       return;
     }
@@ -151,6 +167,9 @@ class HybridSearch {
   FirstFit first_fit_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Split>> splits_;
+  int round_ = 0;  // without noise in the first
+  size_t split_ = 0;
+  size_t rank_ = 0;
   int failed_ = 0;
   std::vector<double> keys_;
   std::vector<int32_t> order_;
@@ -159,11 +178,18 @@ class HybridSearch {
 
 }  // namespace
 
-absl::Status Hybrid(Search& search, std::string_view name) { return Hybrid(search, name, {}); }
+Turn BeginHybrid(Search& search, std::string_view name, const HybridRules& rules) {
+  return [hybrid = std::make_shared<HybridSearch>(search, name, rules)] { return hybrid->Run(); };
+}
 
-absl::Status Hybrid(Search& search, std::string_view name, const HybridRules& rules) {
-  HybridSearch(search, name, rules).Run();
-  return absl::OkStatus();
+Turn BeginHybrid(Search& search, std::string_view name) {
+  return BeginHybrid(search, name,
+                     {.look_ahead = search.on("hybrid-look-ahead"),
+                      .relax_goal = search.on("hybrid-relax-goal"),
+                      .several_shares = search.on("hybrid-several-shares"),
+                      .several_ranks = search.on("hybrid-several-ranks"),
+                      .noise = search.on("hybrid-noise"),
+                      .promote = search.on("hybrid-promote")});
 }
 
 }  // namespace reprise::planner

@@ -1,9 +1,11 @@
 // Large buffers by a skyline that looks ahead, small ones by first-fit into what is left.
 #pragma once
 
-#include "absl/status/status.h"
+#include <string_view>
+
 #include "planner/rules.h"
 #include "planner/search.h"
+#include "planner/solver.h"
 
 namespace reprise::planner {
 
@@ -15,7 +17,7 @@ namespace reprise::planner {
 // so far.
 //
 // Memory: a copy of the instance for each share.
-absl::Status Hybrid(Search& search, std::string_view name);
-absl::Status Hybrid(Search& search, std::string_view name, const HybridRules& rules);
+Turn BeginHybrid(Search& search, std::string_view name, const HybridRules& rules);
+Turn BeginHybrid(Search& search, std::string_view name);  // by the rules that the search has
 
 }  // namespace reprise::planner

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -25,26 +26,28 @@ class SqueakyWheel {
     place_.resize(search.instance().buffers());
   }
 
-  void Run() {
+  bool Run() {
     if (search_.best_slab() == Search::kNothing) {
       order_ = SortedBy(Order::kSize, search_.instance());
       Place(Search::kNothing);
     }
-    for (int failed = 0; failed < kRoundsUntilGivingUp && !search_.Stop(1);) {
-      if (failed % kRoundsUntilRestart == 0) StartFromBest();
+    while (failed_ < kRoundsUntilGivingUp) {
+      if (search_.Stop(1)) return true;
+      if (failed_ % kRoundsUntilRestart == 0) StartFromBest();
       std::sort(order_.begin(), order_.end(),
                 [&](int32_t a, int32_t b) { return place_[a] != place_[b] ? place_[a] < place_[b] : a < b; });
       switch (Place(search_.best_slab() - 1)) {
         case FirstFit::Outcome::kComplete:
-          failed = 0;
+          failed_ = 0;
           break;
         case FirstFit::Outcome::kStopped:
-          return;
+          return true;
         case FirstFit::Outcome::kTooHigh:
-          ++failed;
+          ++failed_;
           place_[first_fit_.too_high()] *= RandomShare(random_);
       }
     }
+    return false;
   }
 
  private:
@@ -66,13 +69,13 @@ class SqueakyWheel {
   std::vector<int32_t> order_;
   std::vector<double> place_;  // by buffer: where it stands in the order; fractions after moves
   std::vector<int64_t> offsets_;
+  int failed_ = 0;  // rounds in a row
 };
 
 }  // namespace
 
-absl::Status Improve(Search& search, std::string_view name) {
-  SqueakyWheel(search, name).Run();
-  return absl::OkStatus();
+Turn BeginImprove(Search& search, std::string_view name) {
+  return [wheel = std::make_shared<SqueakyWheel>(search, name)] { return wheel->Run(); };
 }
 
 }  // namespace reprise::planner

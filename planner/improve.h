@@ -1,8 +1,10 @@
 // Squeaky wheel: who comes out too high goes first the next time.
 #pragma once
 
-#include "absl/status/status.h"
+#include <string_view>
+
 #include "planner/search.h"
+#include "planner/solver.h"
 
 namespace reprise::planner {
 
@@ -12,6 +14,6 @@ namespace reprise::planner {
 // that would end above the limit moves forward by a random share of its way to the front. A round that
 // completes is a better placement and its order the new beginning. When many rounds have failed, the order
 // starts over; when very many have, the solver gives up. Random numbers come from the search's seed.
-absl::Status Improve(Search& search, std::string_view name);
+Turn BeginImprove(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cassert>
 #include <string>
+#include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "planner/best_fit.h"
 #include "planner/bound.h"
 #include "planner/divide.h"
+#include "planner/exact_solver.h"
 #include "planner/first_fit.h"
 #include "planner/hybrid.h"
 #include "planner/improve.h"
@@ -23,62 +25,93 @@
 namespace reprise::planner {
 namespace {
 
+// A solver that is done after one turn.
+template <auto run>
+Turn Once(Search& search, std::string_view name) {
+  return [&search, name] {
+    run(search, name);
+    return false;
+  };
+}
+
 template <Order order>
-absl::Status FirstFitBy(Search& search, std::string_view name) {
+void FirstFitBy(Search& search, std::string_view name) {
   const std::vector<int32_t> sorted = SortedBy(order, search.instance());
   const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
   std::vector<int64_t> offsets;
   const auto outcome = FirstFit(search.instance()).Place(sorted, limit, search, offsets);
   if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, sorted);
-  return absl::OkStatus();
 }
 
 // For a stretch of a large problem.
 constexpr Solver kOfStretches[] = {
-    {"first-fit-size-class", FirstFitBy<Order::kSizeClass>},
-    {"first-fit-crowd-size", FirstFitBy<Order::kCrowdSize>},
-    {"hybrid", Hybrid},
-    {"best-fit", BestFit},
-    {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
-    {"first-fit-size", FirstFitBy<Order::kSize>},
+    {"first-fit-size-class", Once<FirstFitBy<Order::kSizeClass>>},
+    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
+    {"best-fit", Once<BestFit>},
+    {"first-fit-crowd-lifetime", Once<FirstFitBy<Order::kCrowdLifetime>>},
+    {"first-fit-size", Once<FirstFitBy<Order::kSize>>},
 };
 
-absl::Status DivideByTime(Search& search, std::string_view name) {
-  return Divide(search, name, kOfStretches);
-}
+void DivideByTime(Search& search, std::string_view name) { Divide(search, name, kOfStretches); }
 
 // The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by size
-// class unless the problem is large.
+// class unless the problem is large. The next ones cost as little, and each is the best on some family of
+// instances. Then those that go on for as long as they are let.
 constexpr Solver kSolvers[] = {
-    {"divide", DivideByTime},
-    {"first-fit-crowd-size", FirstFitBy<Order::kCrowdSize>},
-    {"best-fit", BestFit},
-    {"first-fit-size", FirstFitBy<Order::kSize>},
-    {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
-    {"first-fit-area", FirstFitBy<Order::kArea>},
-    {"hybrid", Hybrid},
-    {"improve", Improve},
+    {"divide", Once<DivideByTime>},
+    {"best-fit", Once<BestFit>},
+    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
+    {"hybrid", BeginHybrid},
+    {"exact", BeginExact},
+    {"improve", BeginImprove},
 };
 
-// Runs `solvers` until the search ends. A solver that cannot handle the problem is passed over; its reason is
-// the answer when no other one finds anything.
+// In steps: what each member gets in the first round, and twice as much in each that follows. As much as the
+// cheapest attempts on some thousand buffers need, so that small instances are not kept waiting for what
+// cannot help them.
+constexpr int64_t kFirstGrant = 200'000;
+
+void TakeTurns(Search& search, std::span<const Solver> solvers) {
+  struct Member {
+    Turn turn;
+    int weight;
+    bool whole;  // the next turn takes what it needs
+    bool active = true;
+  };
+  std::vector<Member> members;
+  for (const Solver& solver : solvers) {
+    // Whatever is switched off, somebody has to answer.
+    if (search.on(solver.name) || solvers.size() == 1)
+      members.push_back({solver.begin(search, solver.name), solver.weight, solver.opens});
+  }
+  if (members.empty()) members.push_back({solvers.front().begin(search, solvers.front().name), 1, true});
+  bool any = true;
+  for (int64_t grant = kFirstGrant; any && !search.Over(); grant *= 2) {
+    any = false;
+    for (Member& member : members) {
+      if (!member.active || search.Over()) continue;
+      search.Grant(std::exchange(member.whole, false) ? Search::kNothing : grant * member.weight);
+      member.active = member.turn();
+      any |= member.active;
+    }
+  }
+}
+
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
-  const Bytes bound = LowerBound(instance);
-  Search search(instance, std::max(bound, problem.capacity.value_or(Bytes(0))).count(), budget);
-  absl::Status reason = absl::DeadlineExceededError("cancelled before a first placement was found");
-  for (const Solver& solver : solvers) {
-    if (search.Over()) break;
-    if (!search.on(solver.name) && search.best_slab() != Search::kNothing) continue;
-    if (absl::Status status = solver.run(search, solver.name); !status.ok()) reason = status;
-  }
-  if (search.best_slab() == Search::kNothing) return reason;
+  const int64_t bound = LowerBound(instance).count();
+  Search search(instance, std::max(bound, problem.capacity.value_or(Bytes(0)).count()), budget, bound);
+  TakeTurns(search, solvers);
+  if (search.cancelled() && search.best_slab() == Search::kNothing)
+    return absl::DeadlineExceededError("cancelled before a first placement was found");
+  if (search.best_slab() == Search::kNothing)
+    return absl::UnimplementedError(fmt::format("{} cannot handle this problem", solvers.front().name));
   Solution solution;
   for (int64_t offset : search.best()) solution.placement.offsets.emplace_back(offset);
   solution.placement.slab = Bytes(search.best_slab());
-  solution.lower_bound = bound;
-  solution.proven_optimal = solution.placement.slab == bound;
+  solution.lower_bound = Bytes(search.bound());
+  solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
   solution.seconds = search.seconds();
   solution.steps = search.steps();
@@ -88,8 +121,6 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
 }
 
 }  // namespace
-
-std::span<const Solver> Solvers() { return kSolvers; }
 
 absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
   const auto solve = [](const Problem& part, const Budget& share) { return Run(part, share, kSolvers); };
@@ -124,7 +155,19 @@ std::vector<std::string_view> SolverNames() {
 
 std::vector<std::string_view> RuleNames() {
   std::vector<std::string_view> names = SolverNames();
-  for (std::string_view rule : {kTurnCycles}) names.push_back(rule);
+  const std::vector<std::string_view> within = {kTurnCycles,
+                                                "hybrid-look-ahead",
+                                                "hybrid-relax-goal",
+                                                "hybrid-several-shares",
+                                                "hybrid-several-ranks",
+                                                "hybrid-noise",
+                                                "hybrid-promote",
+                                                "exact-not-first",
+                                                "exact-undisturbed",
+                                                "exact-components",
+                                                "exact-table",
+                                                "exact-trouble"};
+  names.insert(names.end(), within.begin(), within.end());
   return names;
 }
 

@@ -27,11 +27,22 @@ std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const 
   return order;
 }
 
-Search::Search(const Instance& instance, int64_t target, const Budget& budget)
-    : instance_(instance), target_(target), budget_(budget), begin_(std::chrono::steady_clock::now()) {}
+Search::Search(const Instance& instance, int64_t target, const Budget& budget, int64_t bound)
+    : instance_(instance),
+      target_(target),
+      bound_(std::min(bound, target)),
+      decides_(bound_ < target),
+      budget_(budget),
+      begin_(std::chrono::steady_clock::now()) {}
 
 Search::Search(const Instance& instance, int64_t target, Search& whole)
-    : instance_(instance), whole_(&whole), target_(target), budget_(whole.budget_), begin_(whole.begin_) {}
+    : instance_(instance),
+      whole_(&whole),
+      target_(target),
+      bound_(target),
+      decides_(false),
+      budget_(whole.budget_),
+      begin_(whole.begin_) {}
 
 double Search::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
@@ -62,7 +73,16 @@ void Search::Count(int64_t steps) {
 
 bool Search::Spent() const {
   if (whole_ != nullptr) return !whole_->Granted() || whole_->Spent();
-  return out_of_time_ || steps_ >= budget_.steps;
+  return out_of_reach_ || out_of_time_ || steps_ >= budget_.steps;
+}
+
+void Search::Refute(int64_t height) {
+  bound_ = std::max(bound_, height + 1);
+  if (!decides_) {
+    target_ = bound_;
+  } else if (bound_ > target_) {
+    out_of_reach_ = true;
+  }
 }
 
 void Search::Grant(int64_t steps) { granted_until_ = steps < kNothing - steps_ ? steps_ + steps : kNothing; }

@@ -28,8 +28,8 @@ class Search {
   static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
 
   // `instance` and the budget's flag must outlive the search. Placements of at most `target` bytes are good
-  // enough.
-  Search(const Instance& instance, int64_t target, const Budget& budget);
+  // enough; none has less than `bound`, and a target above it is all that is asked for.
+  Search(const Instance& instance, int64_t target, const Budget& budget, int64_t bound = kNothing);
 
   // A search within another one, which must outlive it: for a part of the problem, with the other's time,
   // steps and seed.
@@ -42,6 +42,7 @@ class Search {
 
   // The solver that runs next gets so many steps, of those that the budget leaves.
   void Grant(int64_t steps);
+  int64_t granted() const { return granted_until_ - steps_; }  // that are left
   // Is the whole search over, and not just what was granted?
   bool Over() const;
 
@@ -50,7 +51,13 @@ class Search {
   // does not have one, InOrderOfOffsets() is, which an empty one stands for.
   void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order = {});
 
+  // Tells that no placement has `height` or less: the bound rises, and with it a target that is the bound.
+  // One that is not is then known to be out of reach, and the search is over.
+  void Refute(int64_t height);
+
   const Instance& instance() const { return instance_; }
+  int64_t bound() const { return bound_; }
+  bool decides() const { return decides_; }  // only whether the target can be reached is asked
   int64_t target() const { return target_; }
   uint64_t seed() const { return budget_.seed; }
   bool on(std::string_view rule) const { return budget_.rules.on(rule); }
@@ -69,7 +76,9 @@ class Search {
 
   const Instance& instance_;
   Search* const whole_ = nullptr;
-  const int64_t target_;
+  int64_t target_;
+  int64_t bound_;
+  const bool decides_;
   const Budget budget_;
   const std::chrono::steady_clock::time_point begin_;
   int64_t best_slab_ = kNothing;
@@ -80,6 +89,7 @@ class Search {
   int64_t granted_until_ = kNothing;
   int64_t next_look_ = 0;  // at the clock, in steps
   bool out_of_time_ = false;
+  bool out_of_reach_ = false;
 };
 
 }  // namespace reprise::planner

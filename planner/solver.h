@@ -1,24 +1,22 @@
 // What a member of the portfolio is.
 #pragma once
 
-#include <span>
+#include <functional>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "planner/search.h"
 
 namespace reprise::planner {
 
-// A solver offers to `search` whatever it finds and returns when it has nothing more to offer or
-// search.Stop(). Unimplemented, with nothing offered: it cannot handle a feature of the instance; the message
-// says which.
-struct Solver {
-  std::string_view name;  // static; stands in plans and on the command line
-  absl::Status (*run)(Search& search, std::string_view name);
-};
+// A solver at work. Each call offers to the search whatever it finds until search.Stop(), and goes on where
+// the last one was stopped. False: it has nothing more to offer, and is not to be called again.
+using Turn = std::function<bool()>;
 
-// All members in the order in which the portfolio runs them. The first handles every instance and always
-// completes, unless cancelled.
-std::span<const Solver> Solvers();
+struct Solver {
+  std::string_view name;  // static; stands in plans and on the command line, and is a rule (rules.h)
+  Turn (*begin)(Search& search, std::string_view name);
+  int weight = 1;     // its share of the steps, relative to the others'
+  bool opens = true;  // its first turn takes what it needs
+};
 
 }  // namespace reprise::planner

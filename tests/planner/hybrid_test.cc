@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "planner/bound.h"
 #include "planner/first_fit.h"
+#include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
 namespace reprise::planner {
@@ -29,7 +30,7 @@ TEST(Hybrid, IsDeterministicForASeedAndSteps) {
   std::vector<std::vector<int64_t>> runs;
   for (int run = 0; run < 2; ++run) {
     Search search(instance, 0, {.seconds = 3600, .seed = 5, .steps = 3'000'000});
-    ASSERT_TRUE(Hybrid(search, "hybrid").ok());
+    BeginHybrid(search, "hybrid")();
     runs.push_back(search.best());
   }
   EXPECT_EQ(runs[0], runs[1]);
@@ -38,31 +39,69 @@ TEST(Hybrid, IsDeterministicForASeedAndSteps) {
 TEST(Hybrid, WithoutNoiseItEnds) {
   const Instance instance = Compress(LargeAndSmall(4));
   Search search(instance, 0, {.seconds = 3600});
-  ASSERT_TRUE(Hybrid(search, "hybrid", {.noise = false}).ok());
+  EXPECT_FALSE(BeginHybrid(search, "hybrid", {.noise = false})());
   EXPECT_NE(search.best_slab(), Search::kNothing);
+}
+
+TEST(Hybrid, EveryRuleMayBeOff) {
+  RandomProblems random(8);
+  for (int round = 0; round < 200; ++round) {
+    const Problem problem = random.Make({.buffers = 1 + static_cast<int>(random.Below(60)),
+                                         .ticks = 1 + random.Below(40),
+                                         .max_size = 1000,
+                                         .cyclic = random.Below(2) == 0,
+                                         .aligned = random.Below(2) == 0,
+                                         .pinned = static_cast<int>(random.Below(10)),
+                                         .gaps = random.Below(2) == 0,
+                                         .outside = random.Below(2) == 0});
+    const auto coin = [&] { return random.Below(2) == 0; };
+    const HybridRules rules{coin(), coin(), coin(), coin(), coin(), coin()};
+    const Instance instance = Compress(problem);
+    Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = 50'000});
+    BeginHybrid(search, "hybrid", rules)();
+    Placement placement;
+    for (int64_t offset : search.best()) placement.offsets.emplace_back(offset);
+    placement.slab = Bytes(search.best_slab());
+    ASSERT_TRUE(CheckPlacement(problem, placement).ok()) << round << CheckPlacement(problem, placement);
+  }
 }
 
 TEST(Hybrid, StopsWhenGrantedNoMore) {
   const Instance instance = Compress(LargeAndSmall(5));
   Search search(instance, 0, {.seconds = 3600});
   search.Grant(1'000'000);
-  ASSERT_TRUE(Hybrid(search, "hybrid").ok());
+  BeginHybrid(search, "hybrid")();
   EXPECT_FALSE(search.Over());
   EXPECT_LT(search.steps(), 2'000'000);
+}
+
+TEST(Hybrid, GoesOnWhereItWasStopped) {
+  const Instance instance = Compress(LargeAndSmall(5));
+  Search at_once(instance, 0, {.seconds = 3600, .steps = 4'000'000});
+  BeginHybrid(at_once, "hybrid")();
+  Search in_turns(instance, 0, {.seconds = 3600, .steps = 4'000'000});
+  const Turn turn = BeginHybrid(in_turns, "hybrid");
+  int turns = 0;
+  for (; !in_turns.Over(); ++turns) {
+    in_turns.Grant(200'000);
+    if (!turn()) break;
+  }
+  EXPECT_GT(turns, 10);
+  EXPECT_LT(static_cast<double>(in_turns.best_slab()), 1.05 * static_cast<double>(at_once.best_slab()));
 }
 
 TEST(Hybrid, OffersNothingWhenCancelledBeforeTheFirstPlacement) {
   const Instance instance = Compress(LargeAndSmall(6));
   const std::atomic<bool> cancel = true;
   Search search(instance, 0, {.cancel = &cancel});
-  EXPECT_TRUE(Hybrid(search, "hybrid").ok());
+  BeginHybrid(search, "hybrid")();
   EXPECT_EQ(search.best_slab(), Search::kNothing);
 }
 
 TEST(Hybrid, FirstFitInItsOrderLeadsToItsPlacement) {
   const Instance instance = Compress(LargeAndSmall(7));
   Search search(instance, 0, {.seconds = 3600, .steps = 2'000'000});
-  ASSERT_TRUE(Hybrid(search, "hybrid").ok());
+  BeginHybrid(search, "hybrid")();
   const std::vector<int64_t> best = search.best();
   Search again(instance, 0, {.seconds = 3600});
   std::vector<int64_t> offsets;

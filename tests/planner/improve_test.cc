@@ -17,7 +17,7 @@ TEST(Improve, ReachesTheBoundWhereFirstFitBySizeDoesNot) {
       {Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 3), Block(3, 5, 4), Block(0, 1, 3), Block(4, 5, 3)}};
   const Instance instance = Compress(problem);
   Search search(instance, LowerBound(instance).count(), {.seconds = 60});
-  ASSERT_TRUE(Improve(search, "improve").ok());
+  BeginImprove(search, "improve")();
   EXPECT_EQ(search.best_slab(), 7);
 }
 
@@ -27,7 +27,7 @@ TEST(Improve, IsDeterministicForASeed) {
   std::vector<std::vector<int64_t>> runs;
   for (int run = 0; run < 2; ++run) {
     Search search(instance, 0, {.seconds = 3600, .seed = 5});
-    ASSERT_TRUE(Improve(search, "improve").ok());
+    BeginImprove(search, "improve")();
     runs.push_back(search.best());
   }
   EXPECT_EQ(runs[0], runs[1]);
@@ -37,7 +37,7 @@ TEST(Improve, KeepsABetterPlacementThatIsThere) {
   const Instance instance = Compress({{Block(0, 2, 4), Block(1, 3, 3)}});
   Search search(instance, 0, {.seconds = 3600});
   search.Offer(std::vector<int64_t>{3, 0}, "given", std::vector<int32_t>{1, 0});
-  ASSERT_TRUE(Improve(search, "improve").ok());
+  BeginImprove(search, "improve")();
   EXPECT_EQ(search.best_solver(), "given");
 }
 
@@ -46,7 +46,7 @@ TEST(Improve, OffersNothingWhenCancelledBeforeTheFirstPlacement) {
   const Instance instance = Compress(random.Make({.buffers = 400, .ticks = 30}));
   const std::atomic<bool> cancel = true;
   Search search(instance, 0, {.cancel = &cancel});
-  EXPECT_TRUE(Improve(search, "improve").ok());
+  BeginImprove(search, "improve")();
   EXPECT_EQ(search.best_slab(), Search::kNothing);
 }
 

@@ -1,0 +1,119 @@
+#include "planner/exact_solver.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "planner/exact.h"
+#include "planner/first_fit.h"
+#include "planner/orders.h"
+
+namespace reprise::planner {
+namespace {
+
+ExactRules RulesOf(const Search& search) {
+  return {.not_first = search.on("exact-not-first"),
+          .undisturbed = search.on("exact-undisturbed"),
+          .components = search.on("exact-components"),
+          .table = search.on("exact-table"),
+          .trouble = search.on("exact-trouble")};
+}
+
+bool CanDecide(const Instance& instance) {
+  const auto& pinned = instance.pinned;
+  return instance.buffers() <= ExactSearch::kMostBuffers &&
+         std::all_of(pinned.begin(), pinned.end(), [](int64_t offset) { return offset < 0; });
+}
+
+// Every slab is a multiple of this: buffers lie on sums of sizes, rounded up to alignments.
+int64_t GrainOf(const Instance& instance) {
+  int64_t grain = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) continue;
+    grain = std::gcd(grain, instance.size[i]);
+    if (instance.alignment[i] > 1) grain = std::gcd(grain, instance.alignment[i]);
+  }
+  return std::max<int64_t>(grain, 1);
+}
+
+class ExactTurns {
+ public:
+  ExactTurns(Search& search, std::string_view name)
+      : search_(search),
+        name_(name),
+        grain_(GrainOf(search.instance())),
+        at_target_(search.instance(), search.seed(), RulesOf(search)),
+        between_(search.instance(), search.seed() + 1, RulesOf(search)) {}
+
+  bool Run() {
+    if (search_.best_slab() == Search::kNothing) PlaceSomehow();
+    // Three quarters of a turn for the target, the rest for what lies between it and the best placement.
+    const int64_t begin = search_.steps();
+    const int64_t granted = search_.granted();
+    until_ = begin + (search_.decides() ? granted : granted / 4 * 3);
+    while (!Stop(1)) Ask(at_target_, search_.target());
+    until_ = Search::kNothing;
+    const int asked = nearness_;
+    while (!Stop(1) && Between() > search_.target()) Ask(between_, Between());
+    if (nearness_ == asked) ++nearness_;
+    return !search_.Over();
+  }
+
+ private:
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;
+
+  bool Stop(int64_t steps) { return search_.Stop(steps) || search_.steps() >= until_; }
+
+  void Ask(ExactSearch& exact, int64_t height) {
+    switch (exact.Decide(height, kNoLimit, stop_, offsets_)) {
+      case ExactSearch::Answer::kPlaced:
+        search_.Offer(offsets_, name_, InOrderOfOffsets(search_.instance(), offsets_));
+        nearness_ = 1;
+        break;
+      case ExactSearch::Answer::kRefuted:
+        // The next multiple of the grain is above `height`; what is below it is refuted with it.
+        search_.Refute(height / grain_ * grain_ + grain_ - 1);
+        nearness_ = 1;
+        break;
+      case ExactSearch::Answer::kGaveUp:
+        break;
+    }
+  }
+
+  // Between the bound and the best placement, 1/2, 3/4, 7/8, ... of the way.
+  int64_t Between() const {
+    const int64_t way = search_.best_slab() - search_.target();
+    const int64_t height = search_.best_slab() - (way >> std::min(nearness_, 20));
+    return std::min(height, search_.best_slab() - 1) / grain_ * grain_;
+  }
+
+  // Time and steps do not count before there is a placement.
+  void PlaceSomehow() {
+    const std::vector<int32_t> order = SortedBy(Order::kSize, search_.instance());
+    const auto outcome = FirstFit(search_.instance()).Place(order, Search::kNothing, search_, offsets_);
+    if (outcome == FirstFit::Outcome::kComplete) search_.Offer(offsets_, name_, order);
+  }
+
+  Search& search_;
+  const std::string_view name_;
+  const int64_t grain_;
+  ExactSearch at_target_;
+  ExactSearch between_;
+  const std::function<bool(int64_t)> stop_ = [this](int64_t steps) { return Stop(steps); };
+  std::vector<int64_t> offsets_;
+  int64_t until_ = Search::kNothing;  // which step at_target_ may work
+  int nearness_ = 1;
+};
+
+}  // namespace
+
+Turn BeginExact(Search& search, std::string_view name) {
+  if (!CanDecide(search.instance())) return [] { return false; };
+  return [exact = std::make_shared<ExactTurns>(search, name)] { return exact->Run(); };
+}
+
+}  // namespace reprise::planner

@@ -99,7 +99,7 @@ class HybridSearch {
   // and what it then does is worse than aiming at a little less than what is there.
   int64_t Goal(int round, int64_t limit) const {
     if (!rules_.look_ahead) return kUnreachable;
-    return rules_.relax_goal && round % 2 == 1 && limit != Search::kNothing ? limit : search_.target();
+    return rules_.relax_goal && round % 3 == 2 && limit != Search::kNothing ? limit : search_.target();
   }
 
   void Try(std::unique_ptr<Split>& split, const Rank& rank, int round) {

@@ -20,21 +20,28 @@
 namespace reprise::planner {
 namespace {
 
+absl::Status Place(const std::vector<int32_t>& order, Search& search, std::string_view name) {
+  std::vector<int64_t> offsets;
+  const auto outcome = FirstFit(search.instance()).Place(order, Search::kNothing, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+  return absl::OkStatus();
+}
+
 template <Order order>
 absl::Status FirstFitBy(Search& search, std::string_view name) {
-  const std::vector<int32_t> sorted = SortedBy(order, search.instance());
-  std::vector<int64_t> offsets;
-  const auto outcome = FirstFit(search.instance()).Place(sorted, Search::kNothing, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, sorted);
-  return absl::OkStatus();
+  return Place(SortedBy(order, search.instance()), search, name);
+}
+
+// Size classes of half an octave, and octaves of the lifetime within them.
+absl::Status FirstFitByClass(Search& search, std::string_view name) {
+  return Place(SortedBy(Classes{.per_octave = 2, .phase = 0.5, .by_lifetime = true}, search.instance()),
+               search, name);
 }
 
 // For a stretch of a large problem.
 constexpr Solver kOfStretches[] = {
-    {"first-fit-size-class", FirstFitBy<Order::kSizeClass>},
+    {"first-fit-class", FirstFitByClass},
     {"best-fit", BestFit},
-    {"first-fit-crowd-lifetime", FirstFitBy<Order::kCrowdLifetime>},
-    {"first-fit-size", FirstFitBy<Order::kSize>},
 };
 
 absl::Status DivideByTime(Search& search, std::string_view name) {
@@ -42,7 +49,7 @@ absl::Status DivideByTime(Search& search, std::string_view name) {
 }
 
 // The first answer should come soon and be sound on every kind of instance, so the two fastest lead; the
-// first is first-fit by size class unless the problem is large.
+// first is first-fit by classes unless the problem is large.
 constexpr Solver kSolvers[] = {
     {"divide", DivideByTime},
     {"best-fit", BestFit},

@@ -1,7 +1,6 @@
 #include "planner/divide.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -21,12 +20,11 @@ constexpr int kAttempts = 64;  // a stretch; their set is one word
 constexpr uint64_t kAll = ~uint64_t{0};
 constexpr int kTrials = 12;
 constexpr int kFirstTries = 3;  // at a stretch that comes out as high as no other
-constexpr double kFar = 0.01;
+constexpr double kFar = 0.03;
 constexpr int kTrialShare = 4;  // the trials cost at most this part of the first round
 
 // Found to do well on several lifetimes of real models, between them.
 constexpr Classes kProven[] = {
-    {.per_octave = 2, .phase = 0.5, .by_lifetime = true},
     {.per_octave = 1, .exponent = 0.17, .by_lifetime = true},
     {.per_octave = 2.8, .phase = 0.43, .exponent = 0.1},
     {.per_octave = 4, .phase = 0.25},
@@ -158,8 +156,7 @@ class Division {
            state.top == Search::kNothing;
   }
 
-  // The highest stretch gets the next attempt, by turns the best of those known and a new one, until there is
-  // none left for it.
+  // The highest stretch gets the next attempt, until there is none left for it.
   void Lower() {
     std::priority_queue<std::pair<int64_t, int32_t>> highest;
     for (int32_t k = 0; k < stretches_.count(); ++k) highest.emplace(states_[k].top, k);
@@ -168,8 +165,7 @@ class Division {
       const uint64_t tried = states_[k].tried;
       if (top <= search_.target() || tried == kAll) return;
       highest.pop();
-      const bool explore = std::popcount(tried) % 2 == 1 && attempts_.Fresh() < kAttempts;
-      Try(k, explore ? attempts_.Fresh() : attempts_.Best(tried));
+      Try(k, attempts_.Best(tried));
       highest.emplace(states_[k].top, k);
     }
   }

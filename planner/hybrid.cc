@@ -89,7 +89,7 @@ class HybridSearch {
   // Equal ones once.
   void MakeSplits() {
     const Instance& instance = search_.instance();
-    const std::vector<int32_t> order = SortedBy(Order::kSizeClass, instance);
+    const std::vector<int32_t> order = SortedBy(Classes{}, instance);
     for (double share : kShares) {
       std::vector<int32_t> large;
       std::vector<int32_t> small;

@@ -70,7 +70,6 @@ std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
   const auto size = [&](int32_t i) { return static_cast<double>(instance.size[i]); };
   const auto lifetime = [&](int32_t i) { return static_cast<double>(instance.length(i)); };
   const auto start = [&](int32_t i) { return -static_cast<double>(instance.begin[i]); };  // early goes first
-  const auto size_class = [&](int32_t i) { return std::floor(4 * std::log2(size(i))); };
   std::vector<double> crowd;
   if (order == Order::kCrowdSize || order == Order::kCrowdLifetime) crowd = CrowdOfBuffers(instance);
   return SortByKeys(instance, [&](int32_t i) -> Key {
@@ -85,8 +84,6 @@ std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
         return {crowd[i], size(i), lifetime(i)};
       case Order::kCrowdLifetime:
         return {crowd[i], lifetime(i), size(i)};
-      case Order::kSizeClass:
-        return {size_class(i), start(i), size(i)};
     }
     return {};
   });

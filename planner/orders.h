@@ -19,7 +19,6 @@ enum class Order {
   kLifetime,       // lifetime, then size
   kCrowdSize,      // crowd, size, lifetime
   kCrowdLifetime,  // crowd, lifetime, size
-  kSizeClass,      // size by quarter octaves, then the start
 };
 
 // The free buffers of `instance` in that order. O(n log n).

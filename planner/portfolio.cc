@@ -34,63 +34,74 @@ Turn Once(Search& search, std::string_view name) {
   };
 }
 
-template <Order order>
-void FirstFitBy(Search& search, std::string_view name) {
-  const std::vector<int32_t> sorted = SortedBy(order, search.instance());
+// First-fit, given up once it cannot beat the best placement so far.
+void Place(const std::vector<int32_t>& order, Search& search, std::string_view name) {
   const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
   std::vector<int64_t> offsets;
-  const auto outcome = FirstFit(search.instance()).Place(sorted, limit, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, sorted);
+  const auto outcome = FirstFit(search.instance()).Place(order, limit, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+}
+
+template <Order order>
+void FirstFitBy(Search& search, std::string_view name) {
+  Place(SortedBy(order, search.instance()), search, name);
+}
+
+// Size classes of half an octave, and octaves of the lifetime within them.
+void FirstFitByClass(Search& search, std::string_view name) {
+  Place(SortedBy(Classes{.per_octave = 2, .phase = 0.5, .by_lifetime = true}, search.instance()), search,
+        name);
+}
+
+void FirstFitBySizeClass(Search& search, std::string_view name) {
+  Place(SortedBy(Classes{}, search.instance()), search, name);
 }
 
 // For a stretch of a large problem.
 constexpr Solver kOfStretches[] = {
-    {"first-fit-size-class", Once<FirstFitBy<Order::kSizeClass>>},
-    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
+    {"first-fit-class", Once<FirstFitByClass>},
     {"best-fit", Once<BestFit>},
-    {"first-fit-crowd-lifetime", Once<FirstFitBy<Order::kCrowdLifetime>>},
-    {"first-fit-size", Once<FirstFitBy<Order::kSize>>},
 };
 
 void DivideByTime(Search& search, std::string_view name) { Divide(search, name, kOfStretches); }
 
-// The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by size
-// class unless the problem is large. The next ones cost as little, and each is the best on some family of
-// instances. Then those that go on for as long as they are let.
+// The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by classes
+// unless the problem is large. The next ones cost as little, and each is the best on some family of
+// instances. Then those that go on for as long as they are let; for small instances that is mostly the exact
+// search.
 constexpr Solver kSolvers[] = {
     {"divide", Once<DivideByTime>},
     {"best-fit", Once<BestFit>},
+    {"first-fit-size-class", Once<FirstFitBySizeClass>},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
-    {"hybrid", BeginHybrid},
-    {"exact", BeginExact},
-    {"improve", BeginImprove},
+    {"hybrid", BeginHybrid, 3},
+    {"exact", BeginExact, 6, /*opens=*/false},
+    {"improve", BeginImprove, 1, /*opens=*/false},
 };
 
-// In steps: what each member gets in the first round, and twice as much in each that follows. As much as the
-// cheapest attempts on some thousand buffers need, so that small instances are not kept waiting for what
-// cannot help them.
-constexpr int64_t kFirstGrant = 200'000;
+// In steps: what a member of weight 1 gets in the first round, and twice as much in each that follows.
+// Little, so that small instances are not kept waiting for what cannot help them.
+constexpr int64_t kFirstGrant = 100'000;
 
 void TakeTurns(Search& search, std::span<const Solver> solvers) {
   struct Member {
-    Turn turn;
-    int weight;
-    bool whole;  // the next turn takes what it needs
+    const Solver* solver;
+    Turn turn{};
     bool active = true;
   };
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
-    // Whatever is switched off, somebody has to answer.
-    if (search.on(solver.name) || solvers.size() == 1)
-      members.push_back({solver.begin(search, solver.name), solver.weight, solver.opens});
+    if (search.on(solver.name)) members.push_back({&solver});
   }
-  if (members.empty()) members.push_back({solvers.front().begin(search, solvers.front().name), 1, true});
+  if (members.empty()) members.push_back({&solvers.front()});  // somebody has to answer
   bool any = true;
   for (int64_t grant = kFirstGrant; any && !search.Over(); grant *= 2) {
     any = false;
     for (Member& member : members) {
       if (!member.active || search.Over()) continue;
-      search.Grant(std::exchange(member.whole, false) ? Search::kNothing : grant * member.weight);
+      const bool first = !member.turn;
+      search.Grant(first && member.solver->opens ? Search::kNothing : grant * member.solver->weight);
+      if (first) member.turn = member.solver->begin(search, member.solver->name);
       member.active = member.turn();
       any |= member.active;
     }

@@ -54,12 +54,10 @@ bool Search::cancelled() const {
 
 bool Search::Stop(int64_t steps) {
   Count(steps);
-  return Over() || (best_slab_ != kNothing && !Granted());
+  return Over() || (HasPlacement() && !Granted());
 }
 
-bool Search::Over() const {
-  return best_slab_ <= target_ || cancelled() || (best_slab_ != kNothing && Spent());
-}
+bool Search::Over() const { return best_slab_ <= target_ || cancelled() || (HasPlacement() && Spent()); }
 
 void Search::Count(int64_t steps) {
   steps_ += steps;
@@ -69,6 +67,10 @@ void Search::Count(int64_t steps) {
     next_look_ = steps_ + kStepsBetweenLooks;
     out_of_time_ = seconds() >= budget_.seconds;
   }
+}
+
+bool Search::HasPlacement() const {
+  return best_slab_ != kNothing || (whole_ != nullptr && whole_->HasPlacement());
 }
 
 bool Search::Spent() const {

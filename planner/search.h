@@ -32,7 +32,7 @@ class Search {
   Search(const Instance& instance, int64_t target, const Budget& budget, int64_t bound = kNothing);
 
   // A search within another one, which must outlive it: for a part of the problem, with the other's time,
-  // steps and seed.
+  // steps and seed. Once the whole has a placement, the part may stop without one.
   Search(const Instance& instance, int64_t target, Search& whole);
 
   // Counts `steps` of work. Should the solver return? Neither time nor steps are a reason as long as there is
@@ -70,6 +70,7 @@ class Search {
 
  private:
   void Count(int64_t steps);
+  bool HasPlacement() const;
   bool Granted() const { return steps_ < granted_until_; }
   // Is it time to return what there is?
   bool Spent() const;

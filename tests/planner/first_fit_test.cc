@@ -90,7 +90,7 @@ TEST(FirstFit, AgreesWithASearchThroughAllEarlierBuffers) {
                                          .aligned = round % 3 == 1,
                                          .pinned = round % 5});
     const Instance instance = Compress(problem);
-    for (Order order : {Order::kSize, Order::kLifetime, Order::kSizeClass}) {
+    for (Order order : {Order::kSize, Order::kLifetime, Order::kCrowdSize}) {
       const std::vector<int32_t> sorted = SortedBy(order, instance);
       ASSERT_EQ(PlaceAll(problem, sorted), PlacePlainly(problem, sorted)) << round;
     }

@@ -46,7 +46,20 @@ TEST(Orders, CrowdSeesBothSidesOfAWrap) {
 TEST(Orders, SizesOfAQuarterOctaveGoByStart) {
   const Instance instance =
       Compress({{Block(3, 4, 1030), Block(0, 1, 1024), Block(1, 2, 1300), Block(2, 3, 1025)}});
-  EXPECT_THAT(SortedBy(Order::kSizeClass, instance), ElementsAre(2, 1, 3, 0));
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 4}, instance), ElementsAre(2, 1, 3, 0));
+}
+
+TEST(Orders, ThePhaseMovesTheBordersOfTheClasses) {
+  const Instance instance = Compress({{Block(0, 1, 1000), Block(1, 2, 1030), Block(2, 3, 500)}});
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 1}, instance), ElementsAre(1, 0, 2));
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 1, .phase = 0.5}, instance), ElementsAre(0, 1, 2));
+}
+
+TEST(Orders, ClassesCanCountTheLifetime) {
+  const Instance instance = Compress({{Block(0, 1, 100), Block(1, 4, 80), Block(2, 3, 100), Block(3, 4, 1)}});
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 1}, instance), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 1, .exponent = 1}, instance), ElementsAre(1, 0, 2, 3));
+  EXPECT_THAT(SortedBy(Classes{.per_octave = 1, .by_lifetime = true}, instance), ElementsAre(1, 0, 2, 3));
 }
 
 TEST(Orders, LeaveOutPinnedBuffers) {

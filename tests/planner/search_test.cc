@@ -51,6 +51,38 @@ TEST(Search, CancelStopsAtOnce) {
   EXPECT_TRUE(search.Stop());
 }
 
+TEST(Search, APartSpendsTheStepsOfTheWhole) {
+  const Instance instance = Compress({{Block(0, 1, 5), Block(1, 2, 3)}});
+  const Instance half = Compress({{Block(0, 1, 5)}});
+  Search whole(instance, 1, {.seconds = 3600, .steps = 100});
+  Search part(half, 1, whole);
+  EXPECT_FALSE(part.Stop(200)) << "neither has a placement";
+  EXPECT_EQ(whole.steps(), 200);
+  part.Offer(std::vector<int64_t>{7}, "part");
+  EXPECT_TRUE(part.Stop());
+  EXPECT_FALSE(whole.Stop()) << "what the part found is not the whole's";
+  whole.Offer(std::vector<int64_t>{7, 0}, "whole");
+  EXPECT_TRUE(Search(half, 1, whole).Stop()) << "nothing waits for this part";
+}
+
+TEST(Search, APartStopsWithWhatTheWholeWasGranted) {
+  const Instance instance = Compress({{Block(0, 1, 5)}});
+  Search whole(instance, 1, {.seconds = 3600});
+  whole.Offer(std::vector<int64_t>{7}, "whole");
+  whole.Grant(10);
+  Search part(instance, 1, whole);
+  EXPECT_FALSE(part.Stop(5));
+  EXPECT_TRUE(part.Stop(5));
+  EXPECT_FALSE(whole.Over());
+}
+
+TEST(Search, TheOrderOfOffsetsStandsInForNone) {
+  const Instance instance = Compress({{Block(0, 1, 5), Block(0, 1, 3)}});
+  Search search(instance, 0, {});
+  search.Offer(std::vector<int64_t>{3, 0}, "one");
+  EXPECT_THAT(search.best_order(), ElementsAre(1, 0));
+}
+
 TEST(InOrderOfOffsets, FirstFitInThisOrderGoesNoHigher) {
   RandomProblems random(23);
   for (int round = 0; round < 200; ++round) {

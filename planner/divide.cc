@@ -21,7 +21,7 @@ constexpr uint64_t kAll = ~uint64_t{0};
 constexpr int kTrials = 12;
 constexpr int kFirstTries = 3;  // at a stretch that comes out as high as no other
 constexpr double kFar = 0.03;
-constexpr int kTrialShare = 4;  // the trials cost at most this part of the first round
+constexpr int kTrialShare = 8;  // the trials cost at most this part of the first round
 
 // Found to do well on several lifetimes of real models, between them.
 constexpr Classes kProven[] = {

@@ -15,11 +15,12 @@ struct StretchSize {
   int32_t most = 32000;
 };
 
-// Cuts time where little is in use, places what crosses a cut first, the longest lifetimes at the bottom, and
-// then each stretch between two cuts on its own, around what crosses it. A stretch is small enough for the
-// processor's caches and for many attempts, and only the highest one decides: again and again, it gets the
-// next attempt. (As in large neighbourhood search, Shaw, *Using constraint programming and local search
-// methods to solve vehicle routing problems*, 1998, with neighbourhoods that do not overlap.)
+// Cuts time where little is in use, places what crosses a cut first (where the most of it crosses, the
+// longest lifetimes at the bottom), and then each stretch between two cuts on its own, around what crosses
+// it. A stretch is small enough for the processor's caches and for many attempts, and only the highest one
+// decides: again and again, it gets the next attempt. (As in large neighbourhood search, Shaw, *Using
+// constraint programming and local search methods to solve vehicle routing problems*, 1998, with
+// neighbourhoods that do not overlap.)
 //
 // An attempt is one of `members` or first-fit by some classes (planner/orders.h). Stretches are often alike,
 // so that attempts are ranked by what they reached so far: the stretch with the largest load tries several,

@@ -196,7 +196,7 @@ class Division {
 void Divide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size) {
   std::vector<int32_t> cuts = CutWhereQuiet(search.instance(), size.least, size.most);
   if (cuts.size() <= 2) {
-    members.front().begin(search, members.front().name)();
+    members.front().begin(search, name)();
   } else {
     Division(search, name, members, std::move(cuts)).Run();
   }

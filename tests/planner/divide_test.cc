@@ -15,14 +15,16 @@
 namespace reprise::planner {
 namespace {
 
-absl::Status BySize(Search& search, std::string_view name) {
-  const std::vector<int32_t> order = SortedBy(Order::kSize, search.instance());
-  std::vector<int64_t> offsets;
-  if (FirstFit(search.instance()).Place(order, Search::kNothing, search, offsets) ==
-      FirstFit::Outcome::kComplete) {
-    search.Offer(offsets, name, order);
-  }
-  return absl::OkStatus();
+Turn BySize(Search& search, std::string_view name) {
+  return [&search, name] {
+    const std::vector<int32_t> order = SortedBy(Order::kSize, search.instance());
+    std::vector<int64_t> offsets;
+    if (FirstFit(search.instance()).Place(order, Search::kNothing, search, offsets) ==
+        FirstFit::Outcome::kComplete) {
+      search.Offer(offsets, name, order);
+    }
+    return false;
+  };
 }
 
 constexpr Solver kMembers[] = {{"by-size", BySize}};

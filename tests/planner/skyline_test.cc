@@ -50,7 +50,9 @@ TEST(Skyline, GivesUpWhenTheGoalWouldPassTheLimit) {
   const Result free = Lay(instance, order, 5);
   ASSERT_EQ(free.outcome, Outcome::kComplete);
   const int64_t slab = SlabOf(instance, free.offsets);
-  if (slab > 5) EXPECT_EQ(Lay(instance, order, 5, slab - 1).outcome, Outcome::kTooHigh);
+  if (slab > 5) {
+    EXPECT_EQ(Lay(instance, order, 5, slab - 1).outcome, Outcome::kTooHigh);
+  }
   EXPECT_EQ(Lay(instance, order, 5, slab).outcome, Outcome::kComplete);
 }
 

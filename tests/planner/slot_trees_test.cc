@@ -47,9 +47,13 @@ void ExpectLowestLine(const std::vector<int64_t>& heights, bool ring, const Heig
   ASSERT_EQ(line.height, lowest);
   for (int32_t i = 0; i < line.length; ++i) ASSERT_EQ(heights[(line.begin + i) % slots], lowest);
   if (line.length == slots) return;
-  if (ring || line.begin > 0) ASSERT_GT(heights[(line.begin + slots - 1) % slots], lowest);
+  if (ring || line.begin > 0) {
+    ASSERT_GT(heights[(line.begin + slots - 1) % slots], lowest);
+  }
   const int32_t end = line.begin + line.length;
-  if (ring || end < slots) ASSERT_GT(heights[end % slots], lowest);
+  if (ring || end < slots) {
+    ASSERT_GT(heights[end % slots], lowest);
+  }
 }
 
 TEST(HeightTree, AgainstAnArray) {

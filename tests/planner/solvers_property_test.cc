@@ -27,6 +27,11 @@ RandomShape ShapeOf(int round, int buffers, int64_t ticks, int64_t max_size) {
           .outside = (round & 16) != 0};
 }
 
+// The exact search looks at small instances without pinned buffers only, and says so.
+bool CannotHandle(const absl::StatusOr<Solution>& solution) {
+  return absl::IsUnimplemented(solution.status());
+}
+
 TEST(Solvers, TinyProblemsAgainstBruteForce) {
   RandomProblems random(17);
   int optimal = 0;
@@ -38,14 +43,17 @@ TEST(Solvers, TinyProblemsAgainstBruteForce) {
     ASSERT_LE(LowerBound(problem), least) << round;
     for (std::string_view name : SolverNames()) {
       const auto solution = SolveWith(name, problem, {.seconds = 0});
+      if (CannotHandle(solution)) continue;
       ASSERT_TRUE(solution.ok()) << name << solution.status();
       ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
           << round << name << CheckPlacement(problem, solution->placement);
       ASSERT_GE(solution->placement.slab, least) << round << name;
-      ASSERT_EQ(solution->proven_optimal, solution->placement.slab == LowerBound(problem));
+      ASSERT_LE(solution->lower_bound, least) << round << name << " proves what is not so";
+      ASSERT_EQ(solution->proven_optimal, solution->placement.slab == solution->lower_bound);
     }
-    const auto best = Solve(problem, {.seconds = 0.002});
+    const auto best = Solve(problem, {.seconds = 60, .steps = 20000});
     ASSERT_TRUE(best.ok());
+    ASSERT_LE(best->lower_bound, least) << round;
     optimal += best->placement.slab == least;
   }
   EXPECT_GT(optimal, kRounds * 95 / 100) << "the portfolio misses what is easy";
@@ -59,6 +67,7 @@ TEST(Solvers, MiddlingProblemsPassTheValidator) {
     ASSERT_TRUE(Validate(problem).ok());
     for (std::string_view name : SolverNames()) {
       const auto solution = SolveWith(name, problem, {.seconds = 0.001});
+      if (CannotHandle(solution)) continue;
       ASSERT_TRUE(solution.ok()) << name << solution.status();
       ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
           << round << name << CheckPlacement(problem, solution->placement);
@@ -95,6 +104,7 @@ TEST(Solvers, AHundredThousandBuffers) {
     ASSERT_TRUE(Validate(problem).ok()) << Validate(problem);
     for (std::string_view name : SolverNames()) {
       const auto solution = SolveWith(name, problem, {.seconds = 0});
+      if (CannotHandle(solution)) continue;
       ASSERT_TRUE(solution.ok()) << name << solution.status();
       ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok()) << name;
       std::printf("%-26s %s %.2f %%\n", solution->solver.c_str(), cyclic ? "cyclic" : "linear",

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 namespace reprise::planner {
 namespace {
 
-constexpr int64_t kFirstTurn = 1000;  // nodes
-constexpr double kGrowth = 1.1;       // of the limit, a round
-constexpr double kNoise = 0.1;        // of an order's keys after the first round
+// Chosen on MiniMalloc's instances, under eight seeds, forwards and backwards in time.
+constexpr int64_t kFirstTurn = 1000;        // nodes
+constexpr double kGrowthOfTurns = 1.1;      // a round
+constexpr double kNoiseOfLifetimes = 0.03;  // more would lose which ones are equal
+constexpr double kNoiseOfSizes = 0.1;
+constexpr double kGrowthOfFailure = 1.001;
+constexpr double kLargestFailure = 1e50;  // where all are scaled down, far from overflow
 constexpr int64_t kNodesBetweenPolls = 64;
 
 // Nothing is built for an instance that is too large to be looked at.
@@ -23,17 +26,19 @@ const Instance& OrNone(const Instance& instance) {
 
 }  // namespace
 
+// Each order and each choice is the fastest by far on some instance and fails on others. The first strategy
+// is the cheapest a node and the best where there is some slack; it takes two turns a round.
 constexpr ExactSearch::Strategy ExactSearch::kStrategies[] = {
-    {Order::kLifetime, Choice::kLowest},      {Order::kCrowdLifetime, Choice::kTrouble},
-    {Order::kCrowdArea, Choice::kLowest},     {Order::kCrowdLifetime, Choice::kLowest},
-    {Order::kLifetimeCrowd, Choice::kLowest}, {Order::kLifetime, Choice::kTrouble},
-    {Order::kArea, Choice::kTrouble},
+    {Order::kLifetime, Choice::kLowest},       {Order::kCrowdLifetime, Choice::kTrouble},
+    {Order::kCrowdArea, Choice::kLowest},      {Order::kTimeInCrowds, Choice::kLowest},
+    {Order::kLifetime, Choice::kLowest, true}, {Order::kCrowdLifetime, Choice::kFewestRivals},
 };
 
 ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules)
-    : instance_(instance), rules_(rules), random_(seed), state_(OrNone(instance)) {
+    : instance_(instance), rules_(rules), random_(seed), state_(OrNone(instance), rules.twins) {
   state_.Reset(0);
   for (int32_t slot = 0; slot < state_.slots(); ++slot) full_load_.push_back(state_.load(slot));
+  for (int64_t load : full_load_) largest_load_ = std::max(largest_load_, load);
   rank_.resize(instance.buffers());
   trouble_.resize(state_.slots());
   least_end_.resize(state_.slots());
@@ -52,14 +57,7 @@ ExactSearch::Answer ExactSearch::Decide(int64_t capacity, int64_t node_limit,
                                 ? nodes_ + node_limit
                                 : std::numeric_limits<int64_t>::max();
   while (nodes_ < last_node && !stopped_) {
-    const Strategy& strategy = kStrategies[turn_ % std::size(kStrategies)];
-    const bool first_round = turn_ < std::size(kStrategies);
-    if (!first_round && turn_ % std::size(kStrategies) == 0)
-      turn_limit_ = static_cast<int64_t>(static_cast<double>(turn_limit_) * kGrowth);
-    ++turn_;
-    SetRanks(strategy.order, !first_round);
-    choice_ = rules_.trouble ? strategy.choice : Choice::kLowest;
-    switch (Run(std::min(turn_limit_, last_node - nodes_))) {
+    switch (TakeTurn(last_node)) {
       case Outcome::kOutOfNodes:
         break;
       case Outcome::kRefuted:
@@ -67,7 +65,9 @@ ExactSearch::Answer ExactSearch::Decide(int64_t capacity, int64_t node_limit,
         return Answer::kRefuted;
       case Outcome::kPlaced:
         offsets.assign(instance_.pinned.begin(), instance_.pinned.end());
-        for (int32_t buffer : pool_) offsets[buffer] = state_.floor(buffer);
+        for (int32_t i = 0; i < instance_.buffers(); ++i) {
+          if (instance_.is_free(i)) offsets[i] = state_.floor(i);
+        }
         return Answer::kPlaced;
     }
   }
@@ -79,48 +79,71 @@ void ExactSearch::Restart(int64_t capacity) {
   refuted_all_ = false;
   refuted_.Clear();
   std::fill(trouble_.begin(), trouble_.end(), 1.0);
+  failure_ = 1;
   turn_ = 0;
   turn_limit_ = kFirstTurn;
 }
 
-// The first key of an order decides, the second one breaks its ties.
-double ExactSearch::KeyOf(int32_t buffer, Order order) const {
-  const double lifetime = static_cast<double>(state_.slots_of(buffer).size());
-  const double size = static_cast<double>(instance_.size[buffer]);
-  double crowd = 0;
-  for (int32_t slot : state_.slots_of(buffer)) crowd = std::max(crowd, static_cast<double>(full_load_[slot]));
-  switch (order) {
-    case Order::kArea:
-      return lifetime * size;
-    case Order::kLifetime:
-      return lifetime * 1e9 + size;
-    case Order::kLifetimeCrowd:
-      return lifetime * 1e9 + crowd;
-    case Order::kCrowdLifetime:
-      return crowd * 1e5 + lifetime;
-    case Order::kCrowdArea:
-      return crowd * 1e9 + lifetime * size;
+ExactSearch::Outcome ExactSearch::TakeTurn(int64_t last_node) {
+  const size_t round = turn_ / std::size(kStrategies);
+  const Strategy& strategy = kStrategies[rules_.strategies ? turn_ % std::size(kStrategies) : 0];
+  ++turn_;
+  if (turn_ % std::size(kStrategies) == 0) {
+    turn_limit_ = static_cast<int64_t>(static_cast<double>(turn_limit_) * kGrowthOfTurns);
   }
-  return 0;
+  choice_ = strategy.choice;
+  if (choice_ == Choice::kTrouble && !rules_.trouble) choice_ = Choice::kFewestRivals;
+  if (!rules_.rivals) choice_ = Choice::kLowest;
+  SetRanks(strategy.order, rules_.perturbed && (round > 0 || strategy.perturbed));
+  return Run(std::min(turn_limit_, last_node - nodes_));
+}
+
+// A factor around 1.
+double ExactSearch::Noise(double width) {
+  return std::exp(width * (static_cast<double>(random_() >> 11) * 0x1p-52 - 1));
+}
+
+// The first part decides, the second one breaks its ties. The crowd is the largest load that the buffer is a
+// part of; noise leaves it alone, because what counts is that many buffers share it.
+std::pair<double, double> ExactSearch::KeyOf(int32_t buffer, Order order, bool perturbed) {
+  const double noise = perturbed ? Noise(kNoiseOfLifetimes) : 1;
+  const double lifetime = static_cast<double>(state_.slots_of(buffer).size()) * noise;
+  const double size = static_cast<double>(instance_.size[buffer]) * (perturbed ? Noise(kNoiseOfSizes) : 1);
+  double crowd = 0;
+  double time_in_crowds = 0;
+  for (int32_t slot : state_.slots_of(buffer)) {
+    const double load = static_cast<double>(full_load_[slot]) / static_cast<double>(largest_load_);
+    crowd = std::max(crowd, load);
+    time_in_crowds += std::pow(load, 16);  // hardly anything where a fifth of the largest load is missing
+  }
+  switch (order) {
+    case Order::kLifetime:
+      return {lifetime, size};
+    case Order::kCrowdLifetime:
+      return {crowd, lifetime};
+    case Order::kCrowdArea:
+      return {crowd, lifetime * size};
+    case Order::kTimeInCrowds:
+      return {time_in_crowds * noise, size};
+  }
+  return {};
 }
 
 // Buffers with large keys come first. Ties are broken by what buffers are, not by where they stand in the
 // problem, so that this order does not matter.
 void ExactSearch::SetRanks(Order order, bool perturbed) {
-  std::vector<double> key(instance_.buffers(), 0);
-  std::vector<int32_t> sorted(instance_.buffers());
-  std::iota(sorted.begin(), sorted.end(), 0);
+  std::vector<std::pair<double, double>> key(instance_.buffers());
+  std::vector<int32_t> sorted;
   for (int32_t i = 0; i < instance_.buffers(); ++i) {
-    if (!instance_.is_free(i)) continue;
-    key[i] = KeyOf(i, order);
-    if (perturbed) key[i] *= std::exp(kNoise * (static_cast<double>(random_() >> 11) * 0x1p-52 - 1));
+    if (instance_.is_free(i)) sorted.push_back(i);
   }
   const auto rest = [&](int32_t i) {
     return std::tuple(instance_.begin[i], instance_.end[i], instance_.size[i], i);
   };
-  std::sort(sorted.begin(), sorted.end(),
-            [&](int32_t a, int32_t b) { return key[a] != key[b] ? key[a] > key[b] : rest(a) < rest(b); });
-  for (int32_t i = 0; i < instance_.buffers(); ++i) rank_[sorted[i]] = i;
+  std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) { return rest(a) < rest(b); });
+  for (int32_t i : sorted) key[i] = KeyOf(i, order, perturbed);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) { return key[a] > key[b]; });
+  for (size_t k = 0; k < sorted.size(); ++k) rank_[sorted[k]] = static_cast<int32_t>(k);
 }
 
 // One search from the root. When it succeeds, the pool is left with all buffers that it has placed.
@@ -154,7 +177,7 @@ ExactSearch::Outcome ExactSearch::Branch(Items items) {
   RefutedStates::Key first;
   for (bool at_first = true;; at_first = false) {
     if (!state_.Propagate(rules_.not_first)) {
-      trouble_[state_.failed_slot()] += 1;
+      NoteFailure(state_.failed_slot());
       break;
     }
     if (items.begin == items.end) return Outcome::kPlaced;
@@ -181,6 +204,14 @@ ExactSearch::Outcome ExactSearch::Branch(Items items) {
   }
   if (rules_.table && first != RefutedStates::Key{}) refuted_.Add(first);
   return Outcome::kRefuted;
+}
+
+void ExactSearch::NoteFailure(int32_t slot) {
+  trouble_[slot] += failure_;
+  failure_ *= kGrowthOfFailure;
+  if (failure_ < kLargestFailure) return;
+  for (double& trouble : trouble_) trouble /= kLargestFailure;
+  failure_ /= kLargestFailure;
 }
 
 ExactSearch::Outcome ExactSearch::ExtendAll(const std::vector<Items>& parts) {
@@ -238,7 +269,7 @@ bool ExactSearch::Split(Items items, std::vector<Items>& parts) {
 }
 
 ExactSearch::Decision ExactSearch::Choose(Items items) {
-  return choice_ == Choice::kLowest ? ChooseLowest(items) : ChooseInTrouble(items);
+  return choice_ == Choice::kLowest ? ChooseLowest(items) : ChooseAmongRivals(items);
 }
 
 // Nobody can come beneath the lowest of all.
@@ -254,7 +285,7 @@ ExactSearch::Decision ExactSearch::ChooseLowest(Items items) {
 
 // The places where a decision can be made are the buffers with the least end of all they conflict with: one
 // of the *rivals* that can begin below this end, the buffer among them, must be placed next.
-ExactSearch::Decision ExactSearch::ChooseInTrouble(Items items) {
+ExactSearch::Decision ExactSearch::ChooseAmongRivals(Items items) {
   FindLeastEnds(items);
   Decision best{-1, false};
   double best_score = 0;
@@ -284,12 +315,15 @@ ExactSearch::Decision ExactSearch::ChooseInTrouble(Items items) {
   return best;
 }
 
-// Much trouble and few ways out of it. The root tempers the weight of long lifetimes, which every trouble
-// touches.
+// Few ways on are good and, if told to look for it, much trouble is: a search that goes where it must fail
+// anyway fails early.
 double ExactSearch::Score(int32_t buffer, int32_t rivals) const {
-  double trouble = 0;
-  for (int32_t slot : state_.slots_of(buffer)) trouble += trouble_[slot];
-  return trouble / std::sqrt(static_cast<double>(state_.slots_of(buffer).size())) / rivals;
+  double trouble = 1;
+  if (choice_ == Choice::kTrouble) {
+    trouble = 0;
+    for (int32_t slot : state_.slots_of(buffer)) trouble = std::max(trouble, trouble_[slot]);
+  }
+  return trouble / rivals;
 }
 
 void ExactSearch::FindLeastEnds(Items items) {

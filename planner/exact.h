@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "planner/exact_state.h"
@@ -18,9 +19,13 @@ namespace reprise::planner {
 struct ExactRules {
   bool not_first = true;  // ExactState::Propagate raises the floors of those that cannot lie lowest in a slot
   bool undisturbed = true;  // no second branch where ExactState::Undisturbed
+  bool twins = true;        // buffers that are alike lie in the order of their indices
   bool components = true;   // parts of the instance that have come to share no slot are solved one by one
   bool table = true;        // refuted states are remembered, over all strategies
-  bool trouble = true;      // strategies that go where the failures are
+  bool trouble = true;      // a strategy that goes where the failures are
+  bool rivals = true;       // strategies that go where few buffers compete, and not only from the bottom up
+  bool perturbed = true;    // after the first round, the orders of the strategies vary at random
+  bool strategies = true;   // more than the first one
 };
 
 // A branch and bound with restarts, for small and hard instances: memory and the time of a node grow with the
@@ -56,14 +61,16 @@ class ExactSearch {
   int64_t nodes() const { return nodes_; }  // of all calls
 
  private:
-  enum class Order { kArea, kLifetime, kLifetimeCrowd, kCrowdLifetime, kCrowdArea };
+  enum class Order { kLifetime, kCrowdLifetime, kCrowdArea, kTimeInCrowds };
   enum class Choice {
-    kLowest,   // the buffer with the lowest floor
-    kTrouble,  // a place where few buffers compete and many slots have failed
+    kLowest,        // the buffer with the lowest floor
+    kFewestRivals,  // where the fewest buffers compete for the next place
+    kTrouble,       // the same, weighed by how often the slots there have failed
   };
   struct Strategy {
     Order order;
     Choice choice;
+    bool perturbed = false;  // in the first round already
   };
   enum class Outcome { kPlaced, kRefuted, kOutOfNodes };
   struct Items {  // a part of pool_
@@ -78,8 +85,11 @@ class ExactSearch {
   static const Strategy kStrategies[];
 
   void Restart(int64_t capacity);
+  Outcome TakeTurn(int64_t last_node);
   void SetRanks(Order order, bool perturbed);
-  double KeyOf(int32_t buffer, Order order) const;
+  std::pair<double, double> KeyOf(int32_t buffer, Order order, bool perturbed);
+  double Noise(double width);
+  void NoteFailure(int32_t slot);
   Outcome Run(int64_t limit);
   Outcome Extend(Items items);
   Outcome Branch(Items items);
@@ -87,7 +97,7 @@ class ExactSearch {
   Outcome ExtendAll(const std::vector<Items>& parts);
   Decision Choose(Items items);
   Decision ChooseLowest(Items items);
-  Decision ChooseInTrouble(Items items);
+  Decision ChooseAmongRivals(Items items);
   double Score(int32_t buffer, int32_t rivals) const;
   void FindLeastEnds(Items items);
   bool OutOfNodes();
@@ -101,8 +111,10 @@ class ExactSearch {
   ExactState state_;
   RefutedStates refuted_;
   std::vector<int64_t> full_load_;  // by slot, of the free buffers
+  int64_t largest_load_ = 0;
   std::vector<int32_t> rank_;       // by buffer; a permutation: no ties
-  std::vector<double> trouble_;     // by slot: how often it has failed, plus one
+  std::vector<double> trouble_;     // by slot: how often it has failed, the late failures counting more
+  double failure_ = 1;              // what the next failure adds
   std::vector<int32_t> pool_;       // stack of the items of all open nodes
   std::vector<int64_t> least_end_;  // scratch, by slot
   std::vector<int32_t> crossing_;   // scratch, by slot

@@ -27,8 +27,8 @@ class ExactState {
  public:
   static constexpr int64_t kNever = INT64_MAX;
 
-  // `instance` must outlive the state. Takes memory quadratic in the buffers.
-  explicit ExactState(const Instance& instance);
+  // Takes memory quadratic in the buffers. `twins`: keep those that are alike in order.
+  explicit ExactState(const Instance& instance, bool twins = true);
 
   // Everything unplaced, floors at the lowest places that obstacles leave. Each slot awaits propagation.
   void Reset(int64_t capacity);

@@ -103,6 +103,10 @@ TEST(Exact, EachRuleCanBeLeftOut) {
   CheckAgainstBruteForce({.components = false}, 500);
   CheckAgainstBruteForce({.table = false}, 500);
   CheckAgainstBruteForce({.trouble = false}, 500);
+  CheckAgainstBruteForce({.twins = false}, 500);
+  CheckAgainstBruteForce({.rivals = false}, 500);
+  CheckAgainstBruteForce({.perturbed = false}, 500);
+  CheckAgainstBruteForce({.strategies = false}, 500);
 }
 
 // Buffers that fill a square of 64 without waste, made by random cuts.

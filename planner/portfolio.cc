@@ -74,8 +74,8 @@ constexpr Solver kSolvers[] = {
     {"best-fit", Once<BestFit>},
     {"first-fit-size-class", Once<FirstFitBySizeClass>},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
-    {"hybrid", BeginHybrid, 3},
-    {"exact", BeginExact, 6, /*opens=*/false},
+    {"hybrid", BeginHybrid, 2},
+    {"exact", BeginExact, 12, /*opens=*/false},
     {"improve", BeginImprove, 1, /*opens=*/false},
 };
 
@@ -112,7 +112,8 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
-  Search search(instance, std::max(bound, problem.capacity.value_or(Bytes(0)).count()), budget, bound);
+  const bool decides = problem.capacity && problem.capacity->count() >= bound;
+  Search search(instance, decides ? problem.capacity->count() : bound, budget, decides);
   TakeTurns(search, solvers);
   if (search.cancelled() && search.best_slab() == Search::kNothing)
     return absl::DeadlineExceededError("cancelled before a first placement was found");
@@ -121,7 +122,7 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   Solution solution;
   for (int64_t offset : search.best()) solution.placement.offsets.emplace_back(offset);
   solution.placement.slab = Bytes(search.best_slab());
-  solution.lower_bound = Bytes(search.bound());
+  solution.lower_bound = Bytes(std::max(bound, search.refuted() + 1));
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
   solution.seconds = search.seconds();

@@ -27,11 +27,10 @@ std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const 
   return order;
 }
 
-Search::Search(const Instance& instance, int64_t target, const Budget& budget, int64_t bound)
+Search::Search(const Instance& instance, int64_t target, const Budget& budget, bool decides)
     : instance_(instance),
       target_(target),
-      bound_(std::min(bound, target)),
-      decides_(bound_ < target),
+      decides_(decides),
       budget_(budget),
       begin_(std::chrono::steady_clock::now()) {}
 
@@ -39,7 +38,6 @@ Search::Search(const Instance& instance, int64_t target, Search& whole)
     : instance_(instance),
       whole_(&whole),
       target_(target),
-      bound_(target),
       decides_(false),
       budget_(whole.budget_),
       begin_(whole.begin_) {}
@@ -79,10 +77,10 @@ bool Search::Spent() const {
 }
 
 void Search::Refute(int64_t height) {
-  bound_ = std::max(bound_, height + 1);
+  refuted_ = std::max(refuted_, height);
   if (!decides_) {
-    target_ = bound_;
-  } else if (bound_ > target_) {
+    target_ = std::max(target_, refuted_ + 1);
+  } else if (refuted_ >= target_) {
     out_of_reach_ = true;
   }
 }

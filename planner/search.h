@@ -28,8 +28,9 @@ class Search {
   static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
 
   // `instance` and the budget's flag must outlive the search. Placements of at most `target` bytes are good
-  // enough; none has less than `bound`, and a target above it is all that is asked for.
-  Search(const Instance& instance, int64_t target, const Budget& budget, int64_t bound = kNothing);
+  // enough. Either the target is the bound that no placement is below, and rises with it; or it `decides`:
+  // all that is asked is whether it can be reached.
+  Search(const Instance& instance, int64_t target, const Budget& budget, bool decides = false);
 
   // A search within another one, which must outlive it: for a part of the problem, with the other's time,
   // steps and seed. Once the whole has a placement, the part may stop without one.
@@ -51,13 +52,12 @@ class Search {
   // does not have one, InOrderOfOffsets() is, which an empty one stands for.
   void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order = {});
 
-  // Tells that no placement has `height` or less: the bound rises, and with it a target that is the bound.
-  // One that is not is then known to be out of reach, and the search is over.
+  // Tells that no placement has `height` or less.
   void Refute(int64_t height);
 
   const Instance& instance() const { return instance_; }
-  int64_t bound() const { return bound_; }
-  bool decides() const { return decides_; }  // only whether the target can be reached is asked
+  int64_t refuted() const { return refuted_; }  // the highest height of which Refute() was told, or -1
+  bool decides() const { return decides_; }     // only whether the target can be reached is asked
   int64_t target() const { return target_; }
   uint64_t seed() const { return budget_.seed; }
   bool on(std::string_view rule) const { return budget_.rules.on(rule); }
@@ -78,7 +78,7 @@ class Search {
   const Instance& instance_;
   Search* const whole_ = nullptr;
   int64_t target_;
-  int64_t bound_;
+  int64_t refuted_ = -1;
   const bool decides_;
   const Budget budget_;
   const std::chrono::steady_clock::time_point begin_;

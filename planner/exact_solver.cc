@@ -18,21 +18,21 @@ namespace {
 ExactRules RulesOf(const Search& search) {
   return {.not_first = search.on("exact-not-first"),
           .undisturbed = search.on("exact-undisturbed"),
+          .twins = search.on("exact-twins"),
           .components = search.on("exact-components"),
           .table = search.on("exact-table"),
-          .trouble = search.on("exact-trouble")};
+          .trouble = search.on("exact-trouble"),
+          .rivals = search.on("exact-rivals"),
+          .perturbed = search.on("exact-perturbed"),
+          .strategies = search.on("exact-strategies")};
 }
 
-bool CanDecide(const Instance& instance) {
-  const auto& pinned = instance.pinned;
-  return instance.buffers() <= ExactSearch::kMostBuffers &&
-         std::all_of(pinned.begin(), pinned.end(), [](int64_t offset) { return offset < 0; });
-}
-
-// Every slab is a multiple of this: buffers lie on sums of sizes, rounded up to alignments.
+// Every slab is a multiple of this: buffers lie on sums of sizes above the ground or an obstacle's end,
+// rounded up to alignments.
 int64_t GrainOf(const Instance& instance) {
   int64_t grain = 0;
   for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i)) grain = std::gcd(grain, instance.pinned[i] + instance.size[i]);
     if (!instance.is_free(i)) continue;
     grain = std::gcd(grain, instance.size[i]);
     if (instance.alignment[i] > 1) grain = std::gcd(grain, instance.alignment[i]);
@@ -112,7 +112,7 @@ class ExactTurns {
 }  // namespace
 
 Turn BeginExact(Search& search, std::string_view name) {
-  if (!CanDecide(search.instance())) return [] { return false; };
+  if (search.instance().buffers() > ExactSearch::kMostBuffers) return [] { return false; };
   return [exact = std::make_shared<ExactTurns>(search, name)] { return exact->Run(); };
 }
 

@@ -176,9 +176,13 @@ std::vector<std::string_view> RuleNames() {
                                                 "hybrid-promote",
                                                 "exact-not-first",
                                                 "exact-undisturbed",
+                                                "exact-twins",
                                                 "exact-components",
                                                 "exact-table",
-                                                "exact-trouble"};
+                                                "exact-trouble",
+                                                "exact-rivals",
+                                                "exact-perturbed",
+                                                "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

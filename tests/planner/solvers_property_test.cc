@@ -27,7 +27,7 @@ RandomShape ShapeOf(int round, int buffers, int64_t ticks, int64_t max_size) {
           .outside = (round & 16) != 0};
 }
 
-// The exact search looks at small instances without pinned buffers only, and says so.
+// The exact search looks at small instances only, and says so.
 bool CannotHandle(const absl::StatusOr<Solution>& solution) {
   return absl::IsUnimplemented(solution.status());
 }

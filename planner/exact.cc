@@ -26,12 +26,16 @@ const Instance& OrNone(const Instance& instance) {
 
 }  // namespace
 
-// Each order and each choice is the fastest by far on some instance and fails on others. The first strategy
-// is the cheapest a node and the best where there is some slack; it takes two turns a round.
+// Each order and each choice is the fastest by far on some instance and fails on others. Two take two turns a
+// round: the first, which costs the least a node and is the best where there is some slack, and the last.
 constexpr ExactSearch::Strategy ExactSearch::kStrategies[] = {
-    {Order::kLifetime, Choice::kLowest},       {Order::kCrowdLifetime, Choice::kTrouble},
-    {Order::kCrowdArea, Choice::kLowest},      {Order::kTimeInCrowds, Choice::kLowest},
-    {Order::kLifetime, Choice::kLowest, true}, {Order::kCrowdLifetime, Choice::kFewestRivals},
+    {Order::kLifetime, Choice::kLowest},
+    {Order::kCrowdLifetime, Choice::kTrouble},
+    {Order::kCrowdArea, Choice::kLowest},
+    {Order::kTimeInCrowds, Choice::kLowest},
+    {Order::kLifetime, Choice::kLowest, true},
+    {Order::kCrowdLifetime, Choice::kFewestRivals},
+    {Order::kCrowdLifetime, Choice::kFewestRivals, true},
 };
 
 ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules)
@@ -194,13 +198,13 @@ ExactSearch::Outcome ExactSearch::Branch(Items items) {
       break;
     }
     if (OutOfNodes()) return Outcome::kOutOfNodes;
-    const Decision decision = Choose(items);
+    const int32_t buffer = Choose(items);
     const ExactState::Mark mark = state_.mark();
-    state_.Place(decision.buffer);
+    state_.Place(buffer);
     const Outcome outcome = Extend(items);
     if (outcome != Outcome::kRefuted) return outcome;
     state_.Undo(mark);
-    if (decision.forced || !state_.Reject(decision.buffer)) break;
+    if (!state_.Reject(buffer)) break;
   }
   if (rules_.table && first != RefutedStates::Key{}) refuted_.Add(first);
   return Outcome::kRefuted;
@@ -268,26 +272,26 @@ bool ExactSearch::Split(Items items, std::vector<Items>& parts) {
   return true;
 }
 
-ExactSearch::Decision ExactSearch::Choose(Items items) {
+int32_t ExactSearch::Choose(Items items) {
   return choice_ == Choice::kLowest ? ChooseLowest(items) : ChooseAmongRivals(items);
 }
 
 // Nobody can come beneath the lowest of all.
-ExactSearch::Decision ExactSearch::ChooseLowest(Items items) {
+int32_t ExactSearch::ChooseLowest(Items items) {
   int32_t lowest = pool_[items.begin];
   for (int32_t buffer : In(items)) {
     if (state_.floor(buffer) < state_.floor(lowest) ||
         (state_.floor(buffer) == state_.floor(lowest) && rank_[buffer] < rank_[lowest]))
       lowest = buffer;
   }
-  return {lowest, rules_.undisturbed && state_.Undisturbed(lowest)};
+  return lowest;
 }
 
 // The places where a decision can be made are the buffers with the least end of all they conflict with: one
 // of the *rivals* that can begin below this end, the buffer among them, must be placed next.
-ExactSearch::Decision ExactSearch::ChooseAmongRivals(Items items) {
+int32_t ExactSearch::ChooseAmongRivals(Items items) {
   FindLeastEnds(items);
-  Decision best{-1, false};
+  int32_t best = -1;
   double best_score = 0;
   for (int32_t buffer : In(items)) {
     const int64_t end = state_.floor_end(buffer);
@@ -305,10 +309,9 @@ ExactSearch::Decision ExactSearch::ChooseAmongRivals(Items items) {
       if (rank_[other] < rank_[first]) first = other;
     }
     if (!open) continue;
-    if (rivals == 1 && rules_.undisturbed) return {buffer, true};
     const double score = Score(buffer, rivals);
-    if (best.buffer < 0 || score > best_score || (score == best_score && rank_[first] < rank_[best.buffer])) {
-      best = {first, false};
+    if (best < 0 || score > best_score || (score == best_score && rank_[first] < rank_[best])) {
+      best = first;
       best_score = score;
     }
   }

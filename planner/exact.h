@@ -18,14 +18,13 @@ namespace reprise::planner {
 // The parts of the search that can be left out, to see what each is worth. None changes an answer.
 struct ExactRules {
   bool not_first = true;  // ExactState::Propagate raises the floors of those that cannot lie lowest in a slot
-  bool undisturbed = true;  // no second branch where ExactState::Undisturbed
-  bool twins = true;        // buffers that are alike lie in the order of their indices
-  bool components = true;   // parts of the instance that have come to share no slot are solved one by one
-  bool table = true;        // refuted states are remembered, over all strategies
-  bool trouble = true;      // a strategy that goes where the failures are
-  bool rivals = true;       // strategies that go where few buffers compete, and not only from the bottom up
-  bool perturbed = true;    // after the first round, the orders of the strategies vary at random
-  bool strategies = true;   // more than the first one
+  bool twins = true;      // buffers that are alike lie in the order of their indices
+  bool components = true;  // parts of the instance that have come to share no slot are solved one by one
+  bool table = true;       // refuted states are remembered, over all strategies
+  bool trouble = true;     // a strategy that goes where the failures are
+  bool rivals = true;      // strategies that go where few buffers compete, and not only from the bottom up
+  bool perturbed = true;   // after the first round, the orders of the strategies vary at random
+  bool strategies = true;  // more than the first one
 };
 
 // A branch and bound with restarts, for small and hard instances: memory and the time of a node grow with the
@@ -77,10 +76,6 @@ class ExactSearch {
     size_t begin;
     size_t end;
   };
-  struct Decision {
-    int32_t buffer;
-    bool forced;  // the other branch need not be looked at
-  };
 
   static const Strategy kStrategies[];
 
@@ -95,9 +90,9 @@ class ExactSearch {
   Outcome Branch(Items items);
   bool Split(Items items, std::vector<Items>& parts);
   Outcome ExtendAll(const std::vector<Items>& parts);
-  Decision Choose(Items items);
-  Decision ChooseLowest(Items items);
-  Decision ChooseAmongRivals(Items items);
+  int32_t Choose(Items items);
+  int32_t ChooseLowest(Items items);
+  int32_t ChooseAmongRivals(Items items);
   double Score(int32_t buffer, int32_t rivals) const;
   void FindLeastEnds(Items items);
   bool OutOfNodes();

@@ -165,13 +165,6 @@ int64_t ExactState::Rest(int32_t buffer) const {
   return rest;
 }
 
-bool ExactState::Undisturbed(int32_t buffer) const {
-  const int64_t end = floor_end(buffer);
-  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
-  return std::ranges::all_of(conflicts_of(buffer),
-                             [&](int32_t other) { return placed(other) || floor_[other] >= end; });
-}
-
 void ExactState::Leave(int32_t buffer) {
   placed_[buffer] = 1;
   placed_order_.push_back(buffer);

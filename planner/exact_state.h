@@ -42,9 +42,6 @@ class ExactState {
 
   // The lowest end of an unplaced buffer that conflicts with this one, fitted; kNever without any.
   int64_t Rest(int32_t buffer) const;
-  // Can the buffer be placed on its floor without loss? Yes if nobody who conflicts with it can begin below
-  // its end: then every solution stays one with the buffer moved down to its floor.
-  bool Undisturbed(int32_t buffer) const;
 
   struct Mark {
     size_t raised;

@@ -17,7 +17,6 @@ namespace {
 
 ExactRules RulesOf(const Search& search) {
   return {.not_first = search.on("exact-not-first"),
-          .undisturbed = search.on("exact-undisturbed"),
           .twins = search.on("exact-twins"),
           .components = search.on("exact-components"),
           .table = search.on("exact-table"),

@@ -175,7 +175,7 @@ std::vector<std::string_view> RuleNames() {
                                                 "hybrid-noise",
                                                 "hybrid-promote",
                                                 "exact-not-first",
-                                                "exact-undisturbed",
+
                                                 "exact-twins",
                                                 "exact-components",
                                                 "exact-table",

@@ -88,6 +88,7 @@ absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, c
   planner::Budget budget;
   budget.seconds = options.seconds;
   budget.cancel = deadline.over();
+  budget.threads = planner::kMostThreads;  // as many everywhere: the answer depends on it
   if (options.solver == "auto") return planner::Solve(problem, budget);
   return planner::SolveWith(options.solver, problem, budget);
 }

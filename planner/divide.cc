@@ -55,7 +55,8 @@ class Attempts {
     } else {
       const std::vector<int32_t> order = SortedBy(classes_[a - members], search.instance());
       std::vector<int64_t> offsets;
-      const auto outcome = FirstFit(search.instance()).Place(order, Search::kNothing, search, offsets);
+      const auto outcome =
+          FirstFit(search.instance(), search.memory()).Place(order, Search::kNothing, search, offsets);
       if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
     }
     excess_[a] += static_cast<double>(search.best_slab()) / static_cast<double>(load) - 1;
@@ -126,7 +127,7 @@ class Division {
     Search search(window.instance, 0, search_);
     std::vector<int64_t> offsets;
     const std::vector<int32_t> order = SortedBy(Order::kCrowdLifetime, window.instance);
-    FirstFit(window.instance).Place(order, Search::kNothing, search, offsets);
+    FirstFit(window.instance, search.memory()).Place(order, Search::kNothing, search, offsets);
     for (size_t k = 0; k < offsets.size(); ++k) offsets_[window.buffers[k]] = offsets[k];
   }
 

@@ -17,6 +17,7 @@ constexpr double kNoiseOfSizes = 0.1;
 constexpr double kGrowthOfFailure = 1.001;
 constexpr double kLargestFailure = 1e50;  // where all are scaled down, far from overflow
 constexpr int64_t kNodesBetweenPolls = 64;
+constexpr int64_t kLooksPerStep = 8;  // at lists' entries that lie side by side
 
 // Nothing is built for an instance that is too large to be looked at.
 const Instance& OrNone(const Instance& instance) {
@@ -38,8 +39,12 @@ constexpr ExactSearch::Strategy ExactSearch::kStrategies[] = {
     {Order::kCrowdLifetime, Choice::kFewestRivals, true},
 };
 
-ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules)
-    : instance_(instance), rules_(rules), random_(seed), state_(OrNone(instance), rules.twins) {
+ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules, bool beside)
+    : instance_(instance),
+      rules_(rules),
+      first_turn_(beside ? std::size(kStrategies) : 0),
+      random_(seed),
+      state_(OrNone(instance), rules.twins) {
   state_.Reset(0);
   for (int32_t slot = 0; slot < state_.slots(); ++slot) full_load_.push_back(state_.load(slot));
   for (int64_t load : full_load_) largest_load_ = std::max(largest_load_, load);
@@ -84,7 +89,7 @@ void ExactSearch::Restart(int64_t capacity) {
   refuted_.Clear();
   std::fill(trouble_.begin(), trouble_.end(), 1.0);
   failure_ = 1;
-  turn_ = 0;
+  turn_ = first_turn_;
   turn_limit_ = kFirstTurn;
 }
 
@@ -228,7 +233,8 @@ ExactSearch::Outcome ExactSearch::ExtendAll(const std::vector<Items>& parts) {
 bool ExactSearch::OutOfNodes() {
   ++nodes_;
   if (nodes_ % kNodesBetweenPolls == 0) {
-    stopped_ = (*stop_)(state_.steps() - std::exchange(steps_told_, state_.steps()));
+    const int64_t steps = state_.looks() / kLooksPerStep;
+    stopped_ = (*stop_)(steps - std::exchange(steps_told_, steps));
   }
   return stopped_ || nodes_ > stop_at_node_;
 }

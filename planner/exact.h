@@ -49,7 +49,8 @@ class ExactSearch {
   };
 
   // `instance` must outlive the search. One of more than kMostBuffers is not looked at: Decide() gives up.
-  ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules = {});
+  // Beside another search with another seed, one begins with the second round of strategies.
+  ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules = {}, bool beside = false);
 
   // Is there a placement of at most `capacity`? Gives up after `node_limit` nodes, or when `stop` says so; it
   // is told the steps worked since it was called last. Fills `offsets`, those of buffers not to be placed
@@ -102,6 +103,7 @@ class ExactSearch {
 
   const Instance& instance_;
   const ExactRules rules_;
+  const size_t first_turn_;
   std::mt19937_64 random_;
   ExactState state_;
   RefutedStates refuted_;

@@ -39,14 +39,17 @@ int64_t GrainOf(const Instance& instance) {
   return std::max<int64_t>(grain, 1);
 }
 
+// The last worker is the one that gives the exact search the most steps.
+bool IsBeside(const Search& search) { return search.worker() + 1 < search.workers(); }
+
 class ExactTurns {
  public:
   ExactTurns(Search& search, std::string_view name)
       : search_(search),
         name_(name),
         grain_(GrainOf(search.instance())),
-        at_target_(search.instance(), search.seed(), RulesOf(search)),
-        between_(search.instance(), search.seed() + 1, RulesOf(search)) {}
+        at_target_(search.instance(), search.seed(), RulesOf(search), IsBeside(search)),
+        between_(search.instance(), search.seed() + 1, RulesOf(search), IsBeside(search)) {}
 
   bool Run() {
     if (search_.best_slab() == Search::kNothing) PlaceSomehow();
@@ -86,7 +89,7 @@ class ExactTurns {
   // Between the bound and the best placement, 1/2, 3/4, 7/8, ... of the way.
   int64_t Between() const {
     const int64_t way = search_.best_slab() - search_.target();
-    const int64_t height = search_.best_slab() - (way >> std::min(nearness_, 20));
+    const int64_t height = search_.best_slab() - (way >> std::min(nearness_ + search_.worker(), 20));
     return std::min(height, search_.best_slab() - 1) / grain_ * grain_;
   }
 

@@ -146,7 +146,7 @@ void ExactState::Place(int32_t buffer) {
   for (int32_t other : conflicts_of(buffer)) {
     if (!placed(other) && floor_[other] < end) Raise(other, end);
   }
-  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
+  looks_ += static_cast<int64_t>(conflicts_of(buffer).size());
 }
 
 bool ExactState::Reject(int32_t buffer) {
@@ -161,7 +161,7 @@ int64_t ExactState::Rest(int32_t buffer) const {
   for (int32_t other : conflicts_of(buffer)) {
     if (!placed(other)) rest = std::min(rest, floor_end(other));
   }
-  steps_ += static_cast<int64_t>(conflicts_of(buffer).size());
+  looks_ += static_cast<int64_t>(conflicts_of(buffer).size());
   return rest;
 }
 
@@ -220,7 +220,7 @@ bool ExactState::Propagate(bool not_first) {
 bool ExactState::PropagateSlot(int32_t slot, bool not_first) {
   const std::span<const int32_t> unplaced = unplaced_in(slot);
   if (unplaced.empty()) return true;
-  steps_ += static_cast<int64_t>(unplaced.size());
+  looks_ += static_cast<int64_t>(unplaced.size());
   const int64_t highest_first = capacity_ - load_[slot];
   // Without branches, which would be mispredicted half of the time: this loop is where most of the time goes.
   const int64_t* const floors = floor_.data();
@@ -250,7 +250,7 @@ RefutedStates::Key ExactState::KeyOf(std::span<const int32_t> buffers) const {
     key.low += Mix(floor * 0x9e3779b97f4a7c15u + name * 0xd1342543de82ef95u);
     key.high += Mix(floor * 0xbea225f9eb34556du ^ name * 0x632be59bd9b4e019u);
   }
-  steps_ += static_cast<int64_t>(buffers.size());
+  looks_ += static_cast<int64_t>(buffers.size());
   return key;
 }
 

@@ -71,7 +71,7 @@ class ExactState {
   std::span<const int32_t> unplaced_in(int32_t slot) const {
     return std::span(members_).subspan(first_member_[slot], count_[slot]);
   }
-  int64_t steps() const { return steps_; }  // entries of lists looked at so far
+  int64_t looks() const { return looks_; }  // entries of lists looked at so far
 
  private:
   struct Raised {
@@ -114,7 +114,7 @@ class ExactState {
   std::vector<Raised> raised_;      // to undo
   std::vector<int32_t> placed_order_;
   int32_t failed_slot_ = 0;
-  mutable int64_t steps_ = 0;
+  mutable int64_t looks_ = 0;
 };
 
 }  // namespace reprise::planner

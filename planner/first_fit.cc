@@ -22,11 +22,12 @@ std::vector<int32_t> LevelsOver(int32_t slots) {
 
 }  // namespace
 
-FirstFit::FirstFit(const Instance& instance)
+FirstFit::FirstFit(const Instance& instance, IntervalLists& memory)
     : instance_(instance),
       level_begin_(LevelsOver(instance.slots)),
-      sets_(2 * level_begin_.back()),
+      sets_(memory),
       seen_(level_begin_.back(), 0) {
+  sets_.Reset(2 * level_begin_.back());
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (instance.is_pinned(i)) pinned_.push_back(i);
   }

@@ -21,7 +21,10 @@ namespace reprise::planner {
 // construction is built once and serves many orders.
 class FirstFit {
  public:
-  explicit FirstFit(const Instance& instance);
+  explicit FirstFit(const Instance& instance) : FirstFit(instance, own_) {}
+  // Keeps its sets in `memory`, which outlives it and which nobody else uses meanwhile.
+  FirstFit(const Instance& instance, IntervalLists& memory);
+  FirstFit(const FirstFit&) = delete;
 
   enum class Outcome { kComplete, kTooHigh, kStopped };
 
@@ -52,7 +55,8 @@ class FirstFit {
   const Instance& instance_;
   std::vector<int32_t>
       level_begin_;  // the first node of each level, from the slots up to the root, and one more
-  IntervalLists sets_;
+  IntervalLists own_;
+  IntervalLists& sets_;
   std::vector<int32_t> pinned_;
   // Of the buffer at hand: its canonical nodes, and all nodes above them, each once.
   std::vector<Node> nodes_;

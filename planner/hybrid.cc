@@ -64,9 +64,11 @@ class HybridSearch {
     if (splits_.empty()) MakeSplits();
     while (failed_ < kTriesUntilGivingUp && !splits_.empty()) {
       if (search_.Stop(1)) return true;
-      Try(splits_[split_], kRanks[rank_], round_);
-      if (search_.Stop(1)) return true;  // and the next call tries the same again: it had no chance
-      ++failed_;
+      if (IsMine()) {
+        Try(splits_[split_], kRanks[rank_], round_);
+        if (search_.Stop(1)) return true;  // and the next call tries the same again: it had no chance
+        ++failed_;
+      }
       Advance();
       if (round_ > 0 && !rules_.noise) return false;
       if (round_ == 1 && split_ == 0 && rank_ == 0) return true;
@@ -75,6 +77,11 @@ class HybridSearch {
   }
 
  private:
+  // Without noise, every try is made by one of the workers.
+  bool IsMine() {
+    return round_ > 0 || (split_ * std::size(kRanks) + rank_) % search_.workers() == search_.worker();
+  }
+
   // To the next pair of a split and a rank, and after the last one to the next round.
   void Advance() {
     if (rules_.several_ranks && ++rank_ < std::size(kRanks)) return;

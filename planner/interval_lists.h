@@ -12,8 +12,8 @@ namespace reprise::planner {
 
 // Each list is a set of addresses, kept as disjoint half-open intervals in ascending order with a hole
 // between any two. The intervals of all lists lie in one array, in blocks of 2^k; a list that outgrows its
-// block moves to one twice as large, and the old one is used again. Clear() costs one pass over the heads, so
-// that the same memory serves many runs.
+// block moves to one twice as large, and the old one is used again. Clear() and Reset() cost one pass over
+// the heads, so that the same memory serves many runs.
 class IntervalLists {
  public:
   struct Interval {
@@ -21,12 +21,15 @@ class IntervalLists {
     int64_t end;
   };
 
-  explicit IntervalLists(int32_t lists) : heads_(lists) {}
+  explicit IntervalLists(int32_t lists = 0) : heads_(lists) {}
 
-  void Clear() {
-    std::fill(heads_.begin(), heads_.end(), Head{});
+  void Clear() { Reset(static_cast<int32_t>(heads_.size())); }
+
+  // Forgets all and has so many lists.
+  void Reset(int32_t lists) {
+    heads_.assign(lists, Head{});
     for (auto& blocks : unused_) blocks.clear();
-    intervals_.clear();
+    used_ = 0;
   }
 
   bool Empty(int32_t list) const { return heads_[list].count == 0; }
@@ -105,8 +108,9 @@ class IntervalLists {
     const uint32_t log_capacity = head.log_capacity == kNoBlock ? 0 : head.log_capacity + 1;
     uint32_t at;
     if (unused_[log_capacity].empty()) {
-      at = static_cast<uint32_t>(intervals_.size());
-      intervals_.resize(intervals_.size() + (size_t{1} << log_capacity));
+      at = static_cast<uint32_t>(used_);
+      used_ += size_t{1} << log_capacity;
+      if (used_ > intervals_.size()) intervals_.resize(std::max(used_, 2 * intervals_.size()));
     } else {
       at = unused_[log_capacity].back();
       unused_[log_capacity].pop_back();
@@ -119,6 +123,7 @@ class IntervalLists {
 
   std::vector<Head> heads_;
   std::vector<Interval> intervals_;
+  size_t used_ = 0;                               // of these
   std::array<std::vector<uint32_t>, 32> unused_;  // blocks by the logarithm of their capacity
 };
 

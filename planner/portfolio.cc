@@ -20,6 +20,7 @@
 #include "planner/problem.h"
 #include "planner/search.h"
 #include "planner/solver.h"
+#include "planner/team.h"
 #include "planner/validator.h"
 
 namespace reprise::planner {
@@ -38,7 +39,7 @@ Turn Once(Search& search, std::string_view name) {
 void Place(const std::vector<int32_t>& order, Search& search, std::string_view name) {
   const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
   std::vector<int64_t> offsets;
-  const auto outcome = FirstFit(search.instance()).Place(order, limit, search, offsets);
+  const auto outcome = FirstFit(search.instance(), search.memory()).Place(order, limit, search, offsets);
   if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
 }
 
@@ -70,42 +71,78 @@ void DivideByTime(Search& search, std::string_view name) { Divide(search, name, 
 // instances. Then those that go on for as long as they are let; for small instances that is mostly the exact
 // search.
 constexpr Solver kSolvers[] = {
-    {"divide", Once<DivideByTime>},
-    {"best-fit", Once<BestFit>},
-    {"first-fit-size-class", Once<FirstFitBySizeClass>},
-    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>},
-    {"hybrid", BeginHybrid, 2},
-    {"exact", BeginExact, 12, /*opens=*/false},
-    {"improve", BeginImprove, 1, /*opens=*/false},
+    {"divide", Once<DivideByTime>, {1, 1, 0}},
+    {"best-fit", Once<BestFit>, {1, 0, 1}},
+    {"first-fit-size-class", Once<FirstFitBySizeClass>, {1, 1, 0}},
+    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},
+    {"hybrid", BeginHybrid, {4, 4, 1}},
+    {"exact", BeginExact, {16, 8, 8}, /*opens=*/false},
+    {"improve", BeginImprove, {1, 1, 0}, /*opens=*/false},
 };
 
-// In steps: what a member of weight 1 gets in the first round, and twice as much in each that follows.
-// Little, so that small instances are not kept waiting for what cannot help them.
-constexpr int64_t kFirstGrant = 100'000;
+// In steps: what a thread works in the first round, and twice as much in each that follows. Little, so that
+// small instances are not kept waiting for what cannot help them.
+constexpr int64_t kFirstGrant = 400'000;
 
-void TakeTurns(Search& search, std::span<const Solver> solvers) {
-  struct Member {
-    const Solver* solver;
-    Turn turn{};
-    bool active = true;
-  };
+// A solver on one thread.
+struct Member {
+  const Solver* solver;
+  int share;
+  Turn turn{};
+  bool active = true;
+
+  void TakeTurn(Search& search, int64_t grant) {
+    const bool first = !turn;
+    search.Grant(first && solver->opens ? Search::kNothing : grant);
+    if (first) turn = solver->begin(search, solver->name);
+    active = turn();
+  }
+};
+
+// Those that are switched on and have a share of the search's thread.
+std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
-    if (search.on(solver.name)) members.push_back({&solver});
+    const Shares& shares = solver.shares;
+    const int share = search.workers() == 1  ? shares.alone
+                      : search.worker() == 0 ? shares.first
+                                             : shares.second;
+    if (search.on(solver.name) && share > 0) members.push_back({&solver, share});
   }
-  if (members.empty()) members.push_back({&solvers.front()});  // somebody has to answer
-  bool any = true;
-  for (int64_t grant = kFirstGrant; any && !search.Over(); grant *= 2) {
-    any = false;
-    for (Member& member : members) {
-      if (!member.active || search.Over()) continue;
-      const bool first = !member.turn;
-      search.Grant(first && member.solver->opens ? Search::kNothing : grant * member.solver->weight);
-      if (first) member.turn = member.solver->begin(search, member.solver->name);
-      member.active = member.turn();
-      any |= member.active;
-    }
+  if (members.empty() && search.worker() == 0) members.push_back({&solvers.front(), 1});  // who else answers?
+  return members;
+}
+
+// Each has a turn, `grant` steps in total; those that have nothing more to offer leave.
+void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant) {
+  int64_t shares = 0;
+  for (const Member& member : members) shares += member.share;
+  for (Member& member : members) {
+    if (search.Over()) return;
+    member.TakeTurn(search, grant * member.share / shares);
   }
+  std::erase_if(members, [](const Member& member) { return !member.active; });
+}
+
+// Until the search is over or nobody has more to offer.
+Team Work(Search& first, std::span<const Solver> solvers) {
+  std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
+  // One answer is there before anything else begins: soon, and a large problem does not take twice the
+  // memory.
+  members.front().front().TakeTurn(first, kFirstGrant);
+  std::erase_if(members.front(), [](const Member& member) { return !member.active; });
+
+  Team team(first);
+  for (int worker = 1; worker < team.size(); ++worker) {
+    members.push_back(MembersFor(team.search(worker), solvers));
+  }
+  const auto left = [&] {
+    return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
+  };
+  for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
+    team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant); });
+  }
+  return team;
 }
 
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
@@ -113,8 +150,9 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
-  Search search(instance, decides ? problem.capacity->count() : bound, budget, decides);
-  TakeTurns(search, solvers);
+  Search first(instance, decides ? problem.capacity->count() : bound, budget, decides);
+  const Team team = Work(first, solvers);
+  const Search& search = team.best();
   if (search.cancelled() && search.best_slab() == Search::kNothing)
     return absl::DeadlineExceededError("cancelled before a first placement was found");
   if (search.best_slab() == Search::kNothing)
@@ -175,7 +213,6 @@ std::vector<std::string_view> RuleNames() {
                                                 "hybrid-noise",
                                                 "hybrid-promote",
                                                 "exact-not-first",
-
                                                 "exact-twins",
                                                 "exact-components",
                                                 "exact-table",

@@ -29,6 +29,7 @@ std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const 
 
 Search::Search(const Instance& instance, int64_t target, const Budget& budget, bool decides)
     : instance_(instance),
+      workers_(std::clamp(budget.threads, 1, kMostThreads)),
       target_(target),
       decides_(decides),
       budget_(budget),
@@ -41,6 +42,41 @@ Search::Search(const Instance& instance, int64_t target, Search& whole)
       decides_(false),
       budget_(whole.budget_),
       begin_(whole.begin_) {}
+
+Search::Search(const Search& first, int worker)
+    : instance_(first.instance_),
+      worker_(worker),
+      workers_(first.workers_),
+      target_(first.target_),
+      decides_(first.decides_),
+      budget_(first.budget_),
+      begin_(first.begin_),
+      steps_(first.steps_) {
+  Learn(first);
+}
+
+void Search::Join(Race* race) {
+  race_ = race;
+  race_began_ = steps_;
+}
+
+void Search::NoteAnswer() {
+  if (race_ == nullptr || won_after_ != kNothing || !Answered()) return;
+  won_after_ = steps_ - race_began_;
+  int64_t first = race_->won_after.load(std::memory_order_relaxed);
+  while (won_after_ < first && !race_->won_after.compare_exchange_weak(first, won_after_)) {
+  }
+}
+
+void Search::Learn(const Search& other) {
+  if (other.best_slab_ < best_slab_) {
+    best_slab_ = other.best_slab_;
+    best_ = other.best_;
+    best_order_ = other.best_order_;
+    best_solver_ = other.best_solver_;
+  }
+  if (other.refuted_ >= 0) Refute(other.refuted_);
+}
 
 double Search::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
@@ -73,6 +109,8 @@ bool Search::HasPlacement() const {
 
 bool Search::Spent() const {
   if (whole_ != nullptr) return !whole_->Granted() || whole_->Spent();
+  if (race_ != nullptr && steps_ - race_began_ > race_->won_after.load(std::memory_order_relaxed))
+    return true;
   return out_of_reach_ || out_of_time_ || steps_ >= budget_.steps;
 }
 
@@ -83,6 +121,7 @@ void Search::Refute(int64_t height) {
   } else if (refuted_ >= target_) {
     out_of_reach_ = true;
   }
+  NoteAnswer();
 }
 
 void Search::Grant(int64_t steps) { granted_until_ = steps < kNothing - steps_ ? steps_ + steps : kNothing; }
@@ -95,6 +134,7 @@ void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
   best_.assign(offsets.begin(), offsets.end());
   best_order_.assign(order.begin(), order.end());
   best_solver_ = solver;
+  NoteAnswer();
 }
 
 const std::vector<int32_t>& Search::best_order() {

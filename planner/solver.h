@@ -12,10 +12,17 @@ namespace reprise::planner {
 // the last one was stopped. False: it has nothing more to offer, and is not to be called again.
 using Turn = std::function<bool()>;
 
+// Shares of a thread's steps, relative to those of the others on it; 0 where the solver does not run.
+struct Shares {
+  int alone = 1;  // of the only thread
+  int first = 1;  // of two
+  int second = 1;
+};
+
 struct Solver {
   std::string_view name;  // static; stands in plans and on the command line, and is a rule (rules.h)
   Turn (*begin)(Search& search, std::string_view name);
-  int weight = 1;     // its share of the steps, relative to the others'
+  Shares shares{};
   bool opens = true;  // its first turn takes what it needs
 };
 

@@ -8,6 +8,7 @@ namespace reprise::planner {
 namespace {
 
 constexpr int32_t kNone = -1;
+constexpr int32_t kShareOfLeast = 8;  // that is worth a stretch where nothing crosses its end
 
 // What crosses the boundary before each slot.
 struct Boundaries {
@@ -42,6 +43,11 @@ std::vector<int32_t> CutWhereQuiet(const Instance& instance, int32_t least, int3
   int32_t quietest = kNone;
   for (int32_t slot = 1; slot < instance.slots; ++slot) {
     const int32_t begun = at.begun[slot] - at.begun[cuts.back()];
+    if (at.crossing[slot] == 0 && begun >= least / kShareOfLeast) {
+      cuts.push_back(slot);
+      quietest = kNone;
+      continue;
+    }
     if (begun > most && quietest != kNone) {
       slot = quietest;
       cuts.push_back(std::exchange(quietest, kNone));

@@ -11,9 +11,9 @@ namespace reprise::planner {
 
 // Moments to cut the time of `instance` at, ascending, from 0 to the number of slots; between two are the
 // stretches. From `least` to `most` ranges begin in each if possible, and each cut is made where the fewest
-// bytes are in use on both sides of it. At most as many ranges are cut as begin in the stretch before, so
-// that all stretches together stay linear in the size of the instance; where time has no such moment, a
-// stretch is as long as it takes. O(n * most / least).
+// bytes are in use on both sides of it; where nothing is, an eighth of `least` is enough. At most as many
+// ranges are cut as begin in the stretch before, so that all stretches together stay linear in the size of
+// the instance; where time has no such moment, a stretch is as long as it takes. O(n * most / least).
 std::vector<int32_t> CutWhereQuiet(const Instance& instance, int32_t least, int32_t most);
 
 // Which buffers lie in which stretch. Linear in the buffers and in what `crossing` returns for all stretches.

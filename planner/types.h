@@ -80,11 +80,14 @@ struct Placement {
 
 // When the search ends, besides at the bound and at the capacity. With `steps` alone the answer is the same
 // on every machine and at every load; time is for those who wait.
+inline constexpr int kMostThreads = 2;
+
 struct Budget {
   double seconds = 1.0;                       // wall-clock time
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best so far
   uint64_t seed = 1;
-  int64_t steps = std::numeric_limits<int64_t>::max();  // of work; one is about 0.1 us
+  int64_t steps = std::numeric_limits<int64_t>::max();  // of work, a thread; one is about 0.1 us
+  int threads = 1;                                      // at most kMostThreads
   Rules rules{};
 };
 

@@ -67,6 +67,7 @@ Row Measure(const Task& task, const Rules& rules) {
   Budget budget;
   budget.seconds = task.seconds;
   budget.rules = rules;
+  budget.threads = kMostThreads;
   const auto begin = std::chrono::steady_clock::now();
   const absl::StatusOr<Solution> solution = Solve(problem, budget);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;

@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   constexpr int64_t kSteps = 3000;
-  const auto solution = Solve(problem, {.steps = kSteps});
+  const auto solution = Solve(problem, {.steps = kSteps, .threads = 1 + static_cast<int>(size % 2)});
   if (!solution.ok()) std::abort();
   Check(problem, solution, "all");
   problem.reuse = Reuse::kAllowed;

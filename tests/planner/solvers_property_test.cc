@@ -51,7 +51,7 @@ TEST(Solvers, TinyProblemsAgainstBruteForce) {
       ASSERT_LE(solution->lower_bound, least) << round << name << " proves what is not so";
       ASSERT_EQ(solution->proven_optimal, solution->placement.slab == solution->lower_bound);
     }
-    const auto best = Solve(problem, {.seconds = 60, .steps = 20000});
+    const auto best = Solve(problem, {.seconds = 60, .steps = 20000, .threads = 1 + round % 2});
     ASSERT_TRUE(best.ok());
     ASSERT_LE(best->lower_bound, least) << round;
     optimal += best->placement.slab == least;

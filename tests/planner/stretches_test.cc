@@ -15,17 +15,23 @@ namespace {
 using testing::ElementsAre;
 
 TEST(CutWhereQuiet, LeavesWhatIsSmallInOnePiece) {
-  EXPECT_THAT(CutWhereQuiet(Compress({{Block(0, 1, 1), Block(1, 2, 1), Block(2, 3, 1)}}), 1, 3),
+  EXPECT_THAT(CutWhereQuiet(Compress({{Block(0, 1, 1), Block(1, 2, 1), Block(2, 3, 1)}}), 32, 64),
               ElementsAre(0, 3));
   EXPECT_THAT(CutWhereQuiet(Compress({}), 1, 3), ElementsAre(0, 0));
 }
 
+TEST(CutWhereQuiet, CutsMoreOftenWhereNothingCrosses) {
+  EXPECT_THAT(
+      CutWhereQuiet(Compress({{Block(0, 1, 1), Block(0, 2, 1), Block(1, 2, 1), Block(2, 3, 1)}}), 16, 32),
+      ElementsAre(0, 2, 3));
+}
+
 TEST(CutWhereQuiet, CutsWhereTheFewestBytesCross) {
-  // Of the boundaries with at least two begun before them, the first is crossed by 2 bytes, the next by 5.
-  const Problem problem{{Block(0, 1, 1), Block(1, 3, 8), Block(2, 4, 2), Block(3, 5, 5), Block(4, 5, 1),
-                         Block(5, 6, 1), Block(6, 7, 1)}};
+  // Three begin in the first slot; the boundary after it is crossed by 9 bytes, the next ones by 3 and 6.
+  const Problem problem{{Block(0, 7, 1), Block(0, 1, 8), Block(0, 3, 8), Block(2, 4, 2), Block(3, 5, 5),
+                         Block(4, 5, 1), Block(5, 6, 1), Block(6, 7, 1)}};
   const Instance instance = Compress(problem);
-  EXPECT_THAT(CutWhereQuiet(instance, 2, 4), ElementsAre(0, 2, instance.slots));
+  EXPECT_THAT(CutWhereQuiet(instance, 2, 5), ElementsAre(0, 2, instance.slots));
 }
 
 TEST(CutWhereQuiet, NeverCutsMoreThanBeginBefore) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <queue>
 #include <random>
@@ -47,8 +48,8 @@ class Attempts {
     }
   }
 
-  // Solves the instance of `search` by attempt `a`; `load` is the instance's largest load.
-  void Run(int a, Search& search, int64_t load, std::string_view name) {
+  // Solves the instance of `search` by attempt `a`; `load` is the instance's largest load. False if stopped.
+  bool Run(int a, Search& search, int64_t load, std::string_view name) {
     const int members = static_cast<int>(members_.size());
     if (a < members) {
       members_[a].begin(search, name)();
@@ -59,8 +60,10 @@ class Attempts {
           FirstFit(search.instance(), search.memory()).Place(order, Search::kNothing, search, offsets);
       if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
     }
+    if (search.best_slab() == Search::kNothing) return false;
     excess_[a] += static_cast<double>(search.best_slab()) / static_cast<double>(load) - 1;
     ++runs_[a];
+    return true;
   }
 
   // The one not in the set `tried` that did best so far, or the first that never ran.
@@ -102,13 +105,17 @@ class Division {
     }
   }
 
-  void Run() {
-    PlaceShared();
-    Begin();
-    if (search_.cancelled()) return;
+  // False when there is nothing more to try.
+  bool Run() {
+    if (!begun_) {
+      PlaceShared();
+      begun_ = Begin();
+      if (!begun_) return !search_.cancelled();
+      search_.Offer(offsets_, name_);
+    }
+    const bool more = Lower();
     search_.Offer(offsets_, name_);
-    Lower();
-    search_.Offer(offsets_, name_);
+    return more;
   }
 
  private:
@@ -132,8 +139,8 @@ class Division {
   }
 
   // A first placement: the trials on the stretch with the largest load, and what proved best there on all
-  // others.
-  void Begin() {
+  // others. False if stopped.
+  bool Begin() {
     std::vector<int32_t> by_load(stretches_.count());
     std::iota(by_load.begin(), by_load.end(), 0);
     std::stable_sort(by_load.begin(), by_load.end(),
@@ -146,10 +153,12 @@ class Division {
     for (int32_t k : by_load) {
       const State& state = states_[k];
       for (int tries = 0; tries < kFirstTries && IsFarAbove(state, largest); ++tries) {
-        if (search_.cancelled()) return;
+        if (search_.cancelled()) return false;
         Try(k, attempts_.Best(state.tried));
       }
+      if (state.top == Search::kNothing) return false;
     }
+    return true;
   }
 
   static bool IsFarAbove(const State& state, const State& largest) {
@@ -157,18 +166,19 @@ class Division {
            state.top == Search::kNothing;
   }
 
-  // The highest stretch gets the next attempt, until there is none left for it.
-  void Lower() {
+  // The highest stretch gets the next attempt, until there is none left for it: then false.
+  bool Lower() {
     std::priority_queue<std::pair<int64_t, int32_t>> highest;
     for (int32_t k = 0; k < stretches_.count(); ++k) highest.emplace(states_[k].top, k);
     while (!search_.Stop(1)) {
       const auto [top, k] = highest.top();
       const uint64_t tried = states_[k].tried;
-      if (top <= search_.target() || tried == kAll) return;
+      if (top <= search_.target() || tried == kAll) return false;
       highest.pop();
       Try(k, attempts_.Best(tried));
       highest.emplace(states_[k].top, k);
     }
+    return true;
   }
 
   void Try(int32_t k, int attempt) {
@@ -176,7 +186,7 @@ class Division {
         Extract(instance_, stretches_.time(k), stretches_.inside(k), stretches_.across(k), offsets_);
     State& state = states_[k];
     Search search(window.instance, search_.target(), search_);
-    attempts_.Run(attempt, search, state.load, name_);
+    if (!attempts_.Run(attempt, search, state.load, name_)) return;
     state.tried |= uint64_t{1} << attempt;
     if (search.best_slab() >= state.top) return;
     state.top = search.best_slab();
@@ -190,17 +200,17 @@ class Division {
   const Stretches stretches_;
   std::vector<State> states_;  // by stretch
   std::vector<int64_t> offsets_;
+  bool begun_ = false;
 };
 
 }  // namespace
 
-void Divide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size) {
+Turn BeginDivide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size) {
   std::vector<int32_t> cuts = CutWhereQuiet(search.instance(), size.least, size.most);
-  if (cuts.size() <= 2) {
-    members.front().begin(search, name)();
-  } else {
-    Division(search, name, members, std::move(cuts)).Run();
-  }
+  if (cuts.size() <= 2) return members.front().begin(search, name);
+  return [division = std::make_shared<Division>(search, name, members, std::move(cuts))] {
+    return division->Run();
+  };
 }
 
 }  // namespace reprise::planner

@@ -26,6 +26,7 @@ struct StretchSize {
 // so that attempts are ranked by what they reached so far: the stretch with the largest load tries several,
 // and all others begin with the best. With one stretch only, this is the first member. Every attempt is
 // linear but for a logarithm; the memory is that of the instance and one stretch.
-void Divide(Search& search, std::string_view name, std::span<const Solver> members, StretchSize size = {});
+Turn BeginDivide(Search& search, std::string_view name, std::span<const Solver> members,
+                 StretchSize size = {});
 
 }  // namespace reprise::planner

@@ -64,14 +64,16 @@ constexpr Solver kOfStretches[] = {
     {"best-fit", Once<BestFit>},
 };
 
-void DivideByTime(Search& search, std::string_view name) { Divide(search, name, kOfStretches); }
+Turn BeginDivideByTime(Search& search, std::string_view name) {
+  return BeginDivide(search, name, kOfStretches);
+}
 
 // The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by classes
 // unless the problem is large. The next ones cost as little, and each is the best on some family of
 // instances. Then those that go on for as long as they are let; for small instances that is mostly the exact
 // search.
 constexpr Solver kSolvers[] = {
-    {"divide", Once<DivideByTime>, {1, 1, 0}},
+    {"divide", BeginDivideByTime, {4, 4, 0}, /*opens=*/false},
     {"best-fit", Once<BestFit>, {1, 0, 1}},
     {"first-fit-size-class", Once<FirstFitBySizeClass>, {1, 0, 1}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 1, 0}},

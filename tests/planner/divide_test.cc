@@ -50,7 +50,7 @@ TEST(Divide, EveryMixOfFeaturesPassesTheValidator) {
                                          .outside = (round & 16) != 0});
     const Instance instance = Compress(problem);
     Search search(instance, LowerBound(instance).count(), {.steps = round % 3 == 0 ? 0 : 20000});
-    Divide(search, "divide", kMembers, {4, 20});
+    BeginDivide(search, "divide", kMembers, {4, 20})();
     ASSERT_NE(search.best_slab(), Search::kNothing);
     ASSERT_TRUE(CheckPlacement(problem, BestOf(search)).ok()) << round;
   }
@@ -66,7 +66,7 @@ Problem ALongRow() {
 TEST(Divide, WhatLivesLongestLiesAtTheBottom) {
   const Instance instance = Compress(ALongRow());
   Search search(instance, 0, {.steps = 0});
-  Divide(search, "divide", kMembers, {10, 40});
+  BeginDivide(search, "divide", kMembers, {10, 40})();
   EXPECT_EQ(search.best_slab(), 24);
   EXPECT_EQ(search.best()[0] + search.best()[1], 7) << "one at 0, the other on it";
 }
@@ -77,7 +77,7 @@ TEST(Divide, EqualSeedsAndStepsGiveEqualPlacements) {
   std::vector<int64_t> first;
   for (int run = 0; run < 2; ++run) {
     Search search(instance, 0, {.seconds = 3600, .seed = 5, .steps = 2000000});
-    Divide(search, "divide", kMembers, {100, 400});
+    BeginDivide(search, "divide", kMembers, {100, 400})();
     if (run == 0) first = search.best();
     EXPECT_EQ(search.best(), first);
   }
@@ -89,7 +89,7 @@ TEST(Divide, MoreStepsLowerTheHighestStretch) {
   int64_t slabs[2];
   for (int run = 0; run < 2; ++run) {
     Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = run * 10000000});
-    Divide(search, "divide", kMembers, {100, 400});
+    BeginDivide(search, "divide", kMembers, {100, 400})();
     slabs[run] = search.best_slab();
   }
   EXPECT_LT(slabs[1], slabs[0]);
@@ -98,7 +98,7 @@ TEST(Divide, MoreStepsLowerTheHighestStretch) {
 TEST(Divide, OneStretchIsTheFirstMembers) {
   const Instance instance = Compress({{Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 4)}});
   Search search(instance, 0, {});
-  Divide(search, "divide", kMembers);
+  BeginDivide(search, "divide", kMembers)();
   EXPECT_EQ(search.best_slab(), 7);
   EXPECT_EQ(search.best_solver(), "divide");
 }
@@ -107,7 +107,7 @@ TEST(Divide, OffersNothingWhenCancelled) {
   const Instance instance = Compress(ALongRow());
   const std::atomic<bool> cancel = true;
   Search search(instance, 0, {.cancel = &cancel});
-  Divide(search, "divide", kMembers, {10, 40});
+  BeginDivide(search, "divide", kMembers, {10, 40})();
   EXPECT_EQ(search.best_slab(), Search::kNothing);
 }
 

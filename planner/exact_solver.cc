@@ -53,10 +53,10 @@ class ExactTurns {
 
   bool Run() {
     if (search_.best_slab() == Search::kNothing) PlaceSomehow();
-    // Three quarters of a turn for the target, the rest for what lies between it and the best placement.
+    // Half of a turn for the target, the rest for what lies between it and the best placement.
     const int64_t begin = search_.steps();
     const int64_t granted = search_.granted();
-    until_ = begin + (search_.decides() ? granted : granted / 4 * 3);
+    until_ = begin + (search_.decides() ? granted : granted / 2);
     while (!Stop(1)) Ask(at_target_, search_.target());
     until_ = Search::kNothing;
     const int asked = nearness_;

@@ -29,6 +29,7 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   InlineRunner runner;
   Engine::Options engine_options;
   engine_options.capacity = options.capacity;
+  engine_options.plan_seconds = options.plan_seconds;
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(engine_options, std::move(memory), &runner);
   if (!engine.ok()) return engine.status();
 

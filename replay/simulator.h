@@ -12,7 +12,8 @@
 namespace reprise::replay {
 
 struct SimulationOptions {
-  Bytes capacity{0};  // the most bytes of granules to commit; 0: no limit
+  Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
+  double plan_seconds = 1.0;  // budget of one planning
 };
 
 struct SimulationResult {

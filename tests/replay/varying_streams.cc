@@ -497,6 +497,7 @@ VaryingStream MakeVaryingStream(Variation variation, uint64_t seed) {
         if (variation == Variation::kLeak) out.Alloc(leak);
       });
       stream.periods = {tokens};
+      if (variation == Variation::kShortLastBatch) stream.periods.push_back(epoch * tokens);
       break;
     }
   }

@@ -37,6 +37,8 @@ std::string ResultJson(const replay::SimulationResult& result) {
                      {"plans", c.plans},
                      {"plans_failed", c.plans_failed},
                      {"plans_dropped", c.plans_dropped},
+                     {"plans_renewed", c.plans_renewed},
+                     {"plan_switches", c.plan_switches},
                      {"iterations", c.iterations},
                      {"period", c.period},
                      {"first_planned_iteration", c.first_planned_iteration},

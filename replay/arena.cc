@@ -15,11 +15,20 @@ int64_t SmallZoneBegin(const MemorySource& source) {
   return first * (source.granule() / kUnit);
 }
 
+// Memory of the plan that is free at the moment is left to it until more would be held than was ever live at
+// once and one part in so many. More for what the plan itself asks for, so that a plan which is a little
+// higher than the live peak does not move its own memory about in every round.
+constexpr int64_t kSlackForPlanned = 50;
+constexpr int64_t kSlackForStrays = 64;
+// Granules of the plan looked at for one request, beside those it wants: 8 GiB of 2 MiB ones.
+constexpr int64_t kMostLooks = 4096;
+
 }  // namespace
 
-Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order)
+Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rules)
     : source_(source),
       order_(order),
+      rules_(rules),
       units_per_granule_(source->granule() / kUnit),
       granule_shift_(std::countr_zero(static_cast<uint64_t>(units_per_granule_))),
       limit_(capacity.count() > 0 ? capacity / source->granule() : std::numeric_limits<int64_t>::max()),
@@ -47,15 +56,15 @@ Arena::Block Arena::TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit)
 
 Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stream) {
   if (bytes > source_->granule() * source_->granule_count()) return {};
-  const bool plan_too = where == Where::kAnywhere && bytes >= kSmallBlock;
+  const Need need = where == Where::kAnywhere && bytes >= kSmallBlock ? Need::kWherever : Need::kStray;
   if (order_ == nullptr) {
     const Block block =
         TakeBest(bytes, alignment, where,
                  [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
-    return Taken(block.zone, block.index, plan_too);
+    return Taken(block.zone, block.index, need);
   }
   const Block block = PlaceBest(bytes, alignment, where, stream);
-  return Waited(Taken(block.zone, block.index, plan_too), stream);
+  return Waited(Taken(block.zone, block.index, need), stream);
 }
 
 // With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait.
@@ -113,6 +122,7 @@ Arena::Block Arena::Waited(Block block, Stream stream) {
       order_->Wait(range.begin, range.end(), stream)) {
     return block;
   }
+  placed_units_ -= range.units;
   block.zone->Release(block.index);
   return {};
 }
@@ -123,9 +133,10 @@ void Arena::SetPlanEnd(Offset end) {
 }
 
 // Commits what is missing of granules [first, last), moving free ones first.
-bool Arena::CommitFor(int64_t first, int64_t last, bool plan_too) {
+bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   const int64_t wanted = CountMissing(first, last);
-  granules_moved_ += ReleaseFree(wanted, plan_too);
+  granules_moved_ += ReleaseFree(wanted, need == Need::kWherever);
+  if (need != Need::kWherever) granules_moved_ += ReleaseFreeInPlan(std::min(wanted, Excess(wanted, need)));
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
@@ -192,6 +203,46 @@ int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted) {
     }
     return released < wanted;
   });
+  return released;
+}
+
+// How many granules too many would be held with `wanted` more.
+int64_t Arena::Excess(int64_t wanted, Need need) const {
+  if (!rules_.plan_lends) return 0;
+  // placed_peak_ is in units: the shift makes granules of them.
+  const int64_t most = (placed_peak_ >> granule_shift_) + 1;
+  const int64_t slack = most / (need == Need::kPlanned ? kSlackForPlanned : kSlackForStrays);
+  return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
+}
+
+// The same inside the plan, whose free ranges need not be on record for it. Goes round, so that a search does
+// not begin where the last one took what there was, and looks at so many granules at most.
+int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
+  if (wanted <= 0) return 0;
+  if (order_ != nullptr) order_->Refresh();
+  const uint64_t end = main_.barrier() >> granule_shift_;  // the granule that spans the barrier is left alone
+  const auto in_plan = [&](uint64_t below) {
+    return below == 0 ? BitTree::kNone : committed_.AtOrBefore(below - 1);
+  };
+  int64_t released = 0;
+  uint64_t scan = std::min(plan_scan_, end);
+  const uint64_t start = scan;
+  bool wrapped = false;
+  for (int64_t looks = wanted + kMostLooks; looks > 0 && released < wanted; --looks) {
+    uint64_t g = in_plan(scan);
+    if (g == BitTree::kNone && !wrapped) {
+      wrapped = true;
+      g = in_plan(end);
+    }
+    if (g == BitTree::kNone || (wrapped && g < start)) break;
+    scan = g;
+    const auto begin = static_cast<uint32_t>(g << granule_shift_);
+    const auto beyond = static_cast<uint32_t>(begin + units_per_granule_);
+    if (!main_.AllFree(begin, beyond) || (order_ != nullptr && !order_->Idle(begin, beyond))) continue;
+    Release(static_cast<int64_t>(g), 1);
+    ++released;
+  }
+  plan_scan_ = scan;
   return released;
 }
 

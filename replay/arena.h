@@ -41,9 +41,16 @@ class Arena {
     explicit operator bool() const { return zone != nullptr; }
   };
 
+  // May be taken away, to show what it is for; a job has no reason to.
+  struct Rules {
+    bool plan_lends = true;  // the plan's memory moves before much more is held than was ever live
+  };
+
   // `capacity`: the most bytes of granules to hold committed, 0 for no limit but the source's.
   // `order` is null where there are no streams. Both outlive the arena.
-  Arena(MemorySource* source, Bytes capacity, StreamOrder* order = nullptr);
+  Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rules);
+  Arena(MemorySource* source, Bytes capacity, StreamOrder* order = nullptr)
+      : Arena(source, capacity, order, Rules()) {}
   bool ok() const { return main_.ok() && small_.ok() && committed_.ok(); }
 
   // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) for `stream` if that range is free and
@@ -53,14 +60,14 @@ class Arena {
     const uint32_t units = UnitsOf(bytes);
     if (begin + units > small_begin_) return {};
     const auto first = static_cast<uint32_t>(begin);
-    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
+    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
     if (reuse == StreamOrder::Reuse::kNotYet) {
       order_->Refresh();
       reuse = order_->Ask(first, first + units, stream).reuse;
       if (reuse == StreamOrder::Reuse::kNotYet) return {};
     }
-    const Block block = Taken(&main_, main_.TakeAt(first, units), /*plan_too=*/false);
+    const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     return reuse == StreamOrder::Reuse::kFree ? block : Waited(block, stream);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
@@ -85,6 +92,7 @@ class Arena {
   }
   // Frees a block in the order of `stream`; kEveryStream: the device has finished with it.
   void Remove(Block block, Stream stream = {}) {
+    placed_units_ -= (*block.zone)[block.index].units;
     if (order_ != nullptr && !IsEveryStream(stream)) {
       const Ranges::Range& range = (*block.zone)[block.index];
       order_->Freed(range.begin, range.end(), stream, range.info.wanted_elsewhere);
@@ -97,8 +105,9 @@ class Arena {
   static BlockInfo& Info(Block block) { return block.zone->info(block.index); }
 
   // The plan covers [0, end) from now on; 0: no plan. While it is followed, memory inside is not moved away
-  // for others: the plan will want it at the next iteration. Place(kAnywhere), which is for when it is not,
-  // may.
+  // for others, because the plan will want it at the next iteration, unless more would be held than was ever
+  // live at once and a little (kSlackForPlanned, kSlackForStrays). Place(kAnywhere), which is for when it is
+  // not followed, may always.
   void SetPlanEnd(Offset end);
   Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
   // Where the zone of small blocks begins.
@@ -107,11 +116,12 @@ class Arena {
   // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
   Bytes GiveBack(bool plan_too);
 
+  Bytes placed() const { return kUnit * placed_units_; }  // live blocks as they lie
   Bytes committed() const { return source_->granule() * committed_count_; }
   Bytes committed_peak() const { return source_->granule() * committed_peak_; }
   int64_t granules_moved() const { return granules_moved_; }
 
-  // Calls visit(offset, bytes, info) for every live block of at least kSmallBlock, in address order.
+  // Calls visit(offset, bytes, info) for every live block outside the zone of small ones, in address order.
   template <typename Visit>
   void ForEachLive(Visit visit) const {
     main_.ForEachLive([&](const Ranges::Range& range) {
@@ -124,7 +134,7 @@ class Arena {
     return static_cast<uint32_t>(source.granule_count() * (source.granule() / kUnit));
   }
 
-  // Calls visit(offset, bytes, info) for every live block below kSmallBlock, in address order.
+  // Calls visit(offset, bytes, info) for every live block in the zone of small ones, in address order.
   template <typename Visit>
   void ForEachSmallLive(Visit visit) const {
     small_.ForEachLive([&](const Ranges::Range& range) {
@@ -139,15 +149,19 @@ class Arena {
     return static_cast<uint32_t>((bytes.count() + kUnit.count() - 1) / kUnit.count());
   }
 
-  // A range taken becomes a block once there is memory under all of it. `plan_too`: memory may be moved from
-  // inside the plan.
-  Block Taken(Ranges* zone, Ranges::Index index, bool plan_too) {
+  // For what memory is wanted, which decides what may be moved for it out of the plan.
+  enum class Need : uint8_t { kPlanned, kStray, kWherever };
+
+  // A range taken becomes a block once there is memory under all of it.
+  Block Taken(Ranges* zone, Ranges::Index index, Need need) {
     if (index == Ranges::kNone) return {};
     const Ranges::Range& range = (*zone)[index];
     const auto first = static_cast<uint64_t>(range.begin >> granule_shift_);
     const uint64_t last = (uint64_t{range.end()} - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
-        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), plan_too)) {
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need)) {
+      placed_units_ += range.units;
+      if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
       return {zone, index};
     }
     zone->Release(index);
@@ -163,15 +177,18 @@ class Arena {
     return Present((*block.zone)[block.index].begin, (*block.zone)[block.index].units);
   }
   Block Waited(Block block, Stream stream);
-  bool CommitFor(int64_t first, int64_t last, bool plan_too);
+  bool CommitFor(int64_t first, int64_t last, Need need);
+  int64_t Excess(int64_t wanted, Need need) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted);
+  int64_t ReleaseFreeInPlan(int64_t wanted);
   void Release(int64_t first, int64_t count);
 
   MemorySource* source_;
-  StreamOrder* order_;               // null: no streams
+  StreamOrder* order_;  // null: no streams
+  const Rules rules_;
   const int64_t units_per_granule_;  // a power of two
   const int granule_shift_;
   const int64_t limit_;         // granules
@@ -182,6 +199,9 @@ class Arena {
   BitTree missing_;    // its complement, so that the hot path asks one question
   int64_t committed_count_ = 0;
   int64_t committed_peak_ = 0;
+  int64_t placed_units_ = 0;  // of live blocks
+  int64_t placed_peak_ = 0;
+  uint64_t plan_scan_ = 0;  // below this granule the plan's free memory is looked for next
   int64_t granules_moved_ = 0;
 };
 

@@ -36,8 +36,8 @@ Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner
                        Arena::UnitsOf(*memory_),
                        std::countr_zero(static_cast<uint64_t>(memory_->granule() / kUnit)), events)),
       runner_(runner),
-      arena_(memory_.get(), options.capacity, order_.get()),
-      whole_(options.period) {}
+      arena_(memory_.get(), options.capacity, order_.get(), options.arena_rules),
+      whole_(options.period, options.sequence_rules) {}
 
 std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -98,7 +98,6 @@ bool Engine::Free(const Guard&, Offset offset, Stream stream) {
     return false;
   }
   CountFreed(Arena::Info(block), stream);
-  counters_.placed -= arena_.SizeOf(block);
   arena_.Remove(block, stream);
   return true;
 }
@@ -124,7 +123,6 @@ Bytes Engine::UsableSize(const Guard&, Offset offset) {
 
 // A block that is placed and described is live.
 inline Offset Engine::Live(Arena::Block block, Bytes alignment) {
-  counters_.placed += arena_.SizeOf(block);
   CountLive(Arena::Info(block), alignment);
   return arena_.OffsetOf(block);
 }
@@ -217,7 +215,7 @@ uint16_t Engine::FindThread(uint64_t number) {
 void Engine::AddThread(uint64_t number) {
   Thread& thread = threads_.emplace_back();
   thread.number = number;
-  thread.sequence = std::make_unique<Sequence>(options_.period);
+  thread.sequence = std::make_unique<Sequence>(options_.period, options_.sequence_rules);
 }
 
 void Engine::ConsiderSplitting(const Thread& thread) {
@@ -242,6 +240,7 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
       return;
     }
     ++counters_.conflicts;
+    sequence.OnConflict(request.bytes);
   }
   outcome.block = PlaceAnywhere(sequence, request);
 }
@@ -266,7 +265,8 @@ bool Engine::Adopt(Sequence& sequence) {
     sequence.Drop();
     return false;
   }
-  const Offset end = sequence.Adopt().end;
+  sequence.Adopt();
+  const Offset end = sequence.plans_end();
   arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), end) : end);
   if (counters_.plans++ == 0) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
@@ -333,6 +333,8 @@ Counters Engine::counters(const Guard&) const {
     result.times_lost += own.times_lost;
     result.plans_failed += own.plans_failed;
     result.plans_dropped += own.plans_dropped;
+    result.plans_renewed += own.plans_renewed;
+    result.plan_switches += own.plan_switches;
     if (sequence.plan() != nullptr) {
       result.slab += sequence.plan()->slab;
       result.lower_bound += sequence.plan()->lower_bound;
@@ -346,6 +348,7 @@ Counters Engine::counters(const Guard&) const {
     result.stream_events = order_->counters().events;
   }
   result.granules_moved = arena_.granules_moved();
+  result.placed = arena_.placed();
   result.reserved = arena_.committed();
   result.reserved_peak = arena_.committed_peak();
   return result;

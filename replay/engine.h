@@ -49,6 +49,8 @@ struct Counters {
   int64_t plans = 0;                    // adopted
   int64_t plans_failed = 0;             // solved without a usable result
   int64_t plans_dropped = 0;            // solved, but another was found before the cut came
+  int64_t plans_renewed = 0;            // of those adopted: for a cycle that had changed, or was in the way
+  int64_t plan_switches = 0;            // back to a plan that was followed before
   int64_t iterations = 0;               // detected
   int64_t period = 0;                   // tokens of one iteration, as last found
   int64_t first_planned_iteration = 0;  // 1 = the first that was detected; 0: no plan adopted
@@ -88,6 +90,8 @@ class Engine {
     Bytes capacity{0};          // the most to hold committed; 0: no limit
     double plan_seconds = 1.0;  // budget of one planning
     profiler::PeriodFinder::Options period;
+    Sequence::Rules sequence_rules;
+    Arena::Rules arena_rules;
   };
 
   // `runner` outlives the engine, and so does `events`, which is null where there are no streams. Fails when
@@ -177,7 +181,7 @@ class Engine {
   }
 
   Bytes committed(const Guard&) const { return arena_.committed(); }
-  Bytes placed(const Guard&) const { return counters_.placed; }
+  Bytes placed(const Guard&) const { return arena_.placed(); }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return counters_.plans > 0; }
   // Tells a planning under way to stop; what it was solving is counted as failed.

@@ -123,6 +123,11 @@ bool Matcher::AtCut() const {
   return cut_lane_ != nullptr && !cut_lane_->lost && cut_lane_->cursor == 0 && cut_lane_->matches >= kGram;
 }
 
+bool Matcher::Sure(Stream stream) const {
+  const auto it = lane_of_.find(stream);
+  return it != lane_of_.end() && !lanes_[it->second].lost && lanes_[it->second].matches >= kGram;
+}
+
 bool Matcher::InStep(Stream stream) const {
   const auto it = lane_of_.find(stream);
   return it != lane_of_.end() && !lanes_[it->second].lost;

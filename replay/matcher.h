@@ -47,6 +47,8 @@ class Matcher {
   bool AtCut() const;
   // True when the lane is following the cycle.
   bool InStep(Stream stream) const;
+  // True when it is, and has just matched kGram allocations in a row.
+  bool Sure(Stream stream) const;
 
   int64_t mismatches() const { return mismatches_; }  // allocations that were not what was expected next
   int64_t times_lost() const { return times_lost_; }

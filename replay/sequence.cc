@@ -23,6 +23,14 @@ constexpr int64_t kLevelTolerance = 64;
 // would make it quadratic, and the job waits meanwhile.
 constexpr int64_t kLooksAToken = 8;
 
+// Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
+constexpr size_t kMostWaiting = 3;
+// More than this part of a round's bytes not where they were planned: something lies in the way.
+constexpr int64_t kConflictParts = 50;
+// Rounds after which a plan has proved itself, and the most to wait before planning again.
+constexpr int64_t kGoodRounds = 8;
+constexpr int64_t kMostReplanRounds = 64;
+
 // The same for the same cycle, wherever it was cut.
 uint64_t Fingerprint(const profiler::Iteration& iteration) {
   uint64_t sum = 0;
@@ -45,7 +53,8 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
   step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
   if (active_ != nullptr && !step.at_cut) {
     step.slot = active_->matcher->Step(bytes, stream);
-    CountShare(step);
+    if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
+    CountShare(bytes, step);
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
 }
@@ -75,29 +84,75 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream) {
   return candidate_->matcher->Step(bytes, stream) == 0 && at_cut;
 }
 
-const ServingPlan& Sequence::Adopt() {
+void Sequence::Adopt() {
+  const auto account = [this](const Active& gone) {
+    counters_.mismatches += gone.matcher->mismatches();
+    counters_.times_lost += gone.matcher->times_lost();
+  };
+  const auto superseded = [&](const std::unique_ptr<Active>& other) {
+    const bool same = other->cycle.fingerprint == candidate_cycle_.fingerprint ||
+                      (candidate_cycle_.reason != Reason::kFound &&
+                       other->cycle.period.length == candidate_cycle_.period.length);
+    if (same) account(*other);
+    return same;
+  };
+  std::erase_if(waiting_, superseded);
   if (active_ != nullptr) {
-    counters_.mismatches += active_->matcher->mismatches();
-    counters_.times_lost += active_->matcher->times_lost();
+    active_->last_used = history_.now().count();
+    if (!superseded(active_)) waiting_.push_back(std::move(active_));
+  }
+  const size_t most = rules_.plan_set ? kMostWaiting : 0;
+  if (waiting_.size() > most) {
+    const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) {
+      return a->last_used < b->last_used;
+    });
+    account(**oldest);
+    waiting_.erase(oldest);
   }
   active_ = std::make_unique<Active>();
   active_->plan = std::move(candidate_->plan);
   active_->matcher = std::move(candidate_->matcher);
-  active_->period = candidate_period_;
+  active_->cycle = candidate_cycle_;
+  active_->window_tokens = 1;  // the present allocation, which is slot 0
+  active_->window_matched = 1;
   candidate_.reset();
-  window_tokens_ = 1;  // the present allocation, which is slot 0
-  window_matched_ = 1;
-  matched_share_ = 1.0;
   ++counters_.plans;
-  return active_->plan;
+  if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
+}
+
+Offset Sequence::plans_end() const {
+  Offset end = active_ == nullptr ? Offset(0) : active_->plan.end;
+  for (const auto& plan : waiting_) end = std::max(end, plan->plan.end);
+  return end;
+}
+
+// The matchers of the others look on. One of them takes over when the job has left the plan in use for it, or
+// when it is the longer: what is inside a cycle is in step with it all the time.
+void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
+  const bool lost = !active_->matcher->InStep(stream);
+  std::unique_ptr<Active>* next = nullptr;
+  for (std::unique_ptr<Active>& other : waiting_) {
+    const uint32_t slot = other->matcher->Step(bytes, stream);
+    const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
+    if (next != nullptr || !wanted || slot == Matcher::kNoSlot || !other->matcher->Sure(stream)) continue;
+    next = &other;
+    step.slot = slot;
+  }
+  if (next == nullptr) return;
+  active_->last_used = step.token.count();
+  std::swap(active_, *next);
+  active_->window_tokens = 0;
+  active_->window_matched = 0;
+  active_->window_bytes = active_->window_conflicts = Bytes(0);
+  ++counters_.plan_switches;
 }
 
 bool Sequence::promising() const {
   const Tick now = history_.now();
   if (candidate_ != nullptr) {
-    return !candidate_in_shadow_ || now < shadow_since_ + kRoundsToAdopt * candidate_period_.length;
+    return !candidate_in_shadow_ || now < shadow_since_ + kRoundsToAdopt * candidate_cycle_.period.length;
   }
-  if (active_ != nullptr) return matched_share_ >= kUsefulShare;
+  if (active_ != nullptr) return active_->matched_share >= kUsefulShare;
   const std::optional<profiler::Period>& period = finder_.confirmed();
   return period.has_value() && now < period->found_at + kRoundsToAdopt * period->length;
 }
@@ -107,29 +162,45 @@ void Sequence::Drop() {
   ++counters_.plans_failed;
 }
 
-void Sequence::CountShare(Step& step) {
-  ++window_tokens_;
-  if (step.slot != Matcher::kNoSlot) ++window_matched_;
-  if (window_tokens_ < active_->period.length) return;
-  matched_share_ = static_cast<double>(window_matched_) / static_cast<double>(window_tokens_);
-  window_tokens_ = 0;
-  window_matched_ = 0;
-  step.settled = !std::exchange(active_->settled, true);
+void Sequence::CountShare(Bytes bytes, Step& step) {
+  Active& active = *active_;
+  ++active.window_tokens;
+  if (step.slot != Matcher::kNoSlot) ++active.window_matched;
+  active.window_bytes += bytes;
+  if (active.window_tokens < active.cycle.period.length) return;
+  active.matched_share =
+      static_cast<double>(active.window_matched) / static_cast<double>(active.window_tokens);
+  active.in_the_way = active.window_conflicts * kConflictParts > active.window_bytes;
+  const bool good = active.matched_share >= kGoodShare && !active.in_the_way;
+  active.good_rounds = good ? active.good_rounds + 1 : 0;
+  if (active.good_rounds >= kGoodRounds) replan_rounds_ = 1;
+  active.window_tokens = 0;
+  active.window_matched = 0;
+  active.window_bytes = active.window_conflicts = Bytes(0);
+  step.settled = !std::exchange(active.settled, true);
   step.wants_plan = true;
 }
 
 // Whether the period found last is the one of a plan: found again after something else, or another as long?
 bool Sequence::ServedBy(const Active& active) const {
   const profiler::Period& period = *finder_.confirmed();
-  return period.length == active.period.length &&
-         (period.found_at == active.period.found_at || InStep(last_stream_));
+  return period.length == active.cycle.period.length &&
+         (period.found_at == active.cycle.period.found_at || active.matcher->InStep(last_stream_));
 }
 
 std::optional<profiler::Iteration> Sequence::IterationToPlan() {
+  std::optional<profiler::Iteration> iteration = NewIteration();
+  if (!iteration.has_value()) iteration = ChangedIteration();
+  return iteration;
+}
+
+// The iteration of the period found last, unless it has its plan.
+std::optional<profiler::Iteration> Sequence::NewIteration() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
   if (!period.has_value()) return std::nullopt;
-  const bool have_one = (active_ != nullptr && (matched_share_ >= kGoodShare || ServedBy(*active_))) ||
-                        (candidate_ != nullptr && candidate_period_.found_at == period->found_at);
+  bool have_one = (active_ != nullptr && (active_->matched_share >= kGoodShare || ServedBy(*active_))) ||
+                  (candidate_ != nullptr && candidate_cycle_.period.found_at == period->found_at);
+  for (const auto& plan : waiting_) have_one = have_one || ServedBy(*plan);
   if (have_one && exact_) return std::nullopt;
   const int64_t lag = ExactPeriod(period->length);
   if (have_one && lag == 0) return AskAgain(period->length);
@@ -143,6 +214,37 @@ std::optional<profiler::Iteration> Sequence::IterationToPlan() {
   exact_ = lag != 0;
   const uint64_t fingerprint = Fingerprint(iteration);
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
+  next_cycle_ = {.period = *period, .fingerprint = fingerprint};
+  return iteration;
+}
+
+// The cycle of the plan in use as it is now, where that serves it badly: its tokens are others by now, or
+// something lies in their places.
+std::optional<profiler::Iteration> Sequence::ChangedIteration() {
+  if (active_ == nullptr || candidate_ != nullptr || history_.now().count() < replan_from_)
+    return std::nullopt;
+  const int64_t length = active_->cycle.period.length;
+  const bool changed = rules_.replan && active_->matched_share < kUsefulShare;
+  const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;
+  if (!changed && !in_the_way) return std::nullopt;
+  const int64_t tokens = length + profiler::PeriodFinder::kMinPeriod;
+  int64_t looks = tokens;
+  if (!RepeatsExactly(tokens, length, looks)) return std::nullopt;
+  const profiler::Period period = {.length = length, .found_at = history_.now()};
+  profiler::Iteration iteration = profiler::ExtractIteration(history_, period);
+  if (iteration.slots.empty() || iteration.unsettled > 0) return std::nullopt;
+  const uint64_t fingerprint = Fingerprint(iteration);
+  if (!in_the_way) {
+    if (fingerprint == active_->cycle.fingerprint) return std::nullopt;
+    for (const auto& plan : waiting_) {
+      if (fingerprint == plan->cycle.fingerprint) return std::nullopt;
+    }
+  }
+  replan_from_ = history_.now().count() + replan_rounds_ * length;
+  replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
+  next_cycle_ = {.period = {.length = length, .found_at = active_->cycle.period.found_at},
+                 .fingerprint = fingerprint,
+                 .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged};
   return iteration;
 }
 
@@ -188,9 +290,9 @@ std::shared_ptr<Candidate> Sequence::BeginPlanning() {
     ++counters_.plans_dropped;
   }
   candidate_ = std::make_shared<Candidate>();
-  candidate_period_ = *finder_.confirmed();
+  candidate_cycle_ = next_cycle_;
   candidate_in_shadow_ = false;
-  if (!exact_) AskAgain(2 * candidate_period_.length);
+  if (!exact_) AskAgain(2 * candidate_cycle_.period.length);
   return candidate_;
 }
 

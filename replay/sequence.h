@@ -1,5 +1,14 @@
 // One sequence of allocations: finds its iteration, asks for a plan, and follows it.
 //
+// Jobs vary, so it keeps a set of plans: the one in use and a few that were followed before, whose matchers
+// look on. When the job has left the one in use and four allocations say that it has come back to another,
+// that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
+//
+// When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
+// the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
+// around what is in the way. Either at most once in so many rounds, which double each time and fall back once
+// a plan has been good for long: a job that goes on drifting is left to the arena more and more.
+//
 // A device has one for all that is allocated on it and, where several threads allocate at once and their
 // order is never the same twice, one for each of them (engine.h).
 //
@@ -9,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/units.h"
 #include "profiler/iteration.h"
@@ -21,7 +31,13 @@ namespace reprise::replay {
 
 class Sequence {
  public:
-  explicit Sequence(profiler::PeriodFinder::Options options) : finder_(options) {}
+  // Each may be taken away, to show what it is for; a job has no reason to.
+  struct Rules {
+    bool plan_set = true;   // plans followed before are kept and come back
+    bool replan = true;     // for a cycle that has changed without becoming another period
+    bool lay_again = true;  // around what is in the way of a plan that is followed
+  };
+  explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
   // What one allocation came to. Filled in place: returned, its small fields would be read as one word just
   // after they were written one by one, which stalls.
@@ -35,6 +51,8 @@ class Sequence {
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
   void OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step);
   void OnFree(Tick token, Stream stream) { history_.OnFree(token, stream); }
+  // The place of a planned slot was taken.
+  void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
 
   // The iteration to plan for, when a period has been found that neither the plan in use nor the one being
   // solved serves. nullopt also when it should be asked again later; then a coming step says so.
@@ -44,10 +62,12 @@ class Sequence {
   void CancelPlanning();
   // The solved plan, at its cut. Adopting it makes the present allocation its slot 0.
   ServingPlan& candidate() { return candidate_->plan; }
-  const ServingPlan& Adopt();
+  void Adopt();
   void Drop();
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
+  // The end of the highest plan of the set.
+  Offset plans_end() const;
   bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
   // A plan is followed, or soon will be.
   bool promising() const;
@@ -63,30 +83,55 @@ class Sequence {
     int64_t plans = 0;          // adopted
     int64_t plans_failed = 0;   // solved without a usable result
     int64_t plans_dropped = 0;  // solved, but another was found before the cut came
+    int64_t plans_renewed = 0;  // adopted for a cycle that had changed, or whose places were taken
+    int64_t plan_switches = 0;  // back to a plan that was followed before
   };
   Counters counters() const;
 
  private:
+  // Why a plan is asked for.
+  enum class Reason : uint8_t { kFound, kChanged, kInTheWay };
+  // What is planned, or has been.
+  struct Cycle {
+    profiler::Period period;
+    uint64_t fingerprint = 0;
+    Reason reason = Reason::kFound;
+  };
   struct Active {
     ServingPlan plan;
     std::unique_ptr<Matcher> matcher;
-    profiler::Period period;
+    Cycle cycle;
     bool settled = false;
+    // About the latest period: the measures of whether the plan still fits.
+    int64_t window_tokens = 0;
+    int64_t window_matched = 0;
+    Bytes window_bytes;
+    Bytes window_conflicts;
+    double matched_share = 1.0;
+    bool in_the_way = false;  // something lies where its slots should
+    int64_t good_rounds = 0;  // in a row
+    int64_t last_used = 0;    // the token of its latest use
   };
 
   bool ServedBy(const Active& active) const;
   std::nullopt_t AskAgain(int64_t tokens);
+  std::optional<profiler::Iteration> NewIteration();
+  std::optional<profiler::Iteration> ChangedIteration();
   int64_t ExactPeriod(int64_t period) const;
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
-  void CountShare(Step& step);
+  void FollowWaiting(Bytes bytes, Stream stream, Step& step);
+  void CountShare(Bytes bytes, Step& step);
 
   profiler::PeriodFinder finder_;
   profiler::History history_;
-  std::unique_ptr<Active> active_;        // set: serving
-  std::shared_ptr<Candidate> candidate_;  // set: being solved, or waiting for the cut
-  profiler::Period candidate_period_;
+  const Rules rules_;
+  std::unique_ptr<Active> active_;                // set: serving
+  std::vector<std::unique_ptr<Active>> waiting_;  // followed before
+  std::shared_ptr<Candidate> candidate_;          // set: being solved, or waiting for the cut
+  Cycle candidate_cycle_;
+  Cycle next_cycle_;  // what IterationToPlan has returned
   bool candidate_in_shadow_ = false;
   Tick shadow_since_;
   Stream last_stream_{};   // of the latest allocation
@@ -95,11 +140,9 @@ class Sequence {
   // that does not recur; it is followed all the same, and gives way to one that does.
   bool exact_ = false;
   uint64_t fingerprint_ = 0;
-
-  // Matched share over about one period: the measure of whether the plan still fits.
-  int64_t window_tokens_ = 0;
-  int64_t window_matched_ = 0;
-  double matched_share_ = 1.0;
+  // Planning again waits for so many rounds, and not before this token.
+  int64_t replan_rounds_ = 1;
+  int64_t replan_from_ = 0;
 
   Counters counters_;
 };

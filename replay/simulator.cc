@@ -29,6 +29,10 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   InlineRunner runner;
   Engine::Options engine_options;
   engine_options.capacity = options.capacity;
+  engine_options.plan_seconds = options.plan_seconds;
+  engine_options.sequence_rules = options.sequence_rules;
+  engine_options.arena_rules = options.arena_rules;
+  engine_options.period.rules = options.period_rules;
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(engine_options, std::move(memory), &runner);
   if (!engine.ok()) return engine.status();
 

@@ -12,7 +12,12 @@
 namespace reprise::replay {
 
 struct SimulationOptions {
-  Bytes capacity{0};  // the most bytes of granules to commit; 0: no limit
+  Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
+  double plan_seconds = 1.0;  // budget of one planning
+  // What the engine does without, to show what it is for.
+  Sequence::Rules sequence_rules{};
+  Arena::Rules arena_rules{};
+  profiler::PeriodFinder::Rules period_rules{};
 };
 
 struct SimulationResult {

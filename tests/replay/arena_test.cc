@@ -111,6 +111,54 @@ TEST(Arena, WhenThePlanIsNotFollowedItsFreeMemoryMoves) {
   EXPECT_EQ(memory.peak(), kGranule * 6);
 }
 
+TEST(Arena, ThePlanLendsItsFreeMemoryBeforeMuchMoreIsHeld) {
+  for (const bool lends : {true, false}) {
+    CountedMemory memory(kGranule, kGiB);
+    Arena arena(&memory, Bytes(0), nullptr, {.plan_lends = lends});
+    arena.SetPlanEnd(Offset(kGranule.count() * 4));
+    arena.Remove(arena.PlaceAt(Offset(0), kGranule * 4));
+    ASSERT_TRUE(arena.Place(kGranule * 4, Bytes(1), kOutsidePlan));
+    EXPECT_EQ(memory.peak(), kGranule * (lends ? 5 : 8)) << "four were live at once, and one is the slack";
+    EXPECT_EQ(arena.granules_moved(), lends ? 3 : 0);
+    EXPECT_TRUE(arena.PlaceAt(Offset(0), kGranule)) << "and has it back when it wants it";
+  }
+}
+
+TEST(Arena, ThePlanLendsNothingThatIsInUse) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 4));
+  const auto low = arena.PlaceAt(Offset(512), Bytes(512));
+  const auto high = arena.PlaceAt(Offset(kGranule.count() * 4 - 512), Bytes(512));
+  const auto all = arena.PlaceAt(Offset(1024), kGranule * 4 - Bytes(2048));
+  arena.Remove(all);
+  ASSERT_TRUE(arena.Place(kGranule * 3, Bytes(1), kOutsidePlan));
+  EXPECT_EQ(arena.granules_moved(), 2) << "the first and the last of the plan's have a block in them";
+  EXPECT_TRUE(arena.Find(arena.OffsetOf(low)));
+  EXPECT_TRUE(arena.Find(arena.OffsetOf(high)));
+  EXPECT_TRUE(arena.Consistent());
+}
+
+TEST(Arena, ALittleMoreThanWasEverLiveIsNotMovedFor) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 128));
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 128));
+  ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
+  EXPECT_EQ(arena.granules_moved(), 0) << "130 of 128: within a 64th and one";
+}
+
+TEST(Arena, KnowsWhatIsPlaced) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule);
+  Arena arena(&memory, Bytes(0));
+  const auto block = arena.Place(Bytes(5000), Bytes(1), kAnywhere);
+  EXPECT_EQ(arena.placed(), Bytes(5120));
+  EXPECT_FALSE(arena.Place(kGranule, Bytes(1), kAnywhere));
+  EXPECT_EQ(arena.placed(), Bytes(5120));
+  arena.Remove(block);
+  EXPECT_EQ(arena.placed(), Bytes(0));
+}
+
 TEST(Arena, FindsOnlyLiveBlocks) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

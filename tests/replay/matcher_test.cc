@@ -41,6 +41,19 @@ TEST(Matcher, FollowsTheCycleRound) {
   EXPECT_TRUE(matcher.InStep(kStream));
 }
 
+TEST(Matcher, IsSureAfterFourInARow) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_FALSE(matcher.Sure(kStream));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_TRUE(matcher.Sure(kStream));
+  Feed(matcher, {6});
+  EXPECT_TRUE(matcher.InStep(kStream));
+  EXPECT_FALSE(matcher.Sure(kStream)) << "it has just skipped one";
+  Feed(matcher, {7, 8, 1, 2});
+  EXPECT_TRUE(matcher.Sure(kStream));
+  EXPECT_FALSE(matcher.Sure(kOther));
+}
+
 TEST(Matcher, SkipsSlotsThatDidNotHappen) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
   Feed(matcher, {1, 2, 3, 4});

@@ -13,7 +13,8 @@ namespace {
 
 struct Case {
   std::string name;
-  int64_t period;  // tokens of a true iteration
+  int64_t period;       // tokens of a true iteration
+  double reserved = 0;  // the most, of the live peak; reached while recording
 };
 
 class FixedShape : public testing::TestWithParam<Case> {};
@@ -42,12 +43,12 @@ TEST_P(FixedShape, IsPlannedFromTheFourthIterationOnAndTight) {
   EXPECT_EQ(c.passed, 0);
   EXPECT_EQ(result->overlaps, 0);
   EXPECT_LE(Share(c.slab.count(), c.lower_bound.count()), 1.02);
-  EXPECT_LE(Share(result->reserved_peak.count(), c.live_peak.count()), 1.04);
+  EXPECT_LE(Share(result->reserved_peak.count(), c.live_peak.count()), GetParam().reserved);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, FixedShape,
-                         testing::Values(Case{"alexnet", 93}, Case{"resnet50", 663}, Case{"googlenet", 660},
-                                         Case{"gpt", 522}),
+                         testing::Values(Case{"alexnet", 93, 1.02}, Case{"resnet50", 663, 1.04},
+                                         Case{"googlenet", 660, 1.03}, Case{"gpt", 522, 1.025}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(PhasedJob, PlanningResumesAfterEachEvaluation) {
@@ -58,8 +59,8 @@ TEST(PhasedJob, PlanningResumesAfterEachEvaluation) {
   const Counters& c = result->counters;
   EXPECT_EQ(result->overlaps, 0);
   EXPECT_EQ(c.passed, 0);
-  EXPECT_LE(Share(result->reserved_peak.count(), c.live_peak.count()), 1.06);
-  EXPECT_GE(result->planned_bytes_after_plan, 0.54);
+  EXPECT_LE(Share(result->reserved_peak.count(), c.live_peak.count()), 1.03);
+  EXPECT_GE(result->planned_bytes_after_plan, 0.9);
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+// What the engine makes of jobs that vary, as one table: a row a stream, the median of several seeds and the
+// worst.
+//
+//   varying_bench [--final] [--seeds N] [--each] [--only NAME,NAME] [--plan-seconds S] [--without RULE,RULE]
+//
+// Seeds for choosing rules (the default) and for final figures (--final) are apart: varying_streams.h.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "replay/simulator.h"
+#include "tests/replay/varying_streams.h"
+
+namespace {
+
+using reprise::replay::Counters;
+using reprise::replay::MakeVaryingStream;
+using reprise::replay::Share;
+using reprise::replay::SimulationResult;
+using reprise::replay::Variation;
+using reprise::replay::VaryingStream;
+
+// Noise adds tokens to a round: what is found so near to the truth is the truth.
+constexpr int64_t kNearby = 16;
+
+struct Row {
+  uint64_t seed = 0;
+  VaryingStream stream;
+  SimulationResult result;
+
+  double reserved() const { return Share(result.reserved_peak.count(), result.counters.live_peak.count()); }
+  bool found() const {
+    for (const int64_t period : stream.periods) {
+      if (std::abs(period - result.counters.period) <= kNearby) return true;
+    }
+    return stream.periods.empty();
+  }
+};
+
+std::string Joined(const std::vector<int64_t>& numbers) {
+  if (numbers.empty()) return "-";
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : "|") + std::to_string(number);
+  return text;
+}
+
+void PrintSeed(std::string_view name, const Row& row) {
+  const Counters& c = row.result.counters;
+  fmt::print("| {} {} | {} | {} | {}{} | {:.4f} | {:.4f} | {} | {} | {} | {} | {} |\n", name, row.seed,
+             c.requests, Joined(row.stream.periods), c.period, row.found() ? "" : " (!)", row.reserved(),
+             row.result.planned_bytes_after_plan, c.passed, row.result.overlaps, c.plans, c.conflicts,
+             c.granules_moved);
+  std::fflush(stdout);
+}
+
+// The least, the median and the most of what `value` says of each row.
+template <typename Value>
+std::array<double, 3> Spread(const std::vector<Row>& rows, Value value) {
+  std::vector<double> values;
+  for (const Row& row : rows) values.push_back(static_cast<double>(value(row)));
+  std::sort(values.begin(), values.end());
+  return {values.front(), values[values.size() / 2], values.back()};
+}
+
+void PrintAll(std::string_view name, const std::vector<Row>& rows) {
+  const auto requests = Spread(rows, [](const Row& row) { return row.result.counters.requests; });
+  const auto reserved = Spread(rows, [](const Row& row) { return row.reserved(); });
+  const auto planned = Spread(rows, [](const Row& row) { return row.result.planned_bytes_after_plan; });
+  const auto passed = Spread(rows, [](const Row& row) { return row.result.counters.passed; });
+  const auto overlaps = Spread(rows, [](const Row& row) { return row.result.overlaps; });
+  const auto plans = Spread(rows, [](const Row& row) { return row.result.counters.plans; });
+  const auto conflicts = Spread(rows, [](const Row& row) { return row.result.counters.conflicts; });
+  const auto moved = Spread(rows, [](const Row& row) { return row.result.counters.granules_moved; });
+  int64_t periodic = 0;
+  int64_t found = 0;
+  for (const Row& row : rows) {
+    if (row.stream.periods.empty()) continue;
+    ++periodic;
+    found += row.found();
+  }
+  fmt::print(
+      "| {} | {:.0f} | {} | {:.4f} | {:.4f} | {:.3f} | {:.3f} | {:.0f} | {:.0f} | {:.0f} to {:.0f} | {:.0f} "
+      "| {:.0f} |\n",
+      name, requests[1], periodic == 0 ? "none" : fmt::format("{} of {}", found, periodic), reserved[1],
+      reserved[2], planned[1], planned[0], passed[2], overlaps[2], plans[0], plans[2], conflicts[1],
+      moved[1]);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("What the engine makes of jobs that vary");
+  bool final_seeds = false;
+  bool each = false;
+  uint64_t seeds = 5;
+  std::vector<std::string> only;
+  reprise::replay::SimulationOptions options;
+  app.add_flag("--final", final_seeds, "The seeds that no rule was chosen on");
+  app.add_flag("--each", each, "A row a seed");
+  app.add_option("--seeds", seeds, "How many");
+  app.add_option("--only", only, "Names of streams")->delimiter(',');
+  std::vector<std::string> without;
+  const std::map<std::string, bool*> rules = {{"plan-set", &options.sequence_rules.plan_set},
+                                              {"replan", &options.sequence_rules.replan},
+                                              {"lay-again", &options.sequence_rules.lay_again},
+                                              {"plan-lends", &options.arena_rules.plan_lends},
+                                              {"hold-back", &options.period_rules.hold_back},
+                                              {"challenge", &options.period_rules.challenge},
+                                              {"doubt", &options.period_rules.doubt}};
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : rules) names.push_back(name);
+  app.add_option("--without", without, "Rules to leave out")->delimiter(',')->check(CLI::IsMember(names));
+  app.add_option("--plan-seconds", options.plan_seconds, "Budget of one planning");
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& name : without) *rules.at(name) = false;
+
+  fmt::print(
+      "{}\n",
+      each
+          ? "| stream, seed | requests | period | found | reserved / live | planned bytes | passed | "
+            "overlaps | plans | conflicts | granules moved |\n|---|---|---|---|---|---|---|---|---|---|---|"
+          : "| stream | requests | period found | reserved / live | worst | planned bytes | least | passed | "
+            "overlaps | plans | conflicts | granules moved "
+            "|\n|---|---|---|---|---|---|---|---|---|---|---|---|");
+  for (const Variation variation : reprise::replay::kVariations) {
+    const std::string name(NameOf(variation));
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
+    std::vector<Row> rows;
+    for (uint64_t i = 0; i < seeds; ++i) {
+      Row row;
+      row.seed = (final_seeds ? reprise::replay::kFinalSeeds : reprise::replay::kTuningSeeds) + i;
+      row.stream = MakeVaryingStream(variation, row.seed);
+      auto result = reprise::replay::Simulate(row.stream.events, options);
+      if (!result.ok()) {
+        fmt::print(stderr, "{}: {}\n", name, result.status().ToString());
+        return 1;
+      }
+      row.result = *std::move(result);
+      row.stream.events = {};
+      if (each) PrintSeed(name, row);
+      rows.push_back(std::move(row));
+    }
+    if (!each) PrintAll(name, rows);
+  }
+  return 0;
+}

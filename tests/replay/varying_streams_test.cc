@@ -1,0 +1,150 @@
+// Why: jobs vary, and the promises hold all the same: nothing overlaps, nothing is passed, little more is
+// reserved than was live, and a period is found where there is one. Each rule that is there for such jobs is
+// taken away once, to show what it brings. Constants are chosen on these seeds; figures are told of others
+// (varying_bench --final).
+#include "tests/replay/varying_streams.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "replay/simulator.h"
+
+namespace reprise::replay {
+namespace {
+
+SimulationResult Simulated(Variation variation, uint64_t seed, SimulationOptions options = {}) {
+  options.plan_seconds = 0.05;
+  const auto result = Simulate(MakeVaryingStream(variation, seed).events, options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *result;
+}
+
+double Reserved(const SimulationResult& result) {
+  return Share(result.reserved_peak.count(), result.counters.live_peak.count());
+}
+
+Bytes Requested(const VaryingStream& stream) {
+  Bytes sum;
+  for (const profiler::Event& event : stream.events) sum += event.bytes;
+  return sum;
+}
+
+class Varying : public testing::TestWithParam<Variation> {};
+
+TEST_P(Varying, IsConsistentAndTheSameForTheSameSeed) {
+  const VaryingStream stream = MakeVaryingStream(GetParam(), kTuningSeeds);
+  std::set<BlockId> live;
+  int64_t marks = 0;
+  for (const profiler::Event& event : stream.events) {
+    if (event.kind == profiler::EventKind::kMark) ++marks;
+    if (event.kind == profiler::EventKind::kAlloc) {
+      EXPECT_TRUE(live.insert(event.id).second);
+      EXPECT_GT(event.bytes, Bytes(0));
+    }
+    if (event.kind == profiler::EventKind::kFree) {
+      ASSERT_EQ(live.erase(event.id), 1u);
+    }
+  }
+  EXPECT_GE(marks, 24);
+  const VaryingStream again = MakeVaryingStream(GetParam(), kTuningSeeds);
+  ASSERT_EQ(again.events.size(), stream.events.size());
+  for (size_t i = 0; i < stream.events.size(); ++i) EXPECT_EQ(again.events[i].bytes, stream.events[i].bytes);
+  EXPECT_NE(Requested(MakeVaryingStream(GetParam(), kTuningSeeds + 1)), Requested(stream));
+}
+
+TEST_P(Varying, NothingOverlapsNothingIsPassedAndLittleIsReserved) {
+  const auto result = Simulated(GetParam(), kTuningSeeds);
+  EXPECT_EQ(result.overlaps, 0);
+  EXPECT_EQ(result.counters.passed, 0);
+  EXPECT_EQ(result.counters.planned + result.counters.arena, result.counters.requests);
+  EXPECT_LE(Reserved(result), 1.05);
+}
+
+TEST_P(Varying, ItsPeriodIsFound) {
+  const VaryingStream stream = MakeVaryingStream(GetParam(), kTuningSeeds);
+  // Two jobs that take turns at will have a period each, and which of them was found last says nothing.
+  if (stream.periods.empty() || GetParam() == Variation::kTwoJobsAtWill) GTEST_SKIP() << "there is none";
+  const int64_t found = Simulated(GetParam(), kTuningSeeds).counters.period;
+  // Noise adds tokens to a round.
+  const bool noisy = GetParam() == Variation::kSmallNoise || GetParam() == Variation::kLargeNoise;
+  const auto near = [&](int64_t period) { return std::abs(period - found) <= (noisy ? 16 : 0); };
+  EXPECT_TRUE(std::any_of(stream.periods.begin(), stream.periods.end(), near)) << found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, Varying, testing::ValuesIn(kVariations), [](const auto& info) {
+  std::string name(NameOf(info.param));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+// What two runs that differ by one rule have planned, by bytes, on average of three seeds.
+struct Ablation {
+  double with = 0;
+  double without = 0;
+};
+template <typename Measure>
+Ablation Ablate(Variation variation, const SimulationOptions& without, Measure measure) {
+  Ablation result;
+  for (uint64_t seed = kTuningSeeds; seed < kTuningSeeds + 3; ++seed) {
+    result.with += measure(Simulated(variation, seed)) / 3;
+    result.without += measure(Simulated(variation, seed, without)) / 3;
+  }
+  return result;
+}
+double Planned(const SimulationResult& result) { return result.planned_bytes_after_plan; }
+
+TEST(Rules, PlansThatAreKeptComeBack) {
+  SimulationOptions without;
+  without.sequence_rules.plan_set = false;
+  const Ablation planned = Ablate(Variation::kTwoJobsAtWill, without, Planned);
+  EXPECT_GE(planned.with, planned.without + 0.15);
+  EXPECT_GT(Simulated(Variation::kTwoJobsAtWill, kTuningSeeds).counters.plan_switches, 10);
+  EXPECT_EQ(Simulated(Variation::kTwoJobsAtWill, kTuningSeeds, without).counters.plan_switches, 0);
+}
+
+TEST(Rules, ACycleThatHasChangedIsPlannedAgain) {
+  SimulationOptions without;
+  without.sequence_rules.replan = false;
+  const Ablation planned = Ablate(Variation::kGrowth, without, Planned);
+  EXPECT_GE(planned.with, planned.without + 0.2);
+  EXPECT_GT(Simulated(Variation::kGrowth, kTuningSeeds).counters.plans_renewed, 0);
+}
+
+TEST(Rules, APlanIsLaidAgainAroundWhatIsInItsWay) {
+  SimulationOptions without;
+  without.sequence_rules.lay_again = false;
+  const Ablation planned = Ablate(Variation::kTwoJobsAtWill, without, Planned);
+  EXPECT_GE(planned.with, planned.without + 0.05);
+}
+
+TEST(Rules, PlanningAgainIsGivenUpMoreAndMore) {
+  // A plan for each of eight lengths of a sequence at most, though the job has hundreds of rounds.
+  EXPECT_LE(Simulated(Variation::kGrowth, kTuningSeeds).counters.plans, 9);
+}
+
+TEST(Rules, ThePlanLendsItsMemory) {
+  SimulationOptions without;
+  without.arena_rules.plan_lends = false;
+  const Ablation reserved = Ablate(Variation::kEvaluation, without, Reserved);
+  EXPECT_LE(reserved.with, 1.035);
+  EXPECT_GE(reserved.without, reserved.with + 0.04);
+}
+
+TEST(Rules, AMicroBatchIsHeldBackForItsStep) {
+  SimulationOptions without;
+  without.period_rules.hold_back = false;
+  int64_t with_conflicts = 0;
+  int64_t without_conflicts = 0;
+  for (uint64_t seed = kTuningSeeds; seed < kTuningSeeds + 3; ++seed) {
+    with_conflicts += Simulated(Variation::kMicroBatches, seed).counters.conflicts;
+    without_conflicts += Simulated(Variation::kMicroBatches, seed, without).counters.conflicts;
+  }
+  EXPECT_LT(with_conflicts, without_conflicts);
+}
+
+}  // namespace
+}  // namespace reprise::replay

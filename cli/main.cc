@@ -19,6 +19,8 @@ constexpr std::string_view kFooter = R"(
 Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
   REPRISE_MODE         serve (default), record or off
   REPRISE_OUT          folder for trace and summary; %h host, %p process, %r rank, %j job, %% a percent sign
+  REPRISE_PLAN         plans that an earlier run of the job has left, a file
+  REPRISE_CACHE        folder where each job leaves its plans and finds those of its last run
   REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
   REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
   REPRISE_TRACE_LIMIT  the most to write into a trace while serving, a size; 256MiB by default

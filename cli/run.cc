@@ -37,6 +37,8 @@ struct RunOptions {
   bool cuda = false;
   std::string mode;  // empty: not named
   std::string out;   // empty: a new folder
+  std::string plan;  // empty: none named
+  std::string cache;
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
 };
@@ -66,6 +68,12 @@ std::string AbsolutePattern(const std::string& out) {
   std::string pattern;
   for (const char c : fs::current_path(error).string()) pattern += c == '%' ? "%%" : std::string(1, c);
   return error ? out : pattern + "/" + out;
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
 }
 
 OutputFolder NamedFolder(const std::string& out) {
@@ -111,6 +119,8 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   variables["LD_PRELOAD"] = Preloading(library, preload == nullptr ? "" : preload);
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
+  if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
+  if (!options.cache.empty()) variables["REPRISE_CACHE"] = Absolute(options.cache);
   if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
   if (options.threshold) variables["REPRISE_THRESHOLD"] = fmt::format("{}", options.threshold->count());
   return variables;
@@ -254,6 +264,16 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
       ->add_option("--out", options->out,
                    "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "
                    "REPRISE_OUT")
+      ->type_name("DIR");
+  command
+      ->add_option("--plan", options->plan,
+                   "Plans that an earlier run of this job has left (plans.json in its folder), to serve from "
+                   "the first iteration that recurs")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  command
+      ->add_option("--cache", options->cache,
+                   "Folder where each job leaves its plans and finds those of its last run")
       ->type_name("DIR");
   AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold for the job");
   AddSizeOption(*command, "--threshold", options->threshold,

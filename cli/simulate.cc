@@ -36,6 +36,7 @@ std::string ResultJson(const replay::SimulationResult& result) {
                      {"times_lost", c.times_lost},
                      {"plans", c.plans},
                      {"plans_failed", c.plans_failed},
+                     {"plans_resumed", c.plans_resumed},
                      {"plans_dropped", c.plans_dropped},
                      {"plans_renewed", c.plans_renewed},
                      {"plan_switches", c.plan_switches},

@@ -86,6 +86,9 @@ constexpr Solver kSolvers[] = {
 // small instances are not kept waiting for what cannot help them.
 constexpr int64_t kFirstGrant = 400'000;
 
+// Of the first answer's steps: for how many more its solver goes on before the others begin.
+constexpr int64_t kPatience = 8;
+
 // A solver on one thread.
 struct Member {
   const Solver* solver;
@@ -130,8 +133,11 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant) {
 Team Work(Search& first, std::span<const Solver> solvers) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
-  // memory.
-  members.front().front().TakeTurn(first, kFirstGrant);
+  // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
+  // problem is better improved part by part.
+  Member& opener = members.front().front();
+  if (!first.Over()) opener.TakeTurn(first, kFirstGrant);
+  if (opener.active && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
   std::erase_if(members.front(), [](const Member& member) { return !member.active; });
 
   Team team(first);

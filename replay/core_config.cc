@@ -137,6 +137,10 @@ ProcessNames NamesOfThisProcess(const Lookup& lookup) {
   names.pid = getpid();
   names.rank = FirstOf(lookup, {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   names.job = FirstOf(lookup, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"});
+  const std::string size =
+      FirstOf(lookup, {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+  std::from_chars(size.data(), size.data() + size.size(), names.world_size);
+  names.world_size = std::max(1, names.world_size);
   return names;
 }
 
@@ -159,6 +163,8 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   if (stacks && *stacks != "off") {
     read.Complain("REPRISE_STACKS", *stacks, "is not supported yet", "off");
   }
+  if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
+  if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";
   if (const auto out = read.Text("REPRISE_OUT")) {
     if (const auto path = Expand(*out, names)) {

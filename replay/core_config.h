@@ -17,6 +17,8 @@ enum class Mode { kServe, kRecord, kOff };
 struct Config {
   Mode mode = Mode::kServe;               // REPRISE_MODE=serve|record|off
   std::string out;                        // REPRISE_OUT, expanded; empty: no files
+  std::string plan;                       // REPRISE_PLAN: the plans of an earlier run; empty: none named
+  std::string cache;                      // REPRISE_CACHE: a folder of plans by job; empty: none
   Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
   Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: the most to write while serving
   LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
@@ -27,8 +29,9 @@ struct Config {
 struct ProcessNames {
   std::string host;
   int pid = 0;
-  std::string rank;  // of the job's launcher; "0" where there is none
-  std::string job;   // of the scheduler; "0" where there is none
+  std::string rank;    // of the job's launcher; "0" where there is none
+  std::string job;     // of the scheduler; "0" where there is none
+  int world_size = 1;  // processes in the job, as its launcher says
 };
 
 // The value of an environment variable, or null.

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "replay/abi.h"
 #include "replay/background_runner.h"
@@ -33,6 +34,7 @@ constexpr Bytes kLeastReserve = kGiB;
 constexpr Bytes kUsualReserve{64 * kGiB.count()};
 constexpr Bytes kMostReserve{1024 * kGiB.count()};
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
+constexpr const char* kKind = "host";  // of device, in the signature of a job
 
 class ErrnoKept {
  public:
@@ -96,6 +98,7 @@ class HostCore {
   BackgroundRunner runner_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
+  PlansSummary plans_;
   bool listening_ = false;  // the trace hears of the engine's events; under the lock
 
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
@@ -116,6 +119,7 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
+  plans_ = session_->ExpectPlans(*engine_, kKind, 0);
   trace_ = session_->BeginTrace(0, Bytes(static_cast<int64_t>(shim_.threshold)), HostMemory::kGranule);
   listening_ = trace_ != nullptr;
   if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());
@@ -256,15 +260,19 @@ void HostCore::Finish() {
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
   std::optional<Engine::Guard> guard;
+  std::vector<Sequence::Known> known;  // for the next run, where there is something new
   if (!inside) guard = engine_->TryLockFor(kPatienceAtExit);
   summary.complete = guard.has_value();
   if (guard) {
     TakeInLateFrees(*guard);
     summary.counters = engine_->counters(*guard);
+    if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
     engine_->SetEventSink(*guard, nullptr);
     listening_ = false;
     guard.reset();
   }
+  session_->LeavePlans(known, kKind, 0, plans_);
+  summary.plans = plans_;
   summary.host_counters = {passed_.load(), late_frees_.load(), errors_.load()};
   if (trace_ != nullptr) summary.trace = session_->FinishTrace(0, *trace_);
   session_->Report(summary);

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "profiler/read_file.h"
 #include "replay/core_log.h"
 
 namespace reprise::replay {
@@ -21,6 +24,9 @@ namespace {
 // A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
+
+// Spent once, when a run ends that has learnt something.
+constexpr double kSecondsToSave = 0.25;
 
 std::vector<std::string> CommandWords() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -42,6 +48,23 @@ std::string UtcNow() {
   tm parts{};
   gmtime_r(&now, &parts);
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
+}
+
+absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
+  const absl::StatusOr<std::string> text = profiler::ReadFile(path);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
+  if (!saved.ok()) return saved.status();
+  if (absl::Status same = CheckIsFor(*saved, job); !same.ok()) return same;
+  std::vector<ServingPlan> plans;
+  for (const SavedPlan::Cycle& cycle : saved->cycles) {
+    absl::StatusOr<ServingPlan> plan = ToServe(cycle);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(*std::move(plan));
+  }
+  const Engine::Guard guard = engine.Lock();
+  for (size_t i = 0; i < plans.size(); ++i) engine.Expect(guard, std::move(plans[i]), saved->cycles[i].from);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -91,6 +114,50 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   if (trace.ok()) return *std::move(trace);
   Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
   return nullptr;
+}
+
+JobSignature CoreSession::Signature(const std::string& kind, int device) const {
+  return {.command = CommandWords(), .device = kind, .ordinal = device, .world_size = names_.world_size};
+}
+
+PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, int device) const {
+  PlansSummary plans;
+  if (config_.mode != Mode::kServe) return plans;
+  const JobSignature job = Signature(kind, device);
+  if (!config_.plan.empty()) {
+    plans.read = config_.plan;
+  } else if (const std::string path = config_.cache + "/" + FileNameFor(job);
+             !config_.cache.empty() && access(path.c_str(), F_OK) == 0) {
+    plans.read = path;
+  } else {
+    return plans;
+  }
+  if (const absl::Status used = Expect(plans.read, job, engine); !used.ok()) {
+    plans.refused = std::string(used.message());
+    Log(LogLevel::kWarn, fmt::format("the plans in {} are not used: {}", plans.read, plans.refused));
+  }
+  return plans;
+}
+
+void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
+                             PlansSummary& plans) const {
+  if (known.empty() || (!out_ && config_.cache.empty())) return;
+  const JobSignature job = Signature(kind, device);
+  const SavedPlan saved = MakeSavedPlan(job, known, kSecondsToSave);
+  if (saved.cycles.empty()) return;
+  const std::string text = FormatSavedPlan(saved);
+  const auto write = [&](const std::string& path) {
+    const absl::Status written = WriteFileAtomically(path, text);
+    if (written.ok())
+      plans.written = path;
+    else
+      Log(LogLevel::kWarn, std::string(written.message()) + "; the plans are not kept there");
+  };
+  if (out_) write(out_->PathOf(device == 0 ? "plans" : fmt::format("plans-device{}", device), ".json"));
+  if (config_.cache.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(config_.cache, error);  // writing says what is wrong with it
+  write(config_.cache + "/" + FileNameFor(job));
 }
 
 Summary CoreSession::NewSummary() const {

@@ -4,10 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "replay/core_config.h"
 #include "replay/core_trace.h"
+#include "replay/engine.h"
 #include "replay/output_dir.h"
+#include "replay/saved_plan.h"
 #include "replay/summary.h"
 
 namespace reprise::replay {
@@ -26,6 +29,13 @@ class CoreSession {
   // after saying why there will be none.
   std::unique_ptr<CoreTrace> BeginTrace(int device, Bytes threshold, Bytes granule);
 
+  // Gives the engine of a device the plans that an earlier run of this job has left, where there are any.
+  // `kind` names what is served: "host", or the device as CUDA calls it.
+  PlansSummary ExpectPlans(Engine& engine, const std::string& kind, int device) const;
+  // Leaves what this run has learnt for the next one: in the folder of its files and in that of the cache.
+  void LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
+                  PlansSummary& plans) const;
+
   // Everything that is known before the counters are.
   Summary NewSummary() const;
   // Ends a trace and says what it came to.
@@ -37,6 +47,7 @@ class CoreSession {
   CoreSession(Config config, ProcessNames names) : config_(std::move(config)), names_(std::move(names)) {}
   bool OpenFolder();
   std::string TracePath(int device) const;
+  JobSignature Signature(const std::string& kind, int device) const;
 
   Config config_;
   ProcessNames names_;

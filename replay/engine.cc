@@ -182,6 +182,14 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
                            Outcome& outcome) {
   const bool was_planned = counters_.plans > 0;
   const uint32_t slot = step.at_cut && Adopt(leading) ? 0 : step.slot;
+  if (expecting_ && !leading.expecting()) {
+    expecting_ = false;
+    if (!step.resumed && leading.plan() == nullptr) arena_.SetPlanEnd(Offset(0));
+  }
+  if (step.resumed) {
+    ++counters_.plans_resumed;
+    CountPlan(leading);
+  }
   if (request.place) PlaceInSlot(leading, slot, request, outcome);
   if (was_planned) CountShare(request.bytes, outcome.planned);
   // What the plan covers is served from it by now; what was committed elsewhere is given back.
@@ -248,7 +256,7 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
 // slots. Other threads' plans are never in the way of one that is lost.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
-  const bool careful = split_ ? counters_.plans > 0 : sequence.InStep(request.stream);
+  const bool careful = split_ ? counters_.plans > 0 : sequence.InStep(request.stream) || sequence.expecting();
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,
                    careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
@@ -268,12 +276,26 @@ bool Engine::Adopt(Sequence& sequence) {
   sequence.Adopt();
   const Offset end = sequence.plans_end();
   arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), end) : end);
+  CountPlan(sequence);
+  return true;
+}
+
+void Engine::CountPlan(const Sequence& sequence) {
   if (counters_.plans++ == 0) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
   if (sink_ != nullptr) sink_->OnPlanAdopted();
-  return true;
+}
+
+void Engine::Expect(const Guard&, ServingPlan plan, Tick from) {
+  whole_.Expect(std::move(plan), from);
+  expecting_ = true;
+  arena_.SetPlanEnd(whole_.plans_end());
+}
+
+std::vector<Sequence::Known> Engine::KnownPlans(const Guard&) const {
+  return split_ ? std::vector<Sequence::Known>() : whole_.KnownPlans();
 }
 
 // Above all other plans and everything that is live: addresses are cheap.

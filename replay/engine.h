@@ -51,6 +51,7 @@ struct Counters {
   int64_t plans_dropped = 0;            // solved, but another was found before the cut came
   int64_t plans_renewed = 0;            // of those adopted: for a cycle that had changed, or was in the way
   int64_t plan_switches = 0;            // back to a plan that was followed before
+  int64_t plans_resumed = 0;            // of an earlier run, followed from the start
   int64_t iterations = 0;               // detected
   int64_t period = 0;                   // tokens of one iteration, as last found
   int64_t first_planned_iteration = 0;  // 1 = the first that was detected; 0: no plan adopted
@@ -184,6 +185,11 @@ class Engine {
   Bytes placed(const Guard&) const { return arena_.placed(); }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return counters_.plans > 0; }
+  // A plan of an earlier run: its range is kept free for it until a plan is followed. Before the first
+  // request.
+  void Expect(const Guard&, ServingPlan plan, Tick from);
+  // What to keep for a later run, of the device as a whole; nothing where threads are planned apart.
+  std::vector<Sequence::Known> KnownPlans(const Guard&) const;
   // Tells a planning under way to stop; what it was solving is counted as failed.
   void CancelPlanning(const Guard&);
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
@@ -227,6 +233,7 @@ class Engine {
   void CountLive(const BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);
+  void CountPlan(const Sequence& sequence);
   bool MoveToOwnRegion(ServingPlan& plan);
   void ConsiderPlanning(Sequence& sequence);
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
@@ -249,6 +256,7 @@ class Engine {
   std::optional<uint64_t> first_thread_;  // the only one until then
   uint16_t last_thread_ = 0;              // of threads_: the one looked up last
   bool split_ = false;
+  bool expecting_ = false;  // a plan of an earlier run has its range kept free
 
   uint64_t next_id_ = 0;
   Counters counters_;

@@ -13,21 +13,6 @@ namespace reprise::replay {
 
 namespace {
 
-void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan) {
-  std::vector<planner::Use> uses;
-  std::vector<uint32_t> slot_of;
-  for (uint32_t i = 0; i < plan.slots.size(); ++i) {
-    const ServingPlan::Slot& slot = plan.slots[i];
-    if (!slot.planned()) continue;
-    const Offset end = slot.offset + RoundUp(slot.bytes, kUnit);
-    uses.push_back({slot.offset.count(), end.count(), static_cast<uint64_t>(slot.stream),
-                    static_cast<uint64_t>(iteration.slots[i].freed_on)});
-    slot_of.push_back(i);
-  }
-  const std::vector<bool> crossings = planner::FindCrossings(uses, /*cyclic=*/true);
-  for (size_t k = 0; k < crossings.size(); ++k) plan.slots[slot_of[k]].crosses = crossings[k];
-}
-
 absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, ServingPlan& plan) {
   const absl::StatusOr<planner::Solution> solution = planner::Solve(request.problem, budget);
   if (!solution.ok()) return solution.status();
@@ -45,6 +30,21 @@ absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, Serv
 }
 
 }  // namespace
+
+void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan) {
+  std::vector<planner::Use> uses;
+  std::vector<uint32_t> slot_of;
+  for (uint32_t i = 0; i < plan.slots.size(); ++i) {
+    const ServingPlan::Slot& slot = plan.slots[i];
+    if (!slot.planned()) continue;
+    const Offset end = slot.offset + RoundUp(slot.bytes, kUnit);
+    uses.push_back({slot.offset.count(), end.count(), static_cast<uint64_t>(slot.stream),
+                    static_cast<uint64_t>(iteration.slots[i].freed_on)});
+    slot_of.push_back(i);
+  }
+  const std::vector<bool> crossings = planner::FindCrossings(uses, /*cyclic=*/true);
+  for (size_t k = 0; k < crossings.size(); ++k) plan.slots[slot_of[k]].crosses = crossings[k];
+}
 
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles) {
   PlanRequest request;
@@ -79,6 +79,7 @@ void Plan(const PlanRequest& request, double seconds, Candidate& candidate) {
   budget.seconds = seconds;
   budget.cancel = &candidate.cancel;
   ServingPlan& plan = candidate.plan;
+  plan.cycle = request.iteration.slots;
   for (const profiler::Slot& slot : request.iteration.slots) {
     plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
   }

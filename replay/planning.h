@@ -37,6 +37,12 @@ struct PlanRequest {
 // Slots that are persistent or live longer than a period get no buffer: they stay outside the plan.
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
 
+// Sets of each planned slot whether its place goes to another stream next.
+void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
+
+// Sets of each planned slot whether its place goes to another stream next.
+void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
+
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.
 struct Candidate {

@@ -32,10 +32,10 @@ constexpr int64_t kGoodRounds = 8;
 constexpr int64_t kMostReplanRounds = 64;
 
 // The same for the same cycle, wherever it was cut.
-uint64_t Fingerprint(const profiler::Iteration& iteration) {
+uint64_t Fingerprint(const std::vector<profiler::Slot>& cycle) {
   uint64_t sum = 0;
-  const profiler::Slot* before = &iteration.slots.back();
-  for (const profiler::Slot& slot : iteration.slots) {
+  const profiler::Slot* before = &cycle.back();
+  for (const profiler::Slot& slot : cycle) {
     sum += absl::HashOf(before->bytes.count(), before->stream, slot.bytes.count(), slot.stream, slot.length,
                         slot.persistent);
     before = &slot;
@@ -51,10 +51,10 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
   history_.Reserve(finder_.capacity());
   last_stream_ = stream;
   step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
-  if (active_ != nullptr && !step.at_cut) {
-    step.slot = active_->matcher->Step(bytes, stream);
+  if (!step.at_cut && (active_ != nullptr || !waiting_.empty())) {
+    if (active_ != nullptr) step.slot = active_->matcher->Step(bytes, stream);
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
-    CountShare(bytes, step);
+    if (active_ != nullptr) CountShare(bytes, step);
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
 }
@@ -120,6 +120,23 @@ void Sequence::Adopt() {
   if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
 }
 
+void Sequence::Expect(ServingPlan plan, Tick from) {
+  auto known = std::make_unique<Active>();
+  known->plan = std::move(plan);
+  known->matcher = std::make_unique<Matcher>(known->plan);
+  known->cycle = {.period = {.length = static_cast<int64_t>(known->plan.slots.size()), .found_at = Tick(-1)},
+                  .fingerprint = Fingerprint(known->plan.cycle),
+                  .from = from};
+  waiting_.push_back(std::move(known));
+}
+
+std::vector<Sequence::Known> Sequence::KnownPlans() const {
+  std::vector<Known> known;
+  if (active_ != nullptr) known.push_back({active_->plan.cycle, active_->cycle.from});
+  for (const auto& plan : waiting_) known.push_back({plan->plan.cycle, plan->cycle.from});
+  return known;
+}
+
 Offset Sequence::plans_end() const {
   Offset end = active_ == nullptr ? Offset(0) : active_->plan.end;
   for (const auto& plan : waiting_) end = std::max(end, plan->plan.end);
@@ -129,16 +146,29 @@ Offset Sequence::plans_end() const {
 // The matchers of the others look on. One of them takes over when the job has left the plan in use for it, or
 // when it is the longer: what is inside a cycle is in step with it all the time.
 void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
-  const bool lost = !active_->matcher->InStep(stream);
+  if (active_ == nullptr) {
+    std::erase_if(waiting_, [&](const auto& known) {
+      return step.token > known->cycle.from + known->cycle.period.length;
+    });
+  }
+  const bool lost = active_ == nullptr || !active_->matcher->InStep(stream);
   std::unique_ptr<Active>* next = nullptr;
   for (std::unique_ptr<Active>& other : waiting_) {
     const uint32_t slot = other->matcher->Step(bytes, stream);
     const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
     if (next != nullptr || !wanted || slot == Matcher::kNoSlot || !other->matcher->Sure(stream)) continue;
+    if (active_ == nullptr && step.token < other->cycle.from) continue;
     next = &other;
     step.slot = slot;
   }
   if (next == nullptr) return;
+  if (active_ == nullptr) {
+    active_ = std::move(*next);
+    waiting_.erase(waiting_.begin() + (next - waiting_.data()));
+    fingerprint_ = active_->cycle.fingerprint;
+    step.resumed = true;
+    return;
+  }
   active_->last_used = step.token.count();
   std::swap(active_, *next);
   active_->window_tokens = 0;
@@ -212,10 +242,22 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length)
     return AskAgain(period->length / 8);
   exact_ = lag != 0;
-  const uint64_t fingerprint = Fingerprint(iteration);
+  const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
-  next_cycle_ = {.period = *period, .fingerprint = fingerprint};
+  next_cycle_ = {.period = *period, .fingerprint = fingerprint, .from = FirstRound(iteration.period)};
   return iteration;
+}
+
+// Where the tokens that have come again after `period` others began, as far as they are remembered.
+Tick Sequence::FirstRound(int64_t period) const {
+  Tick first = history_.now() - period;
+  while (first > history_.oldest()) {
+    const profiler::History::Entry& before = history_.at(first - 1);
+    const profiler::History::Entry& again = history_.at(first - 1 + period);
+    if (before.bytes != again.bytes || before.stream != again.stream) break;
+    first = first - 1;
+  }
+  return first;
 }
 
 // The cycle of the plan in use as it is now, where that serves it badly: its tokens are others by now, or
@@ -233,7 +275,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   const profiler::Period period = {.length = length, .found_at = history_.now()};
   profiler::Iteration iteration = profiler::ExtractIteration(history_, period);
   if (iteration.slots.empty() || iteration.unsettled > 0) return std::nullopt;
-  const uint64_t fingerprint = Fingerprint(iteration);
+  const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (!in_the_way) {
     if (fingerprint == active_->cycle.fingerprint) return std::nullopt;
     for (const auto& plan : waiting_) {
@@ -244,7 +286,8 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
   next_cycle_ = {.period = {.length = length, .found_at = active_->cycle.period.found_at},
                  .fingerprint = fingerprint,
-                 .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged};
+                 .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged,
+                 .from = active_->cycle.from};
   return iteration;
 }
 

@@ -46,6 +46,7 @@ class Sequence {
     uint32_t slot = Matcher::kNoSlot;  // of the plan in use
     bool at_cut = false;               // a solved plan is in step and this is its cut: Adopt, or Drop
     bool settled = false;              // the plan in use has just been followed for a first period
+    bool resumed = false;              // the first plan in use, from here on, is one of an earlier run
     bool wants_plan = false;           // IterationToPlan may have something
   };
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
@@ -53,6 +54,19 @@ class Sequence {
   void OnFree(Tick token, Stream stream) { history_.OnFree(token, stream); }
   // The place of a planned slot was taken.
   void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
+
+  // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
+  // `from`: what a job allocates while it starts can look like a part of its cycle. One that has not been
+  // met a round later is forgotten: the job is another one by now.
+  void Expect(ServingPlan plan, Tick from);
+  // Such a plan is there, and none has been followed yet.
+  bool expecting() const { return active_ == nullptr && !waiting_.empty(); }
+  // The plans of the set, for a later run; the one in use first.
+  struct Known {
+    std::vector<profiler::Slot> cycle;
+    Tick from;
+  };
+  std::vector<Known> KnownPlans() const;
 
   // The iteration to plan for, when a period has been found that neither the plan in use nor the one being
   // solved serves. nullopt also when it should be asked again later; then a coming step says so.
@@ -96,6 +110,7 @@ class Sequence {
     profiler::Period period;
     uint64_t fingerprint = 0;
     Reason reason = Reason::kFound;
+    Tick from{0};  // where the first round of it began, as far as is known
   };
   struct Active {
     ServingPlan plan;
@@ -117,6 +132,7 @@ class Sequence {
   std::nullopt_t AskAgain(int64_t tokens);
   std::optional<profiler::Iteration> NewIteration();
   std::optional<profiler::Iteration> ChangedIteration();
+  Tick FirstRound(int64_t period) const;
   int64_t ExactPeriod(int64_t period) const;
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();

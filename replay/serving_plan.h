@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "profiler/iteration.h"
 
 namespace reprise::replay {
 
@@ -19,6 +20,8 @@ struct ServingPlan {
   };
 
   std::vector<Slot> slots;  // in the order of allocation; slot 0 is the cut
+  // What the plan was made of, by slot; not looked at while serving.
+  std::vector<profiler::Slot> cycle;
   Offset end;               // the plan covers [0, end) of the arena
   Bytes slab;               // height of the planned slots above the arena's begin, as solved
   Bytes lower_bound;        // planner::LowerBound: counts obstacles as far as the slab reaches past them

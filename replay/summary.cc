@@ -90,6 +90,18 @@ std::string Next(const TraceSummary& trace) {
              : fmt::format("reprise: next: reprise stats {}\n", trace.path);
 }
 
+std::string PlansRow(const PlansSummary& plans, const Counters& counters) {
+  std::string text;
+  if (!plans.refused.empty()) {
+    text = fmt::format("  the plans in {} were not used: {}\n", plans.read, plans.refused);
+  } else if (!plans.read.empty()) {
+    text = fmt::format("  the plans in {} were {}\n", plans.read,
+                       counters.plans_resumed > 0 ? "followed" : "never met: the job allocated otherwise");
+  }
+  if (!plans.written.empty()) text += fmt::format("  plans for the next run in {}\n", plans.written);
+  return text;
+}
+
 std::string DeviceText(const DeviceSummary& device, Mode mode) {
   std::string text = fmt::format("  device {}: {}\n", device.ordinal, device.name);
   if (!device.complete) return text + "  ended inside an allocation; what was counted could not be read\n";
@@ -111,7 +123,13 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
         "set\n"
         "  PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync (reprise run does, unless the job sets its own)\n";
   }
-  return text + TraceRows(device.trace);
+  return text + PlansRow(device.plans, c) + TraceRows(device.trace);
+}
+
+void AddPlans(nlohmann::ordered_json& json, const PlansSummary& plans) {
+  json["plans_read"] = plans.read;
+  json["plans_refused"] = plans.refused;
+  json["plans_written"] = plans.written;
 }
 
 nlohmann::ordered_json CountersJson(const Counters& c) {
@@ -126,6 +144,7 @@ nlohmann::ordered_json CountersJson(const Counters& c) {
       {"times_lost", c.times_lost},
       {"plans", c.plans},
       {"plans_failed", c.plans_failed},
+      {"plans_resumed", c.plans_resumed},
       {"plans_dropped", c.plans_dropped},
       {"plans_renewed", c.plans_renewed},
       {"plan_switches", c.plan_switches},
@@ -165,6 +184,7 @@ nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
   json["refused_exports"] = device.refused_exports;
   json["refusal"] = device.refusal;
   json["segments_only"] = device.segments_only;
+  AddPlans(json, device.plans);
   AddTrace(json, device.trace);
   return json;
 }
@@ -193,6 +213,7 @@ std::string SummaryText(const Summary& summary) {
       "errors {}\n",
       counters.passed + host.passed, counters.conflicts, counters.mismatches, counters.times_lost,
       counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
+  text += PlansRow(summary.plans, counters);
   return text + TraceRows(summary.trace) + Next(summary.trace);
 }
 
@@ -211,6 +232,7 @@ std::string SummaryJson(const Summary& summary) {
   json["passed"] = summary.counters.passed + summary.host_counters.passed;
   json["late_frees"] = summary.host_counters.late_frees;
   json["errors"] = summary.host_counters.errors;
+  AddPlans(json, summary.plans);
   AddTrace(json, summary.trace);
   for (const DeviceSummary& device : summary.devices) json["devices"].push_back(DeviceJson(device));
   // A command line may hold any bytes; JSON may not.

@@ -32,6 +32,13 @@ struct TraceSummary {
   TraceCounters counters;
 };
 
+// Plans from one run to the next (saved_plan.h).
+struct PlansSummary {
+  std::string read;     // the file; empty: there was none
+  std::string refused;  // why it was not to be used
+  std::string written;  // the file; empty: none
+};
+
 // One CUDA device.
 struct DeviceSummary {
   int ordinal = 0;
@@ -44,6 +51,7 @@ struct DeviceSummary {
   int64_t refused_exports = 0;  // exports of blocks that cannot be exported
   bool segments_only = false;   // the job's allocator takes whole segments and hides the tensors in them
   TraceSummary trace;
+  PlansSummary plans;
 };
 
 struct Summary {
@@ -57,6 +65,7 @@ struct Summary {
   Counters counters;
   HostCounters host_counters;
   TraceSummary trace;
+  PlansSummary plans;
   std::vector<DeviceSummary> devices;  // not empty: CUDA, and the counters above are those of all together
 };
 

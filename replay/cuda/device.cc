@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
       Engine::Create(options, *std::move(memory), &device->runner_, &device->streams_);
   if (!engine.ok()) return engine.status();
   device->engine_ = *std::move(engine);
+  device->plans_ = session.ExpectPlans(*device->engine_, device->name_, ordinal);
   device->trace_ = session.BeginTrace(ordinal, Bytes(1), kGranule);
   device->listening_ = device->trace_ != nullptr;
   if (device->listening_) device->engine_->SetEventSink(device->engine_->Lock(), device->trace_.get());
@@ -69,16 +70,20 @@ DeviceSummary Device::Finish(const CoreSession& session) {
   DeviceSummary summary;
   summary.ordinal = ordinal_;
   summary.name = name_;
+  std::vector<Sequence::Known> known;  // for the next run, where there is something new
   {
     const std::optional<Engine::Guard> guard = engine_->TryLockFor(kPatienceAtExit);
     summary.complete = guard.has_value();
     if (guard) {
       summary.counters = engine_->counters(*guard);
+      if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
       summary.refusal = memory_->refusal();
       engine_->SetEventSink(*guard, nullptr);
       listening_ = false;
     }
   }
+  session.LeavePlans(known, name_, ordinal_, plans_);
+  summary.plans = plans_;
   summary.capture_passes = capture_passes;
   summary.memory_waits = memory_waits;
   summary.refused_exports = refused_exports;

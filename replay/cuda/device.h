@@ -121,6 +121,7 @@ class Device {
   DeviceMemory* memory_ = nullptr;  // the engine's
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
+  PlansSummary plans_;
   bool listening_ = false;
   std::vector<cu_context> contexts_;     // by the number of their synchronous stream
   std::array<PoolUse, 256> pool_use_{};  // by owner

@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def train(model, folder, prefix=()):
     """One run of train.py in `folder`: its result, with the wall time of the whole process under "wall"."""
-    os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)
     result = os.path.join(folder, "result.json")
     job = [sys.executable, "-B", os.path.join(HERE, "train.py"), model, str(ITERATIONS), result]
     began = time.perf_counter()
@@ -46,7 +46,11 @@ def ratios(pairs, value):
     return f"{statistics.median(all_ratios):.3f}  ({min(all_ratios):.3f} to {max(all_ratios):.3f})"
 
 
-def table(model, pairs, summary):
+def first_planned(summary):
+    return f"allocation {summary['first_planned_request']:,} of {summary['requests']:,}"
+
+
+def table(model, pairs, summary, again):
     plain_wall = statistics.median(plain["wall"] for plain, _ in pairs)
     served_wall = statistics.median(served["wall"] for _, served in pairs)
     losses = pairs[0][0]["losses"]
@@ -58,7 +62,8 @@ def table(model, pairs, summary):
         ("lower bound", size(summary["lower_bound"])),
         ("slab / lower bound", f"{summary['slab'] / summary['lower_bound']:.4f}"),
         ("served by plan", f"{summary['planned_bytes_after_plan']:.2%} of the bytes, from the plan on"),
-        ("plan in use from", f"iteration {summary['first_planned_iteration']}"),
+        ("plan in use from", first_planned(summary)),
+        ("with the last run's plan", first_planned(again)),
         ("most bytes reserved", size(summary["reserved_peak"])),
         ("time without", f"{plain_wall:.2f} s"),
         ("time with Reprise", f"{served_wall:.2f} s"),
@@ -68,6 +73,11 @@ def table(model, pairs, summary):
     print(f"\n{model}, {ITERATIONS} iterations, {len(pairs)} pair(s), PyTorch {pairs[0][0]['torch']}")
     for name, value in rows:
         print(f"  {name:26} {value}")
+
+
+def summary_in(folder):
+    with open(os.path.join(folder, "summary.json")) as text:
+        return json.load(text)
 
 
 def differences(expected, losses):
@@ -93,12 +103,16 @@ def compare(model, reprise, count, folder):
             if differing:
                 print(f"{model}: LOSSES DIFFER ({kind}, pair {number + 1}) from iteration {differing[0]}")
                 return False
-    with open(os.path.join(out, "summary.json")) as text:
-        summary = json.load(text)
+    summary = summary_in(out)
     if summary["plans"] == 0:
         print(f"{model}: the losses are identical, but Reprise found no plan; see {out}")
         return False
-    table(model, pairs, summary)
+    again = os.path.join(here, "reprise-out-again")
+    prefix = (reprise, "run", "--host", "--plan", os.path.join(out, "plans.json"), "--out", again, "--")
+    if differences(pairs[0][0]["losses"], train(model, os.path.join(here, "served"), prefix)["losses"]):
+        print(f"{model}: LOSSES DIFFER with the plan of the last run")
+        return False
+    table(model, pairs, summary, summary_in(again))
     return True
 
 

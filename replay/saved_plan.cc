@@ -1,0 +1,266 @@
+#include "replay/saved_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "planner/validator.h"
+#include "replay/planning.h"
+#include "replay/ranges.h"
+
+namespace reprise::replay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "reprise plans of a job";
+constexpr int kVersion = 1;
+constexpr size_t kMostCycles = 16;
+constexpr size_t kMostSlots = size_t{1} << 21;
+constexpr int64_t kMostBytes = int64_t{1} << 50;
+
+// FNV-1a (Fowler, Noll, Vo): the same in every run, unlike the hashes of a hash table.
+uint64_t Hash(std::string_view text, uint64_t hash = 0xcbf29ce484222325) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+uint64_t Hash(const JobSignature& job) {
+  uint64_t hash = Hash(job.device);
+  for (const std::string& word : job.command) hash = Hash(word, Hash(std::string_view("\0", 1), hash));
+  return Hash(fmt::format("|{}|{}", job.ordinal, job.world_size), hash);
+}
+
+absl::Status Wrong(std::string_view name, std::string_view what) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", name, what));
+}
+
+// Reads one object's fields; the first that is missing, of another type or out of range is kept.
+class Fields {
+ public:
+  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) Complain("is not an object");
+  }
+
+  const Json* Any(const char* name) {
+    const auto it = object_.is_object() ? object_.find(name) : object_.end();
+    if (object_.is_object() && it != object_.end()) return &*it;
+    Complain(fmt::format("has no \"{}\"", name));
+    return nullptr;
+  }
+  const Json& Array(const char* name, size_t most) {
+    static const Json none = Json::array();
+    const Json* value = Any(name);
+    if (value == nullptr) return none;
+    if (value->is_array() && value->size() <= most) return *value;
+    Complain(fmt::format("\"{}\" is not a list of at most {}", name, most));
+    return none;
+  }
+  std::string Text(const char* name) {
+    const Json* value = Any(name);
+    if (value == nullptr) return "";
+    if (value->is_string()) return value->get<std::string>();
+    Complain(fmt::format("\"{}\" is not a text", name));
+    return "";
+  }
+  int64_t Number(const char* name, int64_t least, int64_t most) {
+    const Json* value = Any(name);
+    return value == nullptr ? least : Number(*value, name, least, most);
+  }
+  int64_t Number(const Json& value, std::string_view name, int64_t least, int64_t most) {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(most));
+    if (fits && value.get<int64_t>() >= least && value.get<int64_t>() <= most) return value.get<int64_t>();
+    Complain(fmt::format("\"{}\" is not a number from {} to {}", name, least, most));
+    return least;
+  }
+  void Complain(std::string_view what) {
+    if (error_.empty()) error_ = fmt::format("{} {}", where_, what);
+  }
+
+  const std::string& error() const { return error_; }
+
+ private:
+  const Json& object_;
+  const std::string where_;
+  std::string error_;
+};
+
+// One row a slot, because there are thousands: bytes, alignment, stream, lifetime in tokens (0: persistent),
+// stream of the free, offset.
+constexpr size_t kColumns = 6;
+
+Json RowOf(const profiler::Slot& slot, Offset offset) {
+  return {slot.bytes.count(),
+          slot.alignment.count(),
+          static_cast<uint64_t>(slot.stream),
+          slot.persistent ? 0 : slot.length,
+          static_cast<uint64_t>(slot.freed_on),
+          offset.count()};
+}
+
+void ReadRow(const Json& row, Fields& fields, int64_t period, SavedPlan::Cycle& cycle) {
+  if (!row.is_array() || row.size() != kColumns) return fields.Complain("has a slot that is not six numbers");
+  constexpr int64_t kAnyStream = std::numeric_limits<int64_t>::max();
+  profiler::Slot slot;
+  slot.begin = static_cast<int64_t>(cycle.slots.size());
+  slot.bytes = Bytes(fields.Number(row[0], "bytes", 0, kMostBytes));
+  slot.alignment = Bytes(fields.Number(row[1], "alignment", 1, kMostBytes));
+  if ((slot.alignment.count() & (slot.alignment.count() - 1)) != 0)
+    fields.Complain("has an alignment that is no power of two");
+  slot.stream = Stream{static_cast<uint64_t>(fields.Number(row[2], "stream", 0, kAnyStream))};
+  slot.length = fields.Number(row[3], "lifetime", 0, period);
+  slot.persistent = slot.length == 0;
+  if (slot.persistent) slot.length = period;
+  slot.freed_on = Stream{static_cast<uint64_t>(fields.Number(row[4], "stream of the free", 0, kAnyStream))};
+  cycle.slots.push_back(slot);
+  cycle.offsets.emplace_back(fields.Number(row[5], "offset", -1, kMostBytes));
+}
+
+absl::Status ReadCycle(const Json& json, std::string where, std::string_view name, SavedPlan& saved) {
+  Fields fields(json, std::move(where));
+  SavedPlan::Cycle cycle;
+  cycle.from = Tick(fields.Number("from", 0, kMostBytes));
+  cycle.slab = Bytes(fields.Number("slab", 0, kMostBytes));
+  cycle.lower_bound = Bytes(fields.Number("lower_bound", 0, kMostBytes));
+  const Json& rows = fields.Array("slots", kMostSlots);
+  if (rows.empty()) fields.Complain("has no slots");
+  for (const Json& row : rows) {
+    ReadRow(row, fields, static_cast<int64_t>(rows.size()), cycle);
+    if (!fields.error().empty()) return Wrong(name, fields.error());
+  }
+  if (!fields.error().empty()) return Wrong(name, fields.error());
+  saved.cycles.push_back(std::move(cycle));
+  return absl::OkStatus();
+}
+
+// The last line holds a checksum of everything before it.
+std::string Ending(std::string_view text) { return fmt::format("\n// checksum {:016x}\n", Hash(text)); }
+
+std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds) {
+  const std::vector<profiler::Slot>& slots = known.cycle;
+  Candidate candidate;
+  Plan(MakeRequest({.period = static_cast<int64_t>(slots.size()), .slots = slots}, {}), seconds, candidate);
+  if (!candidate.status.ok()) return std::nullopt;
+  SavedPlan::Cycle cycle = {.slots = slots,
+                            .slab = candidate.plan.slab,
+                            .lower_bound = candidate.plan.lower_bound,
+                            .from = known.from};
+  for (const ServingPlan::Slot& slot : candidate.plan.slots) cycle.offsets.push_back(slot.offset);
+  return cycle;
+}
+
+}  // namespace
+
+std::string FileNameFor(const JobSignature& job) { return fmt::format("{:016x}.plans.json", Hash(job)); }
+
+absl::Status CheckIsFor(const SavedPlan& saved, const JobSignature& job) {
+  const auto differs = [](std::string_view what, const auto& then, const auto& now) {
+    return absl::FailedPreconditionError(
+        fmt::format("it was made for {} {}, and this is {}", what, then, now));
+  };
+  if (saved.job.device != job.device) return differs("the device", saved.job.device, job.device);
+  if (saved.job.ordinal != job.ordinal) return differs("device number", saved.job.ordinal, job.ordinal);
+  if (saved.job.world_size != job.world_size)
+    return differs("a job of processes:", saved.job.world_size, job.world_size);
+  if (saved.job.command != job.command) {
+    return differs("the command", fmt::format("\"{}\"", fmt::join(saved.job.command, " ")),
+                   fmt::format("\"{}\"", fmt::join(job.command, " ")));
+  }
+  return absl::OkStatus();
+}
+
+SavedPlan MakeSavedPlan(JobSignature job, const std::vector<Sequence::Known>& known, double seconds) {
+  SavedPlan saved = {.job = std::move(job)};
+  for (const Sequence::Known& each : known) {
+    if (std::optional<SavedPlan::Cycle> cycle = Lay(each, seconds / static_cast<double>(known.size()))) {
+      saved.cycles.push_back(*std::move(cycle));
+    }
+  }
+  return saved;
+}
+
+absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
+  const PlanRequest request =
+      MakeRequest({.period = static_cast<int64_t>(cycle.slots.size()), .slots = cycle.slots}, {});
+  ServingPlan plan;
+  plan.cycle = cycle.slots;
+  for (const profiler::Slot& slot : cycle.slots)
+    plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
+  planner::Placement placement;
+  placement.slab = cycle.slab;
+  for (size_t i = 0; i < request.slot_of.size(); ++i) {
+    const Offset offset = cycle.offsets[request.slot_of[i]];
+    if (offset < Offset(0)) return absl::InvalidArgumentError("a slot that should be planned has no place");
+    placement.offsets.push_back(offset);
+    plan.slots[request.slot_of[i]].offset = offset;
+    plan.end = std::max(plan.end, offset + request.problem.buffers[i].size);
+  }
+  if (absl::Status checked = planner::CheckPlacement(request.problem, placement); !checked.ok())
+    return checked;
+  plan.slab = cycle.slab;
+  plan.lower_bound = cycle.lower_bound;
+  MarkCrossings(request.iteration, plan);
+  return plan;
+}
+
+std::string FormatSavedPlan(const SavedPlan& saved) {
+  Json json = {{"format", kFormat}, {"version", kVersion}};
+  json["job"] = {{"command", saved.job.command},
+                 {"device", saved.job.device},
+                 {"ordinal", saved.job.ordinal},
+                 {"world_size", saved.job.world_size}};
+  json["cycles"] = Json::array();
+  for (const SavedPlan::Cycle& cycle : saved.cycles) {
+    Json rows = Json::array();
+    for (size_t i = 0; i < cycle.slots.size(); ++i) rows.push_back(RowOf(cycle.slots[i], cycle.offsets[i]));
+    json["cycles"].push_back({{"from", cycle.from.count()},
+                              {"slab", cycle.slab.count()},
+                              {"lower_bound", cycle.lower_bound.count()},
+                              {"slots", std::move(rows)}});
+  }
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text + Ending(text);
+}
+
+absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name) {
+  const size_t body = text.size() > Ending("").size() ? text.size() - Ending("").size() : 0;
+  if (text.substr(body) != Ending(text.substr(0, body)))
+    return Wrong(name, "is cut short or damaged: its checksum is not that of its content");
+  const Json json = Json::parse(text.substr(0, body), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return Wrong(name, "is not JSON");
+  Fields top(json, "the file");
+  if (top.Text("format") != kFormat) return Wrong(name, "is not a file of plans");
+  if (top.Number("version", 0, std::numeric_limits<int32_t>::max()) != kVersion)
+    return Wrong(name, "is of another version");
+  SavedPlan saved;
+  static const Json kNothing;
+  const Json* const job = top.Any("job");
+  Fields fields(job == nullptr ? kNothing : *job, "the job");
+  for (const Json& word : fields.Array("command", kMostSlots)) {
+    if (!word.is_string())
+      fields.Complain("has a word that is no text");
+    else
+      saved.job.command.push_back(word.get<std::string>());
+  }
+  saved.job.device = fields.Text("device");
+  saved.job.ordinal = static_cast<int>(fields.Number("ordinal", 0, 1 << 20));
+  saved.job.world_size = static_cast<int>(fields.Number("world_size", 1, 1 << 30));
+  const Json& cycles = top.Array("cycles", kMostCycles);
+  for (const Fields* each : {&top, &fields}) {
+    if (!each->error().empty()) return Wrong(name, each->error());
+  }
+  for (const Json& cycle : cycles) {
+    const std::string where = fmt::format("cycle {}", saved.cycles.size());
+    if (absl::Status read = ReadCycle(cycle, where, name, saved); !read.ok()) return read;
+  }
+  return saved;
+}
+
+}  // namespace reprise::replay

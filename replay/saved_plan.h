@@ -1,0 +1,60 @@
+// Plans on disk: what one run has learnt about its iterations, for the next run of the same job.
+//
+// A file holds the plan set of one device: of each cycle its slots with their lifetimes, and where they lie
+// where nothing else is in the way. Nothing in it is trusted: a file for another job, or one that is cut
+// short, or whose places overlap, is refused with the reason; and the arena never hands out live memory
+// whatever a plan says.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "profiler/iteration.h"
+#include "replay/sequence.h"
+#include "replay/serving_plan.h"
+
+namespace reprise::replay {
+
+// What has to be the same for a plan to be tried.
+struct JobSignature {
+  std::vector<std::string> command;  // the program and its arguments
+  std::string device;                // its kind: "host", or as CUDA names it
+  int ordinal = 0;                   // of the device
+  int world_size = 1;                // processes in the job
+};
+
+struct SavedPlan {
+  struct Cycle {
+    std::vector<profiler::Slot> slots;
+    std::vector<Offset> offsets;  // by slot; negative: not planned
+    Bytes slab;
+    Bytes lower_bound;
+    Tick from;  // the first token of the job that belonged to it
+  };
+  JobSignature job;
+  std::vector<Cycle> cycles;  // the one in use when it was saved comes first
+};
+
+// The file's name within a folder of plans: the same for the same signature.
+std::string FileNameFor(const JobSignature& job);
+
+// FailedPrecondition names the first thing that differs.
+absl::Status CheckIsFor(const SavedPlan& saved, const JobSignature& job);
+
+// Lays each cycle anew, with nothing in its way; takes up to `seconds` in all. Cycles that cannot be laid are
+// left out.
+SavedPlan MakeSavedPlan(JobSignature job, const std::vector<Sequence::Known>& known, double seconds);
+
+// A plan to serve from. InvalidArgument where places of slots that live at the same time overlap.
+absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle);
+
+// The file's text, JSON, with a checksum at its end.
+std::string FormatSavedPlan(const SavedPlan& saved);
+// The inverse, strict. InvalidArgument names `name` and what is wrong. Safe on hostile input.
+absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name);
+
+}  // namespace reprise::replay

@@ -1,0 +1,107 @@
+"""Why this exists: the plans of one run must place the next run of the same job from its first iteration that recurs,
+and those of another job, or a damaged file, must do nothing but say so."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import command
+
+# Weights, an optimizer's state in the first round, and rounds that repeat.
+JOB = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype = ctypes.c_void_p
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+stay = [libc.aligned_alloc(64, 4096 * (i % 5 + 2)) for i in range(20)]
+for round in range(int(sys.argv[1])):
+    for block in [libc.aligned_alloc(64, 4096 * (i * 7 % 30 + 2)) for i in range(40)]:
+        libc.free(block)
+    if round == 0:
+        stay += [libc.aligned_alloc(64, 4096 * (i % 5 + 2)) for i in range(20)]
+"""
+
+
+class Plans(command.CommandTest):
+    def run_job(self, *options, rounds):
+        done = self.reprise("run", "--host", *options, "--", sys.executable, "-c", JOB, str(rounds))
+        self.assert_status(done, 0)
+        return done
+
+    def summary(self, folder):
+        return json.loads(self.read(folder + "/summary.json"))
+
+    def learn(self, *options):
+        """A first run; how many rounds it takes until the plan is there depends on the machine."""
+        for rounds in (500, 4000, 32000, 256000):
+            out = f"first{rounds}"
+            self.run_job("--out", out, *options, rounds=rounds)
+            first = self.summary(out)
+            if first["plans"] > 0:
+                return rounds, first
+        self.fail("no plan")
+
+    def test_the_next_run_begins_with_the_plans_in_the_cache(self):
+        rounds, first = self.learn("--cache", "plans")
+        self.assertEqual((first["plans_read"], first["plans_resumed"]), ("", 0))
+        self.assertEqual(os.listdir(self.path("plans")), [os.path.basename(first["plans_written"])])
+        done = self.run_job("--cache", "plans", "--out", "second", rounds=rounds)
+        second = self.summary("second")
+        self.assertEqual(second["plans_resumed"], 1, second)
+        self.assertEqual(second["plans_refused"], "")
+        self.assertIn("were followed", done.err)
+        # Twenty weights, a round, the optimizer's state, and then the first round that recurs.
+        self.assertLess(second["first_planned_request"], 20 + 40 + 20 + 40)
+        self.assertGreater(first["first_planned_request"], 20 + 40 + 20 + 40)
+        self.assertGreater(second["planned"], first["planned"])
+        self.assertEqual((second["conflicts"], second["passed"]), (0, 0))
+
+    def test_a_file_named_by_the_user(self):
+        rounds, _ = self.learn()
+        plans = f"first{rounds}/plans.json"
+        self.run_job("--plan", plans, "--out", "second", rounds=rounds)
+        self.assertEqual(self.summary("second")["plans_resumed"], 1)
+
+    def test_what_does_not_fit_is_refused_with_the_reason(self):
+        rounds, _ = self.learn()
+        plans = f"first{rounds}/plans.json"
+        text = self.read(plans)
+        self.write("short.json", text[: len(text) // 2])
+        self.write("no.json", b"{}")
+        for file, count, reason in (
+            (plans, rounds + 1, "made for the command"),
+            ("short.json", rounds, "checksum"),
+            ("no.json", rounds, "checksum"),
+        ):
+            with self.subTest(file, count=count):
+                done = self.run_job("--plan", file, "--out", f"out-{file.replace('/', '-')}-{count}", rounds=count)
+                self.assertIn("are not used", done.err)
+                self.assertIn(reason, done.err)
+                summary = self.summary(f"out-{file.replace('/', '-')}-{count}")
+                self.assertIn(reason, summary["plans_refused"])
+                self.assertEqual(summary["plans_resumed"], 0)
+
+    def test_two_jobs_that_save_at_once(self):
+        rounds, _ = self.learn()
+        words = [command.REPRISE, "run", "--host", "--cache", "plans", "--", sys.executable, "-c", JOB, str(rounds)]
+        both = [
+            subprocess.Popen(words, cwd=self.folder, env=command.clean_environment(), stderr=subprocess.DEVNULL)
+            for _ in range(2)
+        ]
+        for process in both:
+            self.assertEqual(process.wait(timeout=120), 0)
+        self.run_job("--cache", "plans", "--out", "third", rounds=rounds)
+        self.assertEqual(self.summary("third")["plans_refused"], "")
+        self.assertEqual([name for name in os.listdir(self.path("plans")) if name.endswith(".part")], [])
+
+    def test_a_cache_that_cannot_be_written(self):
+        self.write("file", b"")
+        done = self.run_job("--cache", "file/plans", "--out", "out", rounds=4000)
+        self.assertIn("served", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

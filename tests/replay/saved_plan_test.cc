@@ -1,0 +1,228 @@
+// Why: a plan of another run is advice from a stranger. It must place the same job from its first recurring
+// iteration, and whatever else a file holds must be refused with the reason and harm nothing.
+#include "replay/saved_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/counted_memory.h"
+#include "replay/engine.h"
+#include "replay/overlap_checker.h"
+#include "tests/replay/training_job.h"
+
+namespace reprise::replay {
+namespace {
+
+using testing::HasSubstr;
+
+JobSignature Job() { return {.command = {"python", "train.py"}, .device = "host"}; }
+
+// Three blocks of a cycle, of which the second outlives the round and the last never ends.
+SavedPlan Small() {
+  SavedPlan::Cycle cycle;
+  const auto add = [&](int64_t bytes, int64_t length, int64_t offset, bool persistent = false) {
+    cycle.slots.push_back({.bytes = Bytes(bytes),
+                           .alignment = Bytes(64),
+                           .begin = static_cast<int64_t>(cycle.slots.size()),
+                           .length = length,
+                           .persistent = persistent});
+    cycle.offsets.emplace_back(offset);
+  };
+  add(8192, 1, 0);
+  add(4096, 3, 8192);
+  add(8192, 1, 0);
+  add(4096, 4, -1, true);
+  cycle.slab = Bytes(12288);
+  cycle.lower_bound = Bytes(12288);
+  cycle.from = Tick(7);
+  return {.job = Job(), .cycles = {cycle}};
+}
+
+TEST(SavedPlan, SurvivesItsFile) {
+  const auto read = ParseSavedPlan(FormatSavedPlan(Small()), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(CheckIsFor(*read, Job()).ok());
+  ASSERT_EQ(read->cycles.size(), 1);
+  EXPECT_EQ(read->cycles[0].offsets, Small().cycles[0].offsets);
+  EXPECT_EQ(read->cycles[0].from, Tick(7));
+  EXPECT_EQ(read->cycles[0].slots[1].length, 3);
+  EXPECT_TRUE(read->cycles[0].slots[3].persistent);
+  EXPECT_EQ(FormatSavedPlan(*read), FormatSavedPlan(Small()));
+  const auto plan = ToServe(read->cycles[0]);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->end, Offset(12288));
+  EXPECT_FALSE(plan->slots[3].planned());
+}
+
+TEST(SavedPlan, IsForOneJob) {
+  const auto reason = [](auto change) {
+    JobSignature job = Job();
+    change(job);
+    return std::string(CheckIsFor(Small(), job).message());
+  };
+  EXPECT_THAT(reason([](JobSignature& job) { job.command[1] = "other.py"; }), HasSubstr("other.py"));
+  EXPECT_THAT(reason([](JobSignature& job) { job.command.push_back("--batch=8"); }), HasSubstr("--batch=8"));
+  EXPECT_THAT(reason([](JobSignature& job) { job.device = "H100"; }), HasSubstr("H100"));
+  EXPECT_THAT(reason([](JobSignature& job) { job.ordinal = 1; }), HasSubstr("device number"));
+  EXPECT_THAT(reason([](JobSignature& job) { job.world_size = 8; }), HasSubstr("8"));
+}
+
+TEST(SavedPlan, OneNameAJob) {
+  JobSignature other = Job();
+  other.command = {"python train.py"};
+  EXPECT_EQ(FileNameFor(Job()), FileNameFor(Job()));
+  EXPECT_NE(FileNameFor(Job()), FileNameFor(other)) << "one word is not two";
+}
+
+TEST(SavedPlan, CutShortAnywhereIsRefused) {
+  const std::string text = FormatSavedPlan(Small());
+  for (size_t size = 0; size < text.size(); ++size) {
+    EXPECT_FALSE(ParseSavedPlan(text.substr(0, size), "a.json").ok()) << size;
+  }
+}
+
+TEST(SavedPlan, DamagedAnywhereIsRefused) {
+  const std::string text = FormatSavedPlan(Small());
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string damaged = text;
+    damaged[at] ^= 1;
+    EXPECT_FALSE(ParseSavedPlan(damaged, "a.json").ok()) << at;
+  }
+}
+
+// With a checksum that is right, so that the content is looked at.
+std::string Changed(std::string_view what, std::string_view into) {
+  SavedPlan plan = Small();
+  plan.job.command = {"@"};
+  std::string text = FormatSavedPlan(plan);
+  text.resize(text.rfind("\n//"));
+  const size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  text.replace(at, what.size(), into);
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  char ending[40];
+  snprintf(ending, sizeof ending, "\n// checksum %016lx\n", static_cast<unsigned long>(hash));
+  return text + ending;
+}
+
+TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
+  const auto reason = [](std::string_view what, std::string_view into) {
+    return std::string(ParseSavedPlan(Changed(what, into), "a.json").status().message());
+  };
+  EXPECT_EQ(reason("\"@\"", "\"@\""), "");
+  EXPECT_THAT(reason("\"version\":1", "\"version\":2"), HasSubstr("version"));
+  EXPECT_THAT(reason("[8192,64", "[-1,64"), HasSubstr("bytes"));
+  EXPECT_THAT(reason("[8192,64", "[18446744073709551615,64"), HasSubstr("bytes"));
+  EXPECT_THAT(reason("[8192,64", "[8192,63"), HasSubstr("power of two"));
+  EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,9,0,0]"), HasSubstr("lifetime"));
+  EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,1,0]"), HasSubstr("six numbers"));
+  EXPECT_THAT(reason("[8192,64,0,1,0,0]", "7"), HasSubstr("six numbers"));
+  EXPECT_THAT(reason("\"cycles\":[", "\"cycles\":7,\"x\":["), HasSubstr("cycles"));
+  EXPECT_THAT(reason("\"device\":\"host\"", "\"device\":3"), HasSubstr("device"));
+  EXPECT_THAT(reason("{", "["), HasSubstr("JSON"));
+}
+
+TEST(SavedPlan, PlacesThatOverlapAreRefused) {
+  SavedPlan plan = Small();
+  plan.cycles[0].offsets[1] = Offset(4096);
+  EXPECT_TRUE(ParseSavedPlan(FormatSavedPlan(plan), "a.json").ok());
+  EXPECT_THAT(std::string(ToServe(plan.cycles[0]).status().message()), HasSubstr("overlap"));
+  plan.cycles[0].offsets[1] = Offset(-1);
+  EXPECT_TRUE(absl::IsInvalidArgument(ToServe(plan.cycles[0]).status()));
+}
+
+struct Outcome {
+  Counters counters;
+  std::vector<Sequence::Known> known;
+  int64_t overlaps = 0;
+};
+
+// One run of the job, with the plans of another.
+Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) {
+  InlineRunner runner;
+  auto memory = std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64);
+  auto engine = Engine::Create({}, std::move(memory), &runner);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  const Engine::Guard guard = (*engine)->Lock();
+  for (const SavedPlan::Cycle& cycle : saved.cycles) {
+    auto plan = ToServe(cycle);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (plan.ok()) (*engine)->Expect(guard, *std::move(plan), cycle.from);
+  }
+  OverlapChecker checker;
+  std::map<BlockId, Offset> placed;
+  for (const profiler::Event& event : events) {
+    if (event.kind == profiler::EventKind::kAlloc) {
+      const auto offset = (*engine)->Allocate(guard, event.bytes, Bytes(64), event.stream);
+      if (!offset) continue;
+      checker.OnPlaced(*offset, event.bytes);
+      placed[event.id] = *offset;
+    } else if (const auto it = placed.find(event.id); it != placed.end()) {
+      checker.OnFreed(it->second);
+      (*engine)->Free(guard, it->second, event.stream);
+      placed.erase(it);
+    }
+  }
+  return {(*engine)->counters(guard), (*engine)->KnownPlans(guard), checker.overlaps()};
+}
+
+Counters RunWith(const SavedPlan& saved, const std::vector<profiler::Event>& events) {
+  const Outcome outcome = Run(events, saved);
+  EXPECT_EQ(outcome.overlaps, 0);
+  return outcome.counters;
+}
+
+// The plans that a run has learnt, as a file would hold them.
+SavedPlan LearntFrom(const std::vector<profiler::Event>& events) {
+  return MakeSavedPlan(Job(), Run(events, {}).known, 1.0);
+}
+
+std::vector<profiler::Event> Training(int iterations, TrainingShape shape = {}) {
+  EventScript script;
+  TrainingJob(&script, shape).Iterate(iterations);
+  return script.events();
+}
+
+TEST(SavedPlan, PlacesTheNextRunFromItsFirstRecurringIteration) {
+  const auto events = Training(30);
+  const SavedPlan saved = LearntFrom(events);
+  ASSERT_EQ(saved.cycles.size(), 1);
+  const Counters without = RunWith({.job = Job()}, events);
+  const Counters with = RunWith(saved, events);
+  EXPECT_EQ(with.plans_resumed, 1);
+  EXPECT_EQ(with.plans, 1) << "there was nothing to plan again";
+  EXPECT_EQ(with.conflicts, 0);
+  // The first iteration creates the optimizer's state; the second is the first that recurs.
+  const auto requests = [](int iterations) {
+    const auto events = Training(iterations);
+    return std::count_if(events.begin(), events.end(),
+                         [](const profiler::Event& e) { return e.kind == profiler::EventKind::kAlloc; });
+  };
+  EXPECT_LE(with.first_planned_request, requests(1) + (requests(2) - requests(1)) / 4);
+  EXPECT_GT(without.first_planned_request, requests(3));
+  EXPECT_GT(with.planned, without.planned);
+  EXPECT_EQ(with.planned_bytes_after_plan, with.bytes_after_plan);
+}
+
+TEST(SavedPlan, OfAnotherJobIsNeverFollowed) {
+  const SavedPlan saved = LearntFrom(Training(30, {.layers = 20, .scale = 96 * 1024}));
+  ASSERT_EQ(saved.cycles.size(), 1);
+  const auto events = Training(30);
+  const Counters without = RunWith({.job = Job()}, events);
+  const Counters with = RunWith(saved, events);
+  EXPECT_EQ(with.plans_resumed, 0);
+  EXPECT_EQ(with.plans, without.plans);
+  EXPECT_EQ(with.passed, 0);
+  EXPECT_EQ(with.conflicts, without.conflicts);
+  EXPECT_EQ(with.live, without.live);
+}
+
+}  // namespace
+}  // namespace reprise::replay

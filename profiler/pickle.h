@@ -3,8 +3,8 @@
 //
 //   read      protocols 2 to 5: None, bool, int, float, str, bytes, list, tuple, dict, set, and the memo
 //   refused   GLOBAL, STACK_GLOBAL, REDUCE, BUILD, INST, OBJ, NEWOBJ, NEWOBJ_EX, EXT1, EXT2, EXT4, PERSID,
-//   BINPERSID,
-//             out-of-band buffers; and what data in these protocols does not need (text opcodes, POP, DUP)
+//             BINPERSID, out-of-band buffers; and what data in these protocols does not need (text opcodes,
+//             POP, DUP)
 //
 // A value may occur in many places, and in itself: it is kept once, and nothing here walks through it. So
 // memory is linear in the bytes that are there, whatever lengths they claim.

@@ -3,8 +3,8 @@
 //
 //   segments        what the allocator holds at the moment of the snapshot, and the blocks in it
 //   device_traces   for each device what happened before, as far back as the history goes: alloc,
-//   free_requested,
-//                   free_completed, segment_alloc, segment_free, segment_map, segment_unmap, oom, snapshot
+//                   free_requested, free_completed, segment_alloc, segment_free, segment_map,
+//                   segment_unmap, oom, snapshot
 //
 // The history is a window: blocks that were live when it begins have no alloc in it. They are put in front of
 // it, from their frees and from the segments. A block ends with its free_completed: before, the allocator

@@ -19,7 +19,7 @@ std::optional<Offset> BfcArena::Allocate(Bytes bytes, Stream) {
     block = Grow(size);
   }
   if (block == nullptr) return std::nullopt;
-  if (block->size >= size * 2 || block->size - size >= kMostWaste) {
+  if (ShouldSplit(*block, size)) {
     Block& rest = blocks_.Split(*block, size);
     if (last_ == block->address) last_ = rest.address;
     free_.insert(&rest);
@@ -36,6 +36,11 @@ bool BfcArena::Free(Offset offset, Stream) {
   block->allocated = false;
   free_.insert(&Joined(*block));
   return true;
+}
+
+bool BfcArena::ShouldSplit(const Block& block, Bytes size) const {
+  if (split_ == Split::kAlways) return block.size > size;
+  return block.size >= size * 2 || block.size - size >= kMostWaste;
 }
 
 // The free block at the end, made large enough. nullptr: out of memory.

@@ -1,18 +1,15 @@
 // A stream-ordered pool of the driver: what cudaMallocAsync serves from, kept as PyTorch's
 // backend:cudaMallocAsync keeps it, nothing given back until memory is out.
 //
-// The driver is closed; this is what its documentation says and what is seen from outside, and where neither
-// says anything, the simplest rule. Assumed:
+// The driver is closed; this is what its documentation says, and where it says nothing, the simplest rule.
+// Assumed:
 //   - blocks are multiples of 512 bytes, and the pool grows by whole chunks of 32 MiB, one call for as many
-//   as a block
-//     needs (reserved bytes of a pool have been seen in such steps)
+//     as a block needs
 //   - a request takes the best fit of what its own stream freed, then of what no stream has used yet; what
-//   another
-//     stream freed is not ordered with it, as events say nothing about waits between streams
+//     another stream freed is not ordered with it, as events say nothing about waits between streams
 //   - a free range belongs to the stream that freed it and joins neighbours of the same stream alone
 //   - when memory is out the pool waits for the device, so that all free memory is everybody's; then wholly
-//   free
-//     chunks go back; a chunk that holds a live block stays where it is
+//     free chunks go back; a chunk that holds a live block stays where it is
 #pragma once
 
 #include "replay/models/block_map.h"

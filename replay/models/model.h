@@ -2,11 +2,11 @@
 //
 // Glossary
 //   model       takes a job's requests one by one and decides, as the allocator it stands for would, what to
-//   hand
-//               out again and what to ask the driver for. Bookkeeping alone: addresses are numbers
-//   reserved    bytes held from the driver; allocated: bytes of the blocks handed out, as the allocator
-//   rounds them segment     what one call of the driver gave; a model splits it into blocks cached      free,
-//   and kept for later requests
+//               hand out again and what to ask the driver for. Bookkeeping alone: addresses are numbers
+//   reserved    bytes held from the driver
+//   allocated   bytes of the blocks handed out, as the allocator rounds them
+//   segment     what one call of the driver gave; a model splits it into blocks
+//   cached      free, and kept for later requests
 //
 // What all of them assume: one device; a request happens at the moment of its event; work on the device is
 // done by the time of the free, so that nothing waits for events of other streams (PyTorch's record_stream);

@@ -5,8 +5,9 @@
 // joins the free blocks beside it; so there are no ends of segments at which remainders stay. A request takes
 // the best fit of what is mapped and free; of a block at the end of what is mapped, the room that it could
 // grow to counts. Blocks are split down to 512 bytes in both pools. When memory is out, every free piece is
-// unmapped, also within a segment, and mapped anew. After c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.4
-// to 2.8, as read, not as copied.
+// unmapped, also within a segment, and mapped anew.
+//
+// The rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch, read at commit 001074d25084.
 #pragma once
 
 #include <array>

@@ -5,8 +5,9 @@
 // its stream and pool that is large enough, and splits it if enough is left: 512 bytes in the small pool,
 // more than 1 MiB in the large. A freed block joins its free neighbours; a segment goes back to the driver
 // only when memory is out: then first one oversize block (where a largest size to split is set), then every
-// segment that is wholly free. After c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.4 to 2.8, as read, not as
-// copied.
+// segment that is wholly free.
+//
+// The rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch, read at commit 001074d25084.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@ import snapshots
 from snapshots import MIB
 from stats_test import job
 
-NAMES = ["torch-native", "torch-expandable", "driver-pool", "bfc-arena", "reprise"]
+NAMES = ["torch-native", "torch-expandable", "driver-pool", "bfc-arena", "plain-arena", "reprise"]
 
 
 class Compare(command.CommandTest):
@@ -26,9 +26,7 @@ class Compare(command.CommandTest):
         self.assertEqual(list(by_name), NAMES)
         self.assertEqual((result["live_peak"], result["capacity"]), (10 * MIB, None))
         reserved = {name: allocator["reserved_peak"] // MIB for name, allocator in by_name.items()}
-        self.assertEqual(
-            reserved, {"torch-native": 22, "torch-expandable": 22, "driver-pool": 32, "bfc-arena": 10, "reprise": 10}
-        )
+        self.assertEqual(reserved, dict(zip(NAMES, [22, 22, 32, 10, 10, 10])))
         self.assertEqual(by_name["torch-native"]["driver_allocations"], 2)
         for allocator in by_name.values():
             self.assertEqual((allocator["fits"], allocator["failed_at"]), (None, None))
@@ -45,9 +43,9 @@ class Compare(command.CommandTest):
         self.assertEqual(result["capacity"], 21 * MIB)
         self.assertEqual(
             {name: allocator["fits"] for name, allocator in by_name.items()},
-            dict(zip(NAMES, [False, False, False, True, True])),
+            dict(zip(NAMES, [False, False, False, True, True, True])),
         )
-        self.assertEqual([by_name[name]["failed_at"] for name in NAMES], [1, 1, 0, None, None])
+        self.assertEqual([by_name[name]["failed_at"] for name in NAMES], [1, 1, 0, None, None, None])
         self.fails(4, "compare", "e.csv", "--capacity", "8MiB", says="does not fit: none of them")
         self.fails(2, "compare", "e.csv", "--capacity", "plenty", says="plenty")
 

@@ -103,6 +103,17 @@ TEST(BfcArena, SplitsWhereMuchWouldBeWasted) {
   EXPECT_EQ(model.allocated(), MiB(172)) << "128 MiB are too much to leave with it";
 }
 
+TEST(PlainArena, SplitsAlways) {
+  BfcArena model(kNoLimit, BfcArena::Split::kAlways);
+  const Offset block = *model.Allocate(MiB(8), kA);
+  model.Allocate(MiB(2), kA);
+  model.Free(block, kA);
+  model.Allocate(MiB(7), kA);
+  EXPECT_EQ(model.allocated(), MiB(9));
+  EXPECT_EQ(model.Allocate(MiB(1), kA), block + MiB(7));
+  EXPECT_EQ(model.reserved(), MiB(10));
+}
+
 TEST(BfcArena, StreamsShareAndNeighboursJoin) {
   BfcArena model(kNoLimit);
   const Offset first = *model.Allocate(MiB(2), kA), second = *model.Allocate(MiB(2), kB);

@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "profiler/csv_rows.h"
 #include "profiler/event_check.h"
 #include "profiler/pickle.h"
 
@@ -45,7 +44,7 @@ class SnapshotReader {
         if (absl::Status s = ReadEntry(trace[i]); !s.ok()) return s;
       }
       if (trace.size() == 0) {
-        snapshot_.notes.push_back(
+        snapshot_.notes.emplace_back(
             "no history in it: _record_memory_history was not on; only what is live is read");
       }
     }
@@ -155,7 +154,7 @@ class SnapshotReader {
     if (absl::Status s = List(dict, "blocks", where, &blocks); !s.ok()) return s;
     Offset next = segment.address;
     for (size_t i = 0; i < blocks->size(); ++i) {
-      const absl::Status s = ReadBlock((*blocks)[i], fmt::format("{}.blocks[{}]", where, i), &next, segment);
+      absl::Status s = ReadBlock((*blocks)[i], fmt::format("{}.blocks[{}]", where, i), &next, segment);
       if (!s.ok()) return s;
     }
     snapshot_.segments.push_back(std::move(segment));

@@ -117,6 +117,11 @@ std::string Line(std::string_view name, std::string_view reserved, std::string_v
   return fmt::format("{:<17}{:>13}  {:>14}{}  {}\n", name, reserved, over, fits, meaning);
 }
 
+std::string_view YesOrNo(const std::optional<bool>& answer) {
+  if (!answer) return "";
+  return *answer ? "yes" : "no";
+}
+
 std::string ResultText(const CompareOptions& options, Bytes live_peak,
                        const std::vector<Contender>& contenders) {
   const auto fits_cell = [&](std::string_view text) {
@@ -126,10 +131,7 @@ std::string ResultText(const CompareOptions& options, Bytes live_peak,
   for (const Contender& c : contenders) {
     const double over = replay::Share((c.reserved_peak - live_peak).count(), live_peak.count());
     text += Line(c.name, FormatSize(c.reserved_peak), fmt::format("{:+.2f} %", 100 * over),
-                 fits_cell(!c.fits   ? ""
-                           : *c.fits ? "yes"
-                                     : "no"),
-                 c.meaning);
+                 fits_cell(YesOrNo(c.fits)), c.meaning);
   }
   text += fmt::format("live peak {}", FormatSize(live_peak));
   if (options.capacity) text += fmt::format(", capacity {}", FormatSize(*options.capacity));
@@ -171,7 +173,7 @@ int Compare(const CompareOptions& options) {
           c.name));
       exit_status = kNegative;
     }
-    if (c.failed) Say(fmt::format("{}: gave up on addresses; its figures are of the events before", c.name));
+    if (c.failed) Say(fmt::format("{}: found no room even without a limit; its figures are not all", c.name));
   }
   const bool any_fits = std::any_of(contenders.begin(), contenders.end(),
                                     [](const Contender& c) { return c.fits.value_or(false); });

@@ -10,7 +10,7 @@
 //
 // What all of them assume: one device; a request happens at the moment of its event; work on the device is
 // done by the time of the free, so that nothing waits for events of other streams (PyTorch's record_stream);
-// private pools of graphs do not occur.
+// private pools of graphs do not occur; no request asks for more alignment than every block has.
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,12 @@ class Compare(command.CommandTest):
         self.assertIn("next: reprise simulate e.csv", done.err)
         self.assertNotIn("fits", self.ok("compare", "e.csv").out)
 
+    def test_a_request_that_no_machine_could_serve(self):
+        self.write("e.csv", f"event,id,bytes,stream\nalloc,0,{MIB},0\nalloc,1,{(1 << 62) - MIB},0\n")
+        done = self.ok("compare", "e.csv")
+        for name in NAMES:
+            self.assertIn(f"{name}: found no room even without a limit", done.err)
+
     def test_inputs_that_cannot_be_compared(self):
         self.write("a.csv", command.LIFETIMES)
         self.fails(3, "compare", "a.csv", says="a.csv:1: a lifetime CSV")

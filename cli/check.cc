@@ -111,7 +111,9 @@ int Check(const CheckOptions& options) {
 void AddCheck(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("check", "Validate a plan against its input");
   const auto options = std::make_shared<CheckOptions>();
-  command->add_option("INPUT", options->input, "The input that was planned: trace, event CSV or lifetime CSV")
+  command
+      ->add_option("INPUT", options->input,
+                   "The input that was planned: trace, event CSV, lifetime CSV or snapshot")
       ->required();
   command->add_option("PLAN", options->plan, "The plan file")->required();
   command->add_flag("--json", options->json, "Print one JSON object");

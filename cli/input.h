@@ -1,4 +1,5 @@
-// The INPUT of a command: a trace, an event CSV or a lifetime CSV, from a file or, under `-`, from stdin.
+// The INPUT of a command: a trace, an event CSV, a lifetime CSV or a pickled snapshot of PyTorch's allocator,
+// from a file or, under `-`, from stdin.
 #pragma once
 
 #include <string>

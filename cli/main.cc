@@ -104,6 +104,7 @@ int Main(std::vector<std::string> words) {
   AddCheck(app, exit_status);
   AddSimulate(app, exit_status);
   AddStats(app, exit_status);
+  AddCompare(app, exit_status);
   AddDoctor(app, exit_status);
 
   const std::vector<std::string> names = CommandNames(app);

@@ -204,7 +204,9 @@ int Plan(const PlanOptions& options) {
 void AddPlan(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("plan", "Work out where every block should lie");
   const auto options = std::make_shared<PlanOptions>();
-  command->add_option("INPUT", options->input, "Trace, event CSV or lifetime CSV; - for standard input")
+  command
+      ->add_option("INPUT", options->input,
+                   "Trace, event CSV, lifetime CSV or snapshot; - for standard input")
       ->required();
   command->add_option("-o", options->output, "Write the plan to this file; - for standard output")
       ->type_name("PLAN");

@@ -96,9 +96,11 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   if (input->is_lifetimes()) {
-    return Fail(fmt::format("{}:1: a lifetime CSV; simulate needs events in order, a trace or an event CSV",
-                            input->name),
-                kBadInput);
+    return Fail(
+        fmt::format(
+            "{}:1: a lifetime CSV; simulate needs events in order, a trace, an event CSV or a snapshot",
+            input->name),
+        kBadInput);
   }
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
@@ -126,7 +128,8 @@ void AddSimulate(CLI::App& app, int& exit_status) {
   CLI::App* const command =
       app.add_subcommand("simulate", "Feed recorded events through the engine: what would have been served");
   const auto options = std::make_shared<SimulateOptions>();
-  command->add_option("INPUT", options->input, "Trace or event CSV; - for standard input")->required();
+  command->add_option("INPUT", options->input, "Trace, event CSV or snapshot; - for standard input")
+      ->required();
   AddSizeOption(*command, "--capacity", options->capacity,
                 "The most memory to hold; status 4 if it is too little");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");

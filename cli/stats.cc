@@ -107,9 +107,11 @@ std::string_view NameOf(profiler::InputFormat format) {
     case profiler::InputFormat::kEventCsv:
       return "event CSV";
     case profiler::InputFormat::kLifetimeCsv:
+      return "lifetime CSV";
+    case profiler::InputFormat::kSnapshot:
       break;
   }
-  return "lifetime CSV";
+  return "snapshot";
 }
 
 // One object on one line, so that several inputs give JSON lines.
@@ -235,7 +237,9 @@ int Stats(const StatsOptions& options) {
 void AddStats(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("stats", "Show peak, lower bound, sizes and iterations");
   const auto options = std::make_shared<StatsOptions>();
-  command->add_option("INPUT", options->inputs, "Traces, event CSVs or lifetime CSVs; - for standard input")
+  command
+      ->add_option("INPUT", options->inputs,
+                   "Traces, event CSVs, lifetime CSVs or snapshots; - for standard input")
       ->required();
   command->add_flag("--json", options->json,
                     "Print one JSON object an INPUT, each on a line, sizes in bytes");

@@ -5,14 +5,15 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "profiler/pickle.h"
 #include "profiler/read_file.h"
 
 namespace reprise::profiler {
 namespace {
 
 constexpr std::string_view kExpected =
-    "expected a Reprise trace, an event CSV (header event,id,bytes,stream) or a lifetime CSV (header "
-    "id,lower,upper,size)";
+    "expected a Reprise trace, an event CSV (header event,id,bytes,stream), a lifetime CSV (header "
+    "id,lower,upper,size) or a pickled snapshot of torch.cuda.memory";
 
 bool LooksLikeTrace(std::string_view contents) {
   const std::string_view begin = contents.substr(0, kTraceMagic.size());
@@ -40,12 +41,23 @@ absl::StatusOr<Input> ParseAsLifetimes(std::string_view contents, std::string_vi
   return Input{.format = InputFormat::kLifetimeCsv, .trace = {}, .lifetimes = *std::move(lifetimes)};
 }
 
+absl::StatusOr<Input> ParseAsSnapshot(std::string_view contents, std::string_view name) {
+  absl::StatusOr<Snapshot> snapshot = ParseSnapshot(contents, name);
+  if (!snapshot.ok()) return snapshot.status();
+  Input input{.format = InputFormat::kSnapshot, .trace = {}, .snapshot = *std::move(snapshot)};
+  input.trace.events = std::exchange(input.snapshot.events, {});
+  input.trace.notes = std::exchange(input.snapshot.notes, {});
+  input.trace.closed = true;
+  return input;
+}
+
 }  // namespace
 
 absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name) {
   if (contents.empty())
     return absl::InvalidArgumentError(fmt::format("{}: the file is empty; {}", name, kExpected));
   if (LooksLikeTrace(contents)) return ParseAsTrace(contents, name);
+  if (LooksLikePickle(contents)) return ParseAsSnapshot(contents, name);
   if (LooksLikeEventCsv(contents)) return ParseAsEvents(contents, name);
   if (LooksLikeLifetimeCsv(contents)) return ParseAsLifetimes(contents, name);
   return absl::InvalidArgumentError(fmt::format("{}:1: an unknown format; {}", name, kExpected));

@@ -7,20 +7,23 @@
 
 #include "absl/status/statusor.h"
 #include "profiler/csv_import.h"
+#include "profiler/snapshot_import.h"
 #include "profiler/trace_reader.h"
 
 namespace reprise::profiler {
 
-// A trace, or an event CSV (a Trace with events alone, closed), or a lifetime CSV.
-enum class InputFormat { kTrace, kEventCsv, kLifetimeCsv };
+// A trace, or an event CSV (a Trace with events alone, closed), or a lifetime CSV, or a pickled snapshot of
+// PyTorch's allocator (a Trace with events and notes, closed, and what the snapshot says beside).
+enum class InputFormat { kTrace, kEventCsv, kLifetimeCsv, kSnapshot };
 
 struct Input {
   InputFormat format = InputFormat::kTrace;
-  Trace trace;                      // of the first two formats
-  std::vector<Lifetime> lifetimes;  // of the third
+  Trace trace;                        // of all formats but lifetimes
+  std::vector<Lifetime> lifetimes{};  // of a lifetime CSV
+  Snapshot snapshot{};                // of a snapshot; its events and notes have moved to `trace`
 };
 
-// Errors: those of ReadFile; InvalidArgument for a file that is none of the three, naming what was
+// Errors: those of ReadFile; InvalidArgument for a file that is none of these, naming what was
 // expected; those of the format's reader.
 absl::StatusOr<Input> Load(const std::string& path);
 

@@ -20,12 +20,14 @@ class CountedMemory : public MemorySource {
   bool Commit(int64_t first, int64_t count) override {
     if (granule_ * (committed_ + count) > capacity_) return false;
     committed_ += count;
+    ++commits_;
     peak_ = std::max(peak_, committed_);
     return true;
   }
   void Release(int64_t first, int64_t count) override { committed_ -= count; }
 
   Bytes committed() const { return granule_ * committed_; }
+  int64_t commits() const { return commits_; }     // calls that took memory
   Bytes peak() const { return granule_ * peak_; }  // the most ever committed at once
 
  private:
@@ -34,6 +36,7 @@ class CountedMemory : public MemorySource {
   const Bytes capacity_;
   int64_t committed_ = 0;
   int64_t peak_ = 0;
+  int64_t commits_ = 0;
 };
 
 }  // namespace reprise::replay

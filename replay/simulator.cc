@@ -59,6 +59,7 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   result.counters = (*engine)->counters(guard);
   const Counters& c = result.counters;
   result.reserved_peak = counted.peak();
+  result.memory_calls = counted.commits();
   result.overlaps = checker.overlaps();
   result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
   result.planned_bytes_after_plan = Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count());

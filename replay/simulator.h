@@ -23,6 +23,7 @@ struct SimulationOptions {
 struct SimulationResult {
   Counters counters;
   Bytes reserved_peak;                  // as the memory source counted it, recording included
+  int64_t memory_calls = 0;             // that took memory from it
   int64_t overlaps = 0;                 // as an independent checker counted them
   double planned_after_plan = 0;        // share of the requests after the first adoption, by count
   double planned_bytes_after_plan = 0;  // and by bytes

@@ -34,6 +34,8 @@ OTHER_FILES = {
     "empty": ("", "empty"),
     "wrong header": ("name,size\na,10\n", ":1:"),
     "no text at all": (bytes(range(256)), ":1:|byte"),
+    "a pickle cut short": (b"\x80\x04}(", "byte 4"),
+    "a pickle of something else": (b"\x80\x04].", "not a dict"),
 }
 
 
@@ -54,6 +56,7 @@ class BadInput(command.CommandTest):
                 ["simulate", "bad.csv"],
                 ["stats", "bad.csv"],
                 ["stats", "bad.csv", "--json"],
+                ["compare", "bad.csv"],
             ):
                 with self.subTest(what, words=words):
                     done = self.fails(3, *words, says=f"bad.csv.*({says})")
@@ -70,7 +73,7 @@ class BadInput(command.CommandTest):
 
     def test_not_a_file(self):
         for name in ("nowhere.csv", "."):
-            for words in (["plan"], ["simulate"], ["stats"]):
+            for words in (["plan"], ["simulate"], ["stats"], ["compare"]):
                 self.fails(3, *words, name)
             self.fails(3, "check", name, "good.plan.json")
 

@@ -44,7 +44,7 @@ TEST(Load, ALifetimeCsvByItsHeader) {
 
 TEST(Load, SaysWhatItExpected) {
   EXPECT_THAT(Text(Parse("", "f").status()), StartsWith("f: the file is empty; expected a Reprise trace"));
-  for (const std::string contents : {"hello", "{}", "\n\n", "\x80\x04pickle"}) {
+  for (const std::string contents : {"hello", "{}", "\n\n", "\x80\x01pickle"}) {
     EXPECT_THAT(Text(Parse(contents, "f").status()), HasSubstr("unknown format; expected a Reprise trace"))
         << contents;
   }
@@ -52,6 +52,7 @@ TEST(Load, SaysWhatItExpected) {
 
 TEST(Load, LeavesTheErrorToTheFormat) {
   EXPECT_THAT(Text(Parse("\x89REPRISE", "f").status()), HasSubstr("byte 8"));
+  EXPECT_THAT(Text(Parse("\x80\x04pickle", "f").status()), HasSubstr("byte 2"));
   EXPECT_THAT(Text(Parse("event,id\n", "f").status()), HasSubstr("f:1: expected the header 'event"));
   EXPECT_THAT(Text(Parse("id,lower\n", "f").status()), HasSubstr("f:1: a column is missing"));
   EXPECT_EQ(Load("/nonexistent").status().code(), absl::StatusCode::kNotFound);

@@ -1,0 +1,213 @@
+// reprise compare: what other allocators would have reserved for the same job.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input.h"
+#include "cli/options.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "profiler/lifetimes.h"
+#include "replay/models/models.h"
+#include "replay/models/run_model.h"
+#include "replay/simulator.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CompareOptions {
+  std::string input;
+  std::optional<Bytes> capacity;
+  bool json = false;
+};
+
+// One allocator's line.
+struct Contender {
+  std::string name;
+  std::string meaning;
+  Bytes reserved_peak;
+  std::optional<Bytes> allocated_peak;
+  std::optional<int64_t> driver_allocations;
+  std::optional<bool> fits;
+  std::optional<int64_t> failed_at;  // the event at which memory was out
+  bool failed = false;               // even without a limit
+  int64_t overlaps = 0;
+};
+
+Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::Event>& events,
+                   std::optional<Bytes> capacity) {
+  const auto unlimited = replay::RunModel(events, *model.make(Bytes(0)));
+  Contender contender{.name = std::string(model.name),
+                      .meaning = std::string(model.meaning),
+                      .reserved_peak = unlimited.reserved_peak,
+                      .allocated_peak = unlimited.allocated_peak,
+                      .driver_allocations = unlimited.driver_allocations,
+                      .failed = unlimited.failed_at.has_value(),
+                      .overlaps = unlimited.overlaps};
+  if (!capacity) return contender;
+  const auto limited = replay::RunModel(events, *model.make(*capacity));
+  contender.fits = !limited.failed_at.has_value();
+  contender.failed_at = limited.failed_at;
+  contender.overlaps += limited.overlaps;
+  return contender;
+}
+
+absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::optional<Bytes> capacity) {
+  const auto unlimited = replay::Simulate(events, {});
+  if (!unlimited.ok()) return unlimited.status();
+  Contender contender{.name = "reprise",
+                      .meaning = "the engine that serves jobs, recording included",
+                      .reserved_peak = unlimited->reserved_peak,
+                      .allocated_peak = unlimited->counters.live_peak,
+                      .driver_allocations = unlimited->memory_calls,
+                      .failed = unlimited->counters.passed > 0,
+                      .overlaps = unlimited->overlaps};
+  if (!capacity) return contender;
+  const auto limited = replay::Simulate(events, {*capacity});
+  if (!limited.ok()) return limited.status();
+  contender.fits = limited->counters.passed == 0;
+  contender.overlaps += limited->overlaps;
+  return contender;
+}
+
+// What the allocator of the job held itself, where the input says so.
+Contender Recorded(const profiler::Snapshot& snapshot) {
+  return {.name = "as recorded",
+          .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"
+                                                  : "the segments of the snapshot",
+          .reserved_peak = snapshot.reserved_peak};
+}
+
+template <typename T, typename F>
+Json OrNull(const std::optional<T>& value, F&& as_json) {
+  return value ? Json(as_json(*value)) : Json(nullptr);
+}
+
+std::string ResultJson(const LoadedInput& input, const CompareOptions& options, Bytes live_peak,
+                       const std::vector<Contender>& contenders) {
+  const auto same = [](auto value) { return value; };
+  const auto count = [](Bytes bytes) { return bytes.count(); };
+  Json json = {{"input", input.name},
+               {"live_peak", live_peak.count()},
+               {"capacity", OrNull(options.capacity, count)},
+               {"allocators", Json::array()}};
+  for (const Contender& c : contenders) {
+    json["allocators"].push_back({{"name", c.name},
+                                  {"reserved_peak", c.reserved_peak.count()},
+                                  {"allocated_peak", OrNull(c.allocated_peak, count)},
+                                  {"driver_allocations", OrNull(c.driver_allocations, same)},
+                                  {"fits", OrNull(c.fits, same)},
+                                  {"failed_at", OrNull(c.failed_at, same)}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string Line(std::string_view name, std::string_view reserved, std::string_view over,
+                 std::string_view fits, std::string_view meaning) {
+  return fmt::format("{:<17}{:>13}  {:>14}{}  {}\n", name, reserved, over, fits, meaning);
+}
+
+std::string_view YesOrNo(const std::optional<bool>& answer) {
+  if (!answer) return "";
+  return *answer ? "yes" : "no";
+}
+
+std::string ResultText(const CompareOptions& options, Bytes live_peak,
+                       const std::vector<Contender>& contenders) {
+  const auto fits_cell = [&](std::string_view text) {
+    return options.capacity ? fmt::format("  {:>6}", text) : "";
+  };
+  std::string text = Line("allocator", "reserved peak", "over live peak", fits_cell("fits"), "");
+  for (const Contender& c : contenders) {
+    const double over = replay::Share((c.reserved_peak - live_peak).count(), live_peak.count());
+    text += Line(c.name, FormatSize(c.reserved_peak), fmt::format("{:+.2f} %", 100 * over),
+                 fits_cell(YesOrNo(c.fits)), c.meaning);
+  }
+  text += fmt::format("live peak {}", FormatSize(live_peak));
+  if (options.capacity) text += fmt::format(", capacity {}", FormatSize(*options.capacity));
+  return text + "\n";
+}
+
+int Compare(const CompareOptions& options) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  if (input->is_lifetimes()) {
+    return Fail(fmt::format("{}:1: a lifetime CSV; compare needs events in order, a trace, an event CSV or a "
+                            "snapshot",
+                            input->name),
+                kBadInput);
+  }
+  const std::vector<profiler::Event>& events = input->content.trace.events;
+  const Bytes live_peak = profiler::LifetimesOf(events).live_peak;
+  if (live_peak == Bytes(0)) {
+    return Fail(fmt::format("{}: there is not one allocation in it, nothing to compare", input->name),
+                kBadInput);
+  }
+  std::vector<Contender> contenders;
+  if (input->content.format == profiler::InputFormat::kSnapshot) {
+    contenders.push_back(Recorded(input->content.snapshot));
+  }
+  for (const replay::ModelInfo& model : replay::Models()) {
+    contenders.push_back(Modelled(model, events, options.capacity));
+  }
+  absl::StatusOr<Contender> ours = Ours(events, options.capacity);
+  if (!ours.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(ours.status())), kBadInput);
+  contenders.push_back(*std::move(ours));
+
+  int exit_status = kFine;
+  for (const Contender& c : contenders) {
+    if (c.overlaps > 0) {
+      Say(fmt::format(
+          "{}: live blocks have shared bytes: this is a defect of Reprise, please report it with the "
+          "input",
+          c.name));
+      exit_status = kNegative;
+    }
+    if (c.failed) Say(fmt::format("{}: found no room even without a limit; its figures are not all", c.name));
+  }
+  const bool any_fits = std::any_of(contenders.begin(), contenders.end(),
+                                    [](const Contender& c) { return c.fits.value_or(false); });
+  if (options.capacity && !any_fits) {
+    Say(fmt::format("does not fit: none of them finds room in {} bytes", options.capacity->count()));
+    exit_status = std::max<int>(exit_status, kDoesNotFit);
+  }
+  exit_status = Finish(options.json ? ResultJson(*input, options, live_peak, contenders)
+                                    : ResultText(options, live_peak, contenders),
+                       exit_status);
+  if (!options.json) SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));
+  return exit_status;
+}
+
+}  // namespace
+
+void AddCompare(CLI::App& app, int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("compare", "Show what other allocators would have reserved for recorded events");
+  const auto options = std::make_shared<CompareOptions>();
+  command
+      ->add_option("INPUT", options->input,
+                   "Trace, event CSV or pickled snapshot of torch.cuda.memory; - for standard input")
+      ->required();
+  AddSizeOption(*command, "--capacity", options->capacity,
+                "Say for each whether that much memory is enough; status 4 if it is for none");
+  command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
+  command->footer(
+      "The others are models that follow the rules of the real ones; reprise is the engine itself. The "
+      "reserved\n"
+      "peak is without a limit; whether a capacity is enough is tried with it, cached memory given back in "
+      "need.\n\n"
+      "Example:\n  reprise compare reprise-out/trace.reprise --capacity 16GiB");
+  command->callback([options, &exit_status] { exit_status = Compare(*options); });
+}
+
+}  // namespace reprise::cli

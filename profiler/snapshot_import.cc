@@ -1,0 +1,379 @@
+#include "profiler/snapshot_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "profiler/event_check.h"
+#include "profiler/pickle.h"
+
+namespace reprise::profiler {
+namespace {
+
+// Dictionaries of a snapshot have about ten keys. Every one is looked up by name, so one that has very many,
+// and occurs very often, is refused rather than searched.
+constexpr size_t kMostKeys = 64;
+constexpr int64_t kMostAddress = int64_t{1} << 61;  // of addresses and sizes: sums of a few stay in range
+constexpr int64_t kMostMicroseconds = int64_t{1} << 53;
+
+class SnapshotReader {
+ public:
+  SnapshotReader(const Pickle& pickle, std::string_view name, size_t most_entries)
+      : root_(pickle.root()), name_(name), entries_left_(most_entries) {}
+
+  absl::StatusOr<Snapshot> Read() {
+    std::optional<PickleValue> segments, traces;
+    if (absl::Status s = List(root_, "segments", "the snapshot", &segments); !s.ok()) return s;
+    if (absl::Status s = List(root_, "device_traces", "the snapshot", &traces); !s.ok()) return s;
+    ChooseDevice(*segments, *traces);
+    for (size_t i = 0; i < segments->size(); ++i) {
+      if (absl::Status s = ReadSegment((*segments)[i], fmt::format("segments[{}]", i)); !s.ok()) return s;
+    }
+    const auto device = static_cast<size_t>(snapshot_.device);
+    if (device < traces->size()) {
+      const PickleValue trace = (*traces)[device];
+      if (!trace.is_sequence()) return Error(fmt::format("device_traces[{}]", device), "not a list");
+      for (size_t i = 0; i < trace.size(); ++i) {
+        where_ = fmt::format("device_traces[{}][{}]", device, i);
+        if (absl::Status s = ReadEntry(trace[i]); !s.ok()) return s;
+      }
+      if (trace.size() == 0) {
+        snapshot_.notes.emplace_back(
+            "no history in it: _record_memory_history was not on; only what is live is read");
+      }
+    }
+    AddSegmentsBlocks();
+    return Finish();
+  }
+
+ private:
+  struct Address {
+    bool live = false;
+    size_t event = 0;  // in history_: the alloc, while live
+  };
+  // A block that was there before the history began, in order of address.
+  struct Early {
+    Bytes bytes;
+    Stream stream{};
+    std::optional<size_t> freed;  // in history_
+  };
+
+  absl::Status Error(std::string_view where, std::string_view what) const {
+    return absl::InvalidArgumentError(fmt::format("{}: {}: {}", name_, where, what));
+  }
+
+  // A list may hold one dictionary many times, and so more entries than the file has bytes.
+  absl::Status Count(std::string_view where) {
+    if (entries_left_ == 0) return Error(where, "more entries than bytes in the file");
+    --entries_left_;
+    return absl::OkStatus();
+  }
+  absl::Status CheckDict(PickleValue dict, std::string_view where) {
+    if (dict.kind() != Pickle::Kind::kDict) return Error(where, "not a dict");
+    if (dict.size() > kMostKeys) return Error(where, fmt::format("a dict with {} keys", dict.size()));
+    return Count(where);
+  }
+  absl::Status List(PickleValue dict, std::string_view key, std::string_view where,
+                    std::optional<PickleValue>* list) {
+    if (absl::Status s = CheckDict(dict, where); !s.ok()) return s;
+    *list = dict.Find(key);
+    if (list->has_value() && (*list)->is_sequence()) return absl::OkStatus();
+    return Error(where,
+                 fmt::format("no list '{}' in it; expected what torch.cuda.memory._snapshot() returns", key));
+  }
+  absl::Status Number(PickleValue dict, std::string_view key, std::string_view where, int64_t least,
+                      int64_t most, int64_t* number) const {
+    const std::optional<PickleValue> value = dict.Find(key);
+    const std::optional<int64_t> integer = value ? value->integer() : std::nullopt;
+    if (!integer || *integer < least || *integer > most) {
+      return Error(where, fmt::format("'{}' is {}; it must be a whole number from {} to {}", key,
+                                      integer ? fmt::format("{}", *integer) : "missing or no such number",
+                                      least, most));
+    }
+    *number = *integer;
+    return absl::OkStatus();
+  }
+  absl::Status StreamOf(PickleValue dict, std::string_view where, Stream* stream) const {
+    int64_t number = 0;
+    if (dict.Find("stream")) {
+      if (absl::Status s = Number(dict, "stream", where, INT64_MIN, INT64_MAX, &number); !s.ok()) return s;
+    }
+    *stream = Stream(static_cast<uint64_t>(number));
+    return absl::OkStatus();
+  }
+
+  static int64_t DeviceOf(PickleValue segment) {
+    const std::optional<PickleValue> device =
+        segment.size() <= kMostKeys ? segment.Find("device") : std::nullopt;
+    return device ? device->integer().value_or(0) : 0;
+  }
+
+  // The one with the most entries and segments.
+  void ChooseDevice(PickleValue segments, PickleValue traces) {
+    std::map<int64_t, size_t> size_of;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if (traces[i].size() > 0) size_of[static_cast<int64_t>(i)] += traces[i].size();
+    }
+    for (size_t i = 0; i < segments.size(); ++i) size_of[DeviceOf(segments[i])] += 1;
+    for (const auto& [device, size] : size_of) {
+      if (device >= 0 && size > size_of[snapshot_.device]) snapshot_.device = device;
+    }
+    const auto used =
+        std::count_if(size_of.begin(), size_of.end(), [](const auto& d) { return d.second > 0; });
+    if (used > 1) {
+      snapshot_.notes.push_back(
+          fmt::format("{} devices in it; only device {}, the one with the most entries, is read", used,
+                      snapshot_.device));
+    }
+  }
+
+  absl::Status ReadSegment(PickleValue dict, const std::string& where) {
+    if (absl::Status s = CheckDict(dict, where); !s.ok()) return s;
+    if (DeviceOf(dict) != snapshot_.device) return absl::OkStatus();
+    SnapshotSegment segment;
+    int64_t address = 0, size = 0;
+    if (absl::Status s = Number(dict, "address", where, 0, kMostAddress, &address); !s.ok()) return s;
+    if (absl::Status s = Number(dict, "total_size", where, 0, kMostAddress - reserved_.count(), &size);
+        !s.ok())
+      return s;
+    if (absl::Status s = StreamOf(dict, where, &segment.stream); !s.ok()) return s;
+    segment.address = Offset(address);
+    segment.size = Bytes(size);
+    reserved_ += segment.size;
+    const std::optional<PickleValue> type = dict.Find("segment_type");
+    segment.small = type && type->string() == "small";
+    const std::optional<PickleValue> expandable = dict.Find("is_expandable");
+    segment.expandable = expandable && expandable->integer().value_or(0) != 0;
+    std::optional<PickleValue> blocks;
+    if (absl::Status s = List(dict, "blocks", where, &blocks); !s.ok()) return s;
+    Offset next = segment.address;
+    for (size_t i = 0; i < blocks->size(); ++i) {
+      absl::Status s = ReadBlock((*blocks)[i], fmt::format("{}.blocks[{}]", where, i), &next, segment);
+      if (!s.ok()) return s;
+    }
+    snapshot_.segments.push_back(std::move(segment));
+    return absl::OkStatus();
+  }
+
+  // Blocks lie one behind the other; older snapshots do not say where.
+  absl::Status ReadBlock(PickleValue dict, const std::string& where, Offset* next, SnapshotSegment& segment) {
+    if (absl::Status s = CheckDict(dict, where); !s.ok()) return s;
+    int64_t size = 0, address = next->count();
+    if (dict.Find("address")) {
+      if (absl::Status s = Number(dict, "address", where, 0, kMostAddress, &address); !s.ok()) return s;
+    }
+    const int64_t room = segment.size.count() - (address - segment.address.count());
+    if (address < next->count() || room < 0)
+      return Error(where, "its address lies outside the segment or not behind the one before");
+    if (absl::Status s = Number(dict, "size", where, 0, room, &size); !s.ok()) return s;
+    *next = Offset(address + size);
+    const std::optional<PickleValue> state = dict.Find("state");
+    const std::string_view name = state ? state->string().value_or("") : "";
+    if (name.substr(0, 6) != "active" || size == 0) return absl::OkStatus();
+    int64_t requested = size;
+    if (dict.Find("requested_size")) {
+      if (absl::Status s = Number(dict, "requested_size", where, 0, kMostAddress, &requested); !s.ok())
+        return s;
+    }
+    segment.live.push_back({Offset(address), Bytes(size), Bytes(requested > 0 ? requested : size)});
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEntry(PickleValue dict) {
+    if (absl::Status s = CheckDict(dict, where_); !s.ok()) return s;
+    const std::optional<PickleValue> value = dict.Find("action");
+    const std::optional<std::string_view> action = value ? value->string() : std::nullopt;
+    if (!action) return Error(where_, "'action' is missing");
+    if (*action == "alloc") return ReadAlloc(dict);
+    if (*action == "free_requested" || *action == "free_completed" || *action == "free") {
+      return ReadFree(dict, *action != "free_requested");
+    }
+    if (*action == "segment_alloc" || *action == "segment_map") return ReadSegmentChange(dict, 1);
+    if (*action == "segment_free" || *action == "segment_unmap") return ReadSegmentChange(dict, -1);
+    if (*action == "oom") {
+      ++snapshot_.ooms;
+    } else if (*action != "snapshot") {
+      ++unknown_;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPlace(PickleValue dict, int64_t least, Event* event, Offset* address) {
+    int64_t where = 0, size = 0, time = 0;
+    if (absl::Status s = Number(dict, "addr", where_, 0, kMostAddress, &where); !s.ok()) return s;
+    if (absl::Status s = Number(dict, "size", where_, least, kMostAddress, &size); !s.ok()) return s;
+    if (absl::Status s = StreamOf(dict, where_, &event->stream); !s.ok()) return s;
+    if (dict.Find("time_us")) {
+      if (absl::Status s = Number(dict, "time_us", where_, 0, kMostMicroseconds, &time); !s.ok()) return s;
+      if (!first_time_) first_time_ = time;
+      event->time_ns = std::max<int64_t>(time - *first_time_, 0) * 1000;
+    }
+    *address = Offset(where);
+    event->bytes = Bytes(size);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadAlloc(PickleValue dict) {
+    Event event;
+    Offset address;
+    if (absl::Status s = ReadPlace(dict, 1, &event, &address); !s.ok()) return s;
+    Address& at = addresses_[address.count()];
+    // Where the free of the block before is missing: what lies there now is what the allocator said last.
+    const Event free{.kind = EventKind::kFree, .stream = event.stream, .time_ns = event.time_ns};
+    if (at.live) {
+      ++lost_;
+      AddFree(address, at, free);
+    } else if (early_pending_.contains(address.count())) {
+      ++lost_;
+      AddEarlyFree(address, free);
+    }
+    at = {.live = true, .event = history_.size()};
+    history_.push_back({event, address, history_.size()});
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFree(PickleValue dict, bool completed) {
+    Event event;
+    Offset address;
+    if (absl::Status s = ReadPlace(dict, 0, &event, &address); !s.ok()) return s;
+    const Bytes bytes = std::exchange(event.bytes, Bytes(0));
+    event.kind = EventKind::kFree;
+    const auto [it, unseen] = addresses_.try_emplace(address.count());
+    if (unseen && bytes > Bytes(0)) {
+      early_[address] = {.bytes = bytes, .stream = event.stream, .freed = std::nullopt};
+      early_pending_.insert(address.count());
+    }
+    if (!completed) return absl::OkStatus();
+    if (early_pending_.contains(address.count())) {
+      AddEarlyFree(address, event);
+    } else if (it->second.live) {
+      AddFree(address, it->second, event);
+    } else {
+      ++lost_;
+    }
+    return absl::OkStatus();
+  }
+
+  void AddEarlyFree(Offset address, const Event& event) {
+    early_[address].freed = history_.size();
+    early_pending_.erase(address.count());
+    history_.push_back({event, address, kEarly});
+  }
+  void AddFree(Offset address, Address& at, const Event& event) {
+    history_.push_back({event, address, at.event});
+    at.live = false;
+  }
+
+  absl::Status ReadSegmentChange(PickleValue dict, int64_t sign) {
+    int64_t size = 0;
+    if (absl::Status s = Number(dict, "size", where_, 0, kMostAddress, &size); !s.ok()) return s;
+    if (size > kMostAddress - std::max(change_, -change_))
+      return Error(where_, "the segments sum to more than 2^62");
+    change_ += sign * size;
+    most_change_ = std::max(most_change_, change_);
+    ++snapshot_.segment_changes;
+    return absl::OkStatus();
+  }
+
+  // What the segments hold and the history does not know was there before.
+  void AddSegmentsBlocks() {
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      for (const SnapshotBlock& block : segment.live) {
+        const auto it = addresses_.find(block.address.count());
+        if (it == addresses_.end()) {
+          early_[block.address] = {.bytes = block.requested, .stream = segment.stream, .freed = std::nullopt};
+        } else if (!it->second.live && !early_pending_.contains(block.address.count())) {
+          ++lost_;
+        }
+      }
+    }
+  }
+
+  absl::StatusOr<Snapshot> Finish() {
+    std::vector<BlockId> ids(history_.size());        // by index of the alloc
+    std::vector<BlockId> early_ids(history_.size());  // by index of the free
+    uint64_t next = 0;
+    for (const auto& [address, block] : early_) {
+      const auto id = BlockId(next++);
+      if (block.freed) early_ids[*block.freed] = id;
+      snapshot_.events.push_back({.id = id, .bytes = block.bytes, .stream = block.stream});
+      snapshot_.addresses.push_back(address);
+    }
+    snapshot_.live_at_begin = early_.size();
+    for (size_t i = 0; i < history_.size(); ++i) {
+      Entry& entry = history_[i];
+      if (entry.event.kind == EventKind::kAlloc) {
+        entry.event.id = ids[i] = BlockId(next++);
+      } else {
+        entry.event.id = entry.alloc == kEarly ? early_ids[i] : ids[entry.alloc];
+      }
+      snapshot_.events.push_back(entry.event);
+      snapshot_.addresses.push_back(entry.address);
+    }
+    EventChecker checker;
+    for (size_t i = 0; i < snapshot_.events.size(); ++i) {
+      if (absl::Status s = checker.Add(snapshot_.events[i]); !s.ok()) {
+        return Error(fmt::format("event {}", i), std::string_view(s.message().data(), s.message().size()));
+      }
+    }
+    snapshot_.reserved_at_end = reserved_;
+    snapshot_.reserved_at_begin = std::max(reserved_ - Bytes(change_), Bytes(0));
+    snapshot_.reserved_peak = snapshot_.reserved_at_begin + Bytes(most_change_);
+    AddNotes();
+    return std::move(snapshot_);
+  }
+
+  void AddNotes() {
+    if (snapshot_.live_at_begin > 0) {
+      snapshot_.notes.push_back(
+          fmt::format("{} blocks were live before the history begins; they are taken as allocated first, in "
+                      "order of address",
+                      snapshot_.live_at_begin));
+    }
+    if (lost_ > 0) {
+      snapshot_.notes.push_back(
+          fmt::format("{} entries do not fit what was before them and were set right", lost_));
+    }
+    if (unknown_ > 0)
+      snapshot_.notes.push_back(fmt::format("{} entries of unknown kinds were ignored", unknown_));
+    if (snapshot_.ooms > 0)
+      snapshot_.notes.push_back(fmt::format("out of memory {} times in it", snapshot_.ooms));
+  }
+
+  static constexpr size_t kEarly = SIZE_MAX;
+  struct Entry {
+    Event event;
+    Offset address;
+    size_t alloc;  // of a free: index of its alloc in history_, or kEarly
+  };
+
+  const PickleValue root_;
+  const std::string_view name_;
+  size_t entries_left_;
+  std::string where_;  // the entry that is read, for messages
+  Snapshot snapshot_;
+  std::vector<Entry> history_;
+  std::map<Offset, Early> early_;
+  absl::flat_hash_set<int64_t> early_pending_;       // addresses of early blocks whose free is not completed
+  absl::flat_hash_map<int64_t, Address> addresses_;  // every one that the history names
+  std::optional<int64_t> first_time_;
+  Bytes reserved_;
+  int64_t change_ = 0, most_change_ = 0;  // of the reserved bytes since the history began
+  int64_t lost_ = 0, unknown_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Snapshot> ParseSnapshot(std::string_view contents, std::string_view name) {
+  const absl::StatusOr<Pickle> pickle = ParsePickle(contents, name);
+  if (!pickle.ok()) return pickle.status();
+  return SnapshotReader(*pickle, name, contents.size()).Read();
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,59 @@
+// Reads what torch.cuda.memory._snapshot() leaves (pickled by _dump_snapshot or by hand): a job's
+// allocations, and the segments of PyTorch's caching allocator.
+//
+//   segments        what the allocator holds at the moment of the snapshot, and the blocks in it
+//   device_traces   for each device what happened before, as far back as the history goes: alloc,
+//                   free_requested, free_completed, segment_alloc, segment_free, segment_map,
+//                   segment_unmap, oom, snapshot
+//
+// The history is a window: blocks that were live when it begins have no alloc in it. They are put in front of
+// it, from their frees and from the segments. A block ends with its free_completed: before, the allocator
+// cannot hand it out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "profiler/types.h"
+
+namespace reprise::profiler {
+
+struct SnapshotBlock {
+  Offset address;
+  Bytes size;       // as the allocator holds it
+  Bytes requested;  // as the job asked for it; the size where the snapshot does not say
+};
+
+struct SnapshotSegment {
+  Offset address;
+  Bytes size;
+  Stream stream{};
+  bool small = false;  // of the pool of small blocks
+  bool expandable = false;
+  std::vector<SnapshotBlock> live;  // in use, or freed and still awaited by another stream
+};
+
+struct Snapshot {
+  // The blocks live at the begin in order of address, then the history. A consistent sequence
+  // (event_check.h).
+  std::vector<Event> events;
+  std::vector<Offset> addresses;  // of each event's block
+  size_t live_at_begin = 0;       // that many events stand for blocks without an alloc in the history
+  std::vector<SnapshotSegment> segments{};  // of the device, at the moment of the snapshot
+  int64_t device = 0;
+  Bytes reserved_at_begin;      // all segments together: when the history begins,
+  Bytes reserved_peak;          // at most,
+  Bytes reserved_at_end;        // and at the moment of the snapshot
+  int64_t segment_changes = 0;  // segments taken, given back, mapped or unmapped within the history
+  int64_t ooms = 0;
+  std::vector<std::string> notes{};  // for people
+};
+
+// Of the device with the most in it; a note names the others. Errors: those of ParsePickle; InvalidArgument
+// for what is no snapshot, naming the entry.
+absl::StatusOr<Snapshot> ParseSnapshot(std::string_view contents, std::string_view name);
+
+}  // namespace reprise::profiler

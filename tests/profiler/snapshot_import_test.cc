@@ -1,0 +1,207 @@
+// Why: a snapshot is a window on a job that began earlier. What was live before has to be put back, and what
+// does not fit has to be said rather than believed.
+#include "profiler/snapshot_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiler/load.h"
+#include "tests/profiler/pickle_script.h"
+#include "tests/profiler/testing.h"
+
+namespace reprise::profiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string Entry(const std::string& action, int64_t addr, int64_t size, int64_t stream = 0,
+                  int64_t time_us = 1000) {
+  return PickledDict({{"action", PickledString(action)},
+                      {"addr", PickledInt(addr)},
+                      {"size", PickledInt(size)},
+                      {"stream", PickledInt(stream)},
+                      {"time_us", PickledInt(time_us)}});
+}
+
+std::string BlockAt(int64_t address, int64_t size, int64_t requested, const std::string& state) {
+  return PickledDict({{"address", PickledInt(address)},
+                      {"size", PickledInt(size)},
+                      {"requested_size", PickledInt(requested)},
+                      {"state", PickledString(state)}});
+}
+
+std::string Segment(int64_t address, int64_t size, const std::vector<std::string>& blocks,
+                    int64_t device = 0) {
+  return PickledDict({{"device", PickledInt(device)},
+                      {"address", PickledInt(address)},
+                      {"total_size", PickledInt(size)},
+                      {"stream", PickledInt(0)},
+                      {"segment_type", PickledString(size == 2 << 20 ? "small" : "large")},
+                      {"blocks", PickledList(blocks)}});
+}
+
+std::string SnapshotOf(const std::vector<std::string>& segments,
+                       const std::vector<std::vector<std::string>>& traces) {
+  std::vector<std::string> lists;
+  for (const auto& trace : traces) lists.push_back(PickledList(trace));
+  return Pickled(PickledDict({{"segments", PickledList(segments)}, {"device_traces", PickledList(lists)}}));
+}
+
+Snapshot Read(const std::string& contents) {
+  auto snapshot = ParseSnapshot(contents, "s.pickle");
+  EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+  return snapshot.ok() ? *std::move(snapshot) : Snapshot{};
+}
+
+std::string ErrorOf(const std::string& contents) {
+  const auto snapshot = ParseSnapshot(contents, "s.pickle");
+  return snapshot.ok() ? "no error" : Text(snapshot.status());
+}
+
+TEST(SnapshotImport, AWholeHistory) {
+  const Snapshot snapshot = Read(
+      SnapshotOf({Segment(4096, 20 << 20,
+                          {BlockAt(4096, 512, 100, "active_allocated"), BlockAt(4608, 1000, 0, "inactive")})},
+                 {{Entry("segment_alloc", 4096, 20 << 20), Entry("alloc", 4096, 100),
+                   Entry("alloc", 8192, 200, 3, 1500), Entry("free_requested", 8192, 200, 3, 1600),
+                   Entry("free_completed", 8192, 200, 3, 1700), Entry("snapshot", 0, 0)}}));
+  Event second = Alloc(1, 200, 3), free = Free(1, 3);
+  second.time_ns = 500'000;
+  free.time_ns = 700'000;
+  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 100), second, free));
+  EXPECT_THAT(snapshot.addresses, ElementsAre(Offset(4096), Offset(8192), Offset(8192)));
+  EXPECT_EQ(snapshot.live_at_begin, 0u);
+  EXPECT_EQ(snapshot.reserved_at_begin, Bytes(0));
+  EXPECT_EQ(snapshot.reserved_peak, kMiB * 20);
+  EXPECT_EQ(snapshot.reserved_at_end, kMiB * 20);
+  EXPECT_THAT(snapshot.notes, IsEmpty());
+  ASSERT_EQ(snapshot.segments.size(), 1u);
+  EXPECT_FALSE(snapshot.segments[0].small);
+  ASSERT_EQ(snapshot.segments[0].live.size(), 1u);
+  EXPECT_EQ(snapshot.segments[0].live[0].size, Bytes(512));
+}
+
+TEST(SnapshotImport, WhatWasLiveBeforeComesFirstInOrderOfAddress) {
+  const Snapshot snapshot = Read(SnapshotOf(
+      {Segment(0, 2 << 20,
+               {BlockAt(0, 512, 7, "active_allocated"), BlockAt(512, 512, 8, "active_pending_free")})},
+      {{Entry("free_requested", 300, 30), Entry("free_completed", 300, 30), Entry("free_completed", 200, 20),
+        Entry("alloc", 200, 25)}}));
+  Event free_30 = Free(2), free_20 = Free(1), alloc = Alloc(4, 25);
+  EXPECT_THAT(snapshot.events,
+              ElementsAre(Alloc(0, 7), Alloc(1, 20), Alloc(2, 30), Alloc(3, 8), free_30, free_20, alloc));
+  EXPECT_EQ(snapshot.live_at_begin, 4u);
+  EXPECT_THAT(snapshot.notes, ElementsAre(HasSubstr("4 blocks were live before")));
+}
+
+TEST(SnapshotImport, AFreeThatIsOnlyAskedForDoesNotFree) {
+  const Snapshot snapshot = Read(SnapshotOf(
+      {}, {{Entry("alloc", 100, 10), Entry("free_requested", 100, 10), Entry("free_requested", 900, 10)}}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 10), Alloc(1, 10)));
+}
+
+TEST(SnapshotImport, SegmentsThatComeAndGo) {
+  const Snapshot snapshot =
+      Read(SnapshotOf({Segment(0, 30, {})}, {{Entry("segment_free", 0, 10), Entry("segment_map", 0, 25),
+                                              Entry("segment_unmap", 0, 5), Entry("alloc", 1, 1)}}));
+  EXPECT_EQ(snapshot.reserved_at_begin, Bytes(20));
+  EXPECT_EQ(snapshot.reserved_peak, Bytes(35));
+  EXPECT_EQ(snapshot.reserved_at_end, Bytes(30));
+  EXPECT_EQ(snapshot.segment_changes, 3);
+}
+
+TEST(SnapshotImport, WhatDoesNotFitIsSetRightAndSaid) {
+  // An alloc where a block is live, for one from within the window and one from before it; a second free.
+  const Snapshot snapshot = Read(SnapshotOf(
+      {}, {{Entry("alloc", 100, 10), Entry("alloc", 100, 11), Entry("free_completed", 100, 11),
+            Entry("free_completed", 100, 11), Entry("free_requested", 500, 5), Entry("alloc", 500, 6)}}));
+  EXPECT_THAT(snapshot.events,
+              ElementsAre(Alloc(0, 5), Alloc(1, 10), Free(1), Alloc(2, 11), Free(2), Free(0), Alloc(3, 6)));
+  EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("3 entries do not fit")));
+}
+
+TEST(SnapshotImport, OutOfMemoryAndUnknownEntriesAreCounted) {
+  const Snapshot snapshot =
+      Read(SnapshotOf({}, {{Entry("alloc", 100, 10), Entry("oom", 0, 99), Entry("dance", 0, 0)}}));
+  EXPECT_EQ(snapshot.ooms, 1);
+  EXPECT_THAT(snapshot.notes,
+              ElementsAre(HasSubstr("1 entries of unknown kinds"), HasSubstr("out of memory 1 times")));
+}
+
+TEST(SnapshotImport, OfSeveralDevicesTheOneWithTheMost) {
+  const Snapshot snapshot = Read(SnapshotOf({Segment(0, 100, {}, 0), Segment(0, 200, {}, 1)},
+                                            {{}, {Entry("alloc", 100, 10), Entry("alloc", 200, 20)}}));
+  EXPECT_EQ(snapshot.device, 1);
+  EXPECT_EQ(snapshot.events.size(), 2u);
+  EXPECT_EQ(snapshot.reserved_at_end, Bytes(200));
+  EXPECT_THAT(snapshot.notes, ElementsAre(HasSubstr("2 devices in it; only device 1")));
+}
+
+TEST(SnapshotImport, WithoutAHistoryWhatIsLive) {
+  const Snapshot snapshot =
+      Read(SnapshotOf({Segment(0, 2 << 20, {BlockAt(0, 512, 7, "active_allocated")})}, {{}}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 7)));
+  EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("no history")));
+}
+
+TEST(SnapshotImport, OlderSnapshotsDoNotSayWhereABlockIsNorWhatWasAskedFor) {
+  const auto block = [](int64_t size, const char* state) {
+    return PickledDict({{"size", PickledInt(size)}, {"state", PickledString(state)}});
+  };
+  const Snapshot snapshot =
+      Read(SnapshotOf({Segment(1000, 2048, {block(512, "inactive"), block(1024, "active_allocated")})}, {}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 1024)));
+  EXPECT_THAT(snapshot.addresses, ElementsAre(Offset(1512)));
+}
+
+TEST(SnapshotImport, ErrorsNameTheEntry) {
+  EXPECT_THAT(ErrorOf(Pickled("]")), HasSubstr("s.pickle: the snapshot: not a dict"));
+  EXPECT_THAT(ErrorOf(Pickled("}")), HasSubstr("no list 'segments'"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{Entry("alloc", 1, 1), Entry("alloc", 2, 0)}})),
+              HasSubstr("device_traces[0][1]: 'size' is 0"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{Entry("alloc", -1, 1)}})),
+              HasSubstr("device_traces[0][0]: 'addr' is -1"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{PickledDict({{"addr", PickledInt(1)}})}})),
+              HasSubstr("'action' is missing"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{"K\x01"}})), HasSubstr("device_traces[0][0]: not a dict"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({Segment(0, 100, {BlockAt(0, 101, 1, "inactive")})}, {})),
+              HasSubstr("segments[0].blocks[0]: 'size' is 101"));
+  EXPECT_THAT(ErrorOf(SnapshotOf({Segment(50, 100, {BlockAt(40, 1, 1, "inactive")})}, {})),
+              HasSubstr("outside the segment"));
+  EXPECT_THAT(
+      ErrorOf(SnapshotOf({}, {{Entry("alloc", 1, int64_t{1} << 61), Entry("alloc", 2, int64_t{1} << 61),
+                               Entry("alloc", 3, int64_t{1} << 61)}})),
+      HasSubstr("2^62"));
+}
+
+// One entry, remembered, a thousand times over for two bytes each: no honest file does that.
+TEST(SnapshotImport, EntriesThatTheFileDoesNotPayForAreRefused) {
+  std::string trace = "](" + Entry("alloc", 1, 1) + "\x94";
+  for (int i = 0; i < 1000; ++i) trace += std::string("h\0", 2);
+  trace += "e\x94";  // the list is number 1
+  std::string segment_blocks;
+  const std::string contents = Pickled("}(" + PickledString("device_traces") + "](" + trace + "e" +
+                                       PickledString("segments") + "]" + "u");
+  EXPECT_EQ(ErrorOf(contents), "no error") << "a few bytes each are paid for";
+  std::string blocks = "](" + BlockAt(0, 0, 0, "inactive") + "\x94";
+  for (int i = 0; i < 1000; ++i) blocks += std::string("h\0", 2);
+  blocks += "e";
+  std::string segment =
+      PickledDict({{"address", PickledInt(0)}, {"total_size", PickledInt(0)}, {"blocks", blocks}}) + "\x94";
+  for (int i = 0; i < 100; ++i) segment += std::string("h\1", 2);
+  EXPECT_THAT(ErrorOf(Pickled(PickledDict({{"segments", "](" + segment + "e"}, {"device_traces", "]"}}))),
+              HasSubstr("more entries than bytes"));
+}
+
+TEST(SnapshotImport, IsToldByContent) {
+  const auto input = Parse(SnapshotOf({}, {{Entry("alloc", 1, 5)}}), "x.csv");
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_EQ(input->format, InputFormat::kSnapshot);
+  EXPECT_THAT(input->trace.events, ElementsAre(Alloc(0, 5)));
+  EXPECT_TRUE(input->trace.closed);
+}
+
+}  // namespace
+}  // namespace reprise::profiler

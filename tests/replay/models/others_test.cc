@@ -1,0 +1,128 @@
+// Why: the driver's pool and the arena stand for rules that their headers state; each is held by a case.
+#include <gtest/gtest.h>
+
+#include "replay/models/bfc_arena.h"
+#include "replay/models/driver_pool.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr Stream kA{0}, kB{7};
+constexpr Bytes kNoLimit{0};
+
+Bytes MiB(int64_t n) { return kMiB * n; }
+
+TEST(DriverPool, GrowsByWholeChunks) {
+  DriverPool model(kNoLimit);
+  model.Allocate(Bytes(1), kA);
+  EXPECT_EQ(model.reserved(), MiB(32));
+  EXPECT_EQ(model.allocated(), Bytes(512));
+  model.Allocate(MiB(40), kA);
+  EXPECT_EQ(model.reserved(), MiB(96));
+  EXPECT_EQ(model.driver_allocations(), 2);
+}
+
+TEST(DriverPool, MemoryThatNoStreamHasUsedIsEverybodys) {
+  DriverPool model(kNoLimit);
+  model.Allocate(MiB(10), kA);
+  model.Allocate(MiB(10), kB);
+  EXPECT_EQ(model.reserved(), MiB(32));
+}
+
+TEST(DriverPool, WhatAStreamFreedIsForThatStreamAlone) {
+  DriverPool model(kNoLimit);
+  const Offset block = *model.Allocate(MiB(32), kA);
+  model.Free(block, kA);
+  EXPECT_NE(model.Allocate(MiB(32), kB), block);
+  EXPECT_EQ(model.reserved(), MiB(64));
+  EXPECT_EQ(model.Allocate(MiB(32), kA), block);
+}
+
+TEST(DriverPool, TheStreamThatFreesCountsNotTheOneThatAllocated) {
+  DriverPool model(kNoLimit);
+  const Offset block = *model.Allocate(MiB(32), kA);
+  model.Free(block, kB);
+  EXPECT_NE(model.Allocate(MiB(32), kA), block);
+  EXPECT_EQ(model.Allocate(MiB(32), kB), block);
+}
+
+TEST(DriverPool, RangesOfDifferentStreamsDoNotJoin) {
+  DriverPool model(kNoLimit);
+  const Offset first = *model.Allocate(MiB(16), kA), second = *model.Allocate(MiB(16), kA);
+  model.Free(first, kA);
+  model.Free(second, kB);
+  model.Allocate(MiB(32), kA);
+  EXPECT_EQ(model.reserved(), MiB(64));
+}
+
+TEST(DriverPool, OutOfMemoryTheDeviceIsWaitedFor) {
+  DriverPool model(MiB(32));
+  const Offset first = *model.Allocate(MiB(16), kA), second = *model.Allocate(MiB(16), kA);
+  model.Free(first, kA);
+  model.Free(second, kB);
+  EXPECT_EQ(model.Allocate(MiB(32), kA), first);
+}
+
+TEST(DriverPool, OutOfMemoryOnlyFreeChunksGoBack) {
+  DriverPool model(MiB(96));
+  model.Allocate(MiB(1), kA);
+  model.Free(*model.Allocate(MiB(32), kA), kA);
+  EXPECT_TRUE(model.Allocate(MiB(64), kA).has_value());
+  EXPECT_EQ(model.reserved(), MiB(96));
+  EXPECT_FALSE(model.Allocate(MiB(32), kA).has_value());
+}
+
+TEST(BfcArena, GrowsByWhatIsMissing) {
+  BfcArena model(kNoLimit);
+  model.Allocate(MiB(3), kA);
+  EXPECT_EQ(model.reserved(), MiB(4)) << "1 MiB stays with the block: less than its double";
+  const Offset block = *model.Allocate(MiB(2), kA);
+  model.Free(block, kA);
+  EXPECT_EQ(model.Allocate(MiB(5), kA), block);
+  EXPECT_EQ(model.reserved(), MiB(10)) << "the free 2 MiB at the end, and 4 more";
+}
+
+TEST(BfcArena, SplitsFromTheDoubleOn) {
+  BfcArena model(kNoLimit);
+  const Offset block = *model.Allocate(MiB(8), kA);
+  model.Allocate(MiB(2), kA);
+  model.Free(block, kA);
+  const Offset less = *model.Allocate(MiB(4) + Bytes(256), kA);
+  EXPECT_EQ(less, block);
+  EXPECT_EQ(model.allocated(), MiB(10)) << "all 8 MiB";
+  model.Free(less, kA);
+  model.Allocate(MiB(4), kA);
+  EXPECT_EQ(model.allocated(), MiB(6));
+}
+
+TEST(BfcArena, SplitsWhereMuchWouldBeWasted) {
+  BfcArena model(kNoLimit);
+  const Offset block = *model.Allocate(MiB(300), kA);
+  model.Free(block, kA);
+  model.Allocate(MiB(172), kA);
+  EXPECT_EQ(model.allocated(), MiB(172)) << "128 MiB are too much to leave with it";
+}
+
+TEST(PlainArena, SplitsAlways) {
+  BfcArena model(kNoLimit, BfcArena::Split::kAlways);
+  const Offset block = *model.Allocate(MiB(8), kA);
+  model.Allocate(MiB(2), kA);
+  model.Free(block, kA);
+  model.Allocate(MiB(7), kA);
+  EXPECT_EQ(model.allocated(), MiB(9));
+  EXPECT_EQ(model.Allocate(MiB(1), kA), block + MiB(7));
+  EXPECT_EQ(model.reserved(), MiB(10));
+}
+
+TEST(BfcArena, StreamsShareAndNeighboursJoin) {
+  BfcArena model(kNoLimit);
+  const Offset first = *model.Allocate(MiB(2), kA), second = *model.Allocate(MiB(2), kB);
+  model.Allocate(MiB(2), kA);
+  model.Free(second, kB);
+  model.Free(first, kA);
+  EXPECT_EQ(model.Allocate(MiB(4), kB), first);
+  EXPECT_EQ(model.reserved(), MiB(6));
+}
+
+}  // namespace
+}  // namespace reprise::replay

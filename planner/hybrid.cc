@@ -79,7 +79,8 @@ class HybridSearch {
  private:
   // Without noise, every try is made by one of the workers.
   bool IsMine() {
-    return round_ > 0 || (split_ * std::size(kRanks) + rank_) % search_.workers() == search_.worker();
+    const size_t number = split_ * std::size(kRanks) + rank_;
+    return round_ > 0 || static_cast<int>(number % search_.workers()) == search_.worker();
   }
 
   // To the next pair of a split and a rank, and after the last one to the next round.

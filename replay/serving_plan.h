@@ -22,9 +22,9 @@ struct ServingPlan {
   std::vector<Slot> slots;  // in the order of allocation; slot 0 is the cut
   // What the plan was made of, by slot; not looked at while serving.
   std::vector<profiler::Slot> cycle;
-  Offset end;               // the plan covers [0, end) of the arena
-  Bytes slab;               // height of the planned slots above the arena's begin, as solved
-  Bytes lower_bound;        // planner::LowerBound: counts obstacles as far as the slab reaches past them
+  Offset end;         // the plan covers [0, end) of the arena
+  Bytes slab;         // height of the planned slots above the arena's begin, as solved
+  Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
 }  // namespace reprise::replay

@@ -16,6 +16,9 @@ namespace {
 absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, ServingPlan& plan) {
   const absl::StatusOr<planner::Solution> solution = planner::Solve(request.problem, budget);
   if (!solution.ok()) return solution.status();
+  // Whatever the planner had by then: who told it to stop does not wait for an answer.
+  if (budget.cancel->load(std::memory_order_relaxed))
+    return absl::CancelledError("planning was told to stop");
   if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
     return checked;
   for (size_t i = 0; i < request.slot_of.size(); ++i) {

@@ -84,30 +84,26 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream) {
   return candidate_->matcher->Step(bytes, stream) == 0 && at_cut;
 }
 
+// Counts what a plan met with while it was in use.
+void Sequence::Account(const Active& used, Counters& counters) {
+  counters.mismatches += used.matcher->mismatches() - used.mismatches_before;
+  counters.times_lost += used.matcher->times_lost() - used.times_lost_before;
+}
+
 void Sequence::Adopt() {
-  const auto account = [this](const Active& gone) {
-    counters_.mismatches += gone.matcher->mismatches();
-    counters_.times_lost += gone.matcher->times_lost();
-  };
-  const auto superseded = [&](const std::unique_ptr<Active>& other) {
-    const bool same = other->cycle.fingerprint == candidate_cycle_.fingerprint ||
-                      (candidate_cycle_.reason != Reason::kFound &&
-                       other->cycle.period.length == candidate_cycle_.period.length);
-    if (same) account(*other);
-    return same;
-  };
-  std::erase_if(waiting_, superseded);
   if (active_ != nullptr) {
+    Account(*active_, counters_);
     active_->last_used = history_.now().count();
-    if (!superseded(active_)) waiting_.push_back(std::move(active_));
+    waiting_.push_back(std::move(active_));
   }
-  const size_t most = rules_.plan_set ? kMostWaiting : 0;
-  if (waiting_.size() > most) {
-    const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) {
+  std::erase_if(waiting_, [&](const std::unique_ptr<Active>& other) {
+    return other->cycle.fingerprint == candidate_cycle_.fingerprint ||
+           other->cycle.fingerprint == candidate_cycle_.replaces;
+  });
+  if (waiting_.size() > (rules_.plan_set ? kMostWaiting : 0)) {
+    waiting_.erase(std::min_element(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) {
       return a->last_used < b->last_used;
-    });
-    account(**oldest);
-    waiting_.erase(oldest);
+    }));
   }
   active_ = std::make_unique<Active>();
   active_->plan = std::move(candidate_->plan);
@@ -164,13 +160,18 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   if (next == nullptr) return;
   if (active_ == nullptr) {
     active_ = std::move(*next);
+    active_->mismatches_before = active_->matcher->mismatches();
+    active_->times_lost_before = active_->matcher->times_lost();
     waiting_.erase(waiting_.begin() + (next - waiting_.data()));
     fingerprint_ = active_->cycle.fingerprint;
     step.resumed = true;
     return;
   }
+  Account(*active_, counters_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
+  active_->mismatches_before = active_->matcher->mismatches();
+  active_->times_lost_before = active_->matcher->times_lost();
   active_->window_tokens = 0;
   active_->window_matched = 0;
   active_->window_bytes = active_->window_conflicts = Bytes(0);
@@ -287,7 +288,8 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   next_cycle_ = {.period = {.length = length, .found_at = active_->cycle.period.found_at},
                  .fingerprint = fingerprint,
                  .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged,
-                 .from = active_->cycle.from};
+                 .from = active_->cycle.from,
+                 .replaces = active_->cycle.fingerprint};
   return iteration;
 }
 
@@ -345,10 +347,7 @@ void Sequence::CancelPlanning() {
 
 Sequence::Counters Sequence::counters() const {
   Counters counters = counters_;
-  if (active_ != nullptr) {
-    counters.mismatches += active_->matcher->mismatches();
-    counters.times_lost += active_->matcher->times_lost();
-  }
+  if (active_ != nullptr) Account(*active_, counters);
   return counters;
 }
 

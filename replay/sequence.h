@@ -110,7 +110,8 @@ class Sequence {
     profiler::Period period;
     uint64_t fingerprint = 0;
     Reason reason = Reason::kFound;
-    Tick from{0};  // where the first round of it began, as far as is known
+    Tick from{0};           // where the first round of it began, as far as is known
+    uint64_t replaces = 0;  // the fingerprint of the one that has changed
   };
   struct Active {
     ServingPlan plan;
@@ -126,6 +127,9 @@ class Sequence {
     bool in_the_way = false;  // something lies where its slots should
     int64_t good_rounds = 0;  // in a row
     int64_t last_used = 0;    // the token of its latest use
+    // What its matcher had counted when it came into use: while it looks on, a mismatch is none.
+    int64_t mismatches_before = 0;
+    int64_t times_lost_before = 0;
   };
 
   bool ServedBy(const Active& active) const;
@@ -137,6 +141,7 @@ class Sequence {
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream);
+  static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
 

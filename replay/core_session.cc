@@ -25,6 +25,8 @@ namespace {
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
 
+constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
+
 // Spent once, when a run ends that has learnt something.
 constexpr double kSecondsToSave = 0.25;
 
@@ -51,7 +53,7 @@ std::string UtcNow() {
 }
 
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
-  const absl::StatusOr<std::string> text = profiler::ReadFile(path);
+  const absl::StatusOr<std::string> text = profiler::ReadFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
   const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
   if (!saved.ok()) return saved.status();
@@ -63,8 +65,11 @@ absl::Status Expect(const std::string& path, const JobSignature& job, Engine& en
     plans.push_back(*std::move(plan));
   }
   const Engine::Guard guard = engine.Lock();
-  for (size_t i = 0; i < plans.size(); ++i) engine.Expect(guard, std::move(plans[i]), saved->cycles[i].from);
-  return absl::OkStatus();
+  absl::Status all;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    all.Update(engine.Expect(guard, std::move(plans[i]), saved->cycles[i].from));
+  }
+  return all;
 }
 
 }  // namespace

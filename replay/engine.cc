@@ -288,10 +288,14 @@ void Engine::CountPlan(const Sequence& sequence) {
   if (sink_ != nullptr) sink_->OnPlanAdopted();
 }
 
-void Engine::Expect(const Guard&, ServingPlan plan, Tick from) {
+absl::Status Engine::Expect(const Guard&, ServingPlan plan, Tick from) {
+  if (plan.slots.size() < static_cast<size_t>(profiler::PeriodFinder::kMinPeriod))
+    return absl::OutOfRangeError("a cycle is shorter than any that is planned");
+  if (plan.end > arena_.main_end()) return absl::OutOfRangeError("it is larger than the arena");
   whole_.Expect(std::move(plan), from);
   expecting_ = true;
   arena_.SetPlanEnd(whole_.plans_end());
+  return absl::OkStatus();
 }
 
 std::vector<Sequence::Known> Engine::KnownPlans(const Guard&) const {

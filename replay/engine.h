@@ -186,8 +186,8 @@ class Engine {
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return counters_.plans > 0; }
   // A plan of an earlier run: its range is kept free for it until a plan is followed. Before the first
-  // request.
-  void Expect(const Guard&, ServingPlan plan, Tick from);
+  // request. OutOfRange where it is not one for this arena.
+  absl::Status Expect(const Guard&, ServingPlan plan, Tick from);
   // What to keep for a later run, of the device as a whole; nothing where threads are planned apart.
   std::vector<Sequence::Known> KnownPlans(const Guard&) const;
   // Tells a planning under way to stop; what it was solving is counted as failed.

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "reprise plans of a job";
 constexpr int kVersion = 1;
-constexpr size_t kMostCycles = 16;
+constexpr size_t kMostCycles = 4;  // as many as a sequence keeps
 constexpr size_t kMostSlots = size_t{1} << 21;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 

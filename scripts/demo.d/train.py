@@ -1,8 +1,9 @@
 """An ordinary training job. It knows nothing of Reprise.
 
-usage: train.py gpt|resnet ITERATIONS RESULT.json
+usage: train.py gpt|resnet|lengths ITERATIONS RESULT.json
 
-Writes every loss as a hexadecimal float (all bits) and the seconds of every iteration.
+Writes every loss as a hexadecimal float (all bits), those of evaluations behind the others, and the seconds of every
+iteration.
 """
 
 import importlib
@@ -25,6 +26,7 @@ def main(model, iterations, result):
         optimizer.step()
         losses.append(value.item().hex())
         seconds.append(time.perf_counter() - began)
+    losses += [value.hex() for value in getattr(loss, "evaluations", [])]
     with open(result, "w") as out:
         json.dump({"torch": torch.__version__, "losses": losses, "seconds": seconds}, out)
 

@@ -138,6 +138,23 @@ TEST(SavedPlan, PlacesThatOverlapAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(ToServe(plan.cycles[0]).status()));
 }
 
+TEST(SavedPlan, OneForAnotherArenaIsRefused) {
+  InlineRunner runner;
+  auto engine = Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), Bytes(64 << 20)), &runner);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const Engine::Guard guard = (*engine)->Lock();
+  ServingPlan plan = *ToServe(Small().cycles[0]);
+  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, plan, Tick(0)))) << "four slots are no cycle";
+  while (plan.slots.size() < 8) {
+    plan.slots.push_back(plan.slots.front());
+    plan.cycle.push_back(plan.cycle.front());
+  }
+  plan.end = Offset(int64_t{1} << 40);
+  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, plan, Tick(0))));
+  plan.end = Offset(12288);
+  EXPECT_TRUE((*engine)->Expect(guard, plan, Tick(0)).ok());
+}
+
 struct Outcome {
   Counters counters;
   std::vector<Sequence::Known> known;
@@ -154,7 +171,7 @@ Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) 
   for (const SavedPlan::Cycle& cycle : saved.cycles) {
     auto plan = ToServe(cycle);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    if (plan.ok()) (*engine)->Expect(guard, *std::move(plan), cycle.from);
+    if (plan.ok()) EXPECT_TRUE((*engine)->Expect(guard, *std::move(plan), cycle.from).ok());
   }
   OverlapChecker checker;
   std::map<BlockId, Offset> placed;

@@ -171,7 +171,9 @@ Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) 
   for (const SavedPlan::Cycle& cycle : saved.cycles) {
     auto plan = ToServe(cycle);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    if (plan.ok()) EXPECT_TRUE((*engine)->Expect(guard, *std::move(plan), cycle.from).ok());
+    if (plan.ok()) {
+      EXPECT_TRUE((*engine)->Expect(guard, *std::move(plan), cycle.from).ok());
+    }
   }
   OverlapChecker checker;
   std::map<BlockId, Offset> placed;

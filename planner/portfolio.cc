@@ -124,7 +124,7 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant) {
   for (const Member& member : members) shares += member.share;
   for (Member& member : members) {
     if (search.Over()) return;
-    member.TakeTurn(search, grant * member.share / shares);
+    member.TakeTurn(search, grant * member.share / std::max<int64_t>(1, shares));
   }
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }

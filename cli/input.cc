@@ -6,19 +6,13 @@
 #include <map>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "cli/console.h"
 #include "profiler/lifetimes.h"
 #include "profiler/read_file.h"
 
 namespace reprise::cli {
 namespace {
-
-// Only to tell files apart, not against forgery.
-std::string Fnv1a(std::string_view contents) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : contents) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("fnv1a-64:{:016x}", hash);
-}
 
 // Small numbers for streams, in order of appearance.
 class LaneNumbers {
@@ -41,7 +35,7 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   absl::StatusOr<profiler::Input> parsed = profiler::Parse(*contents, input.name);
   if (!parsed.ok()) return parsed.status();
   input.content = *std::move(parsed);
-  input.hash = Fnv1a(*contents);
+  input.hash = fmt::format("fnv1a-64:{:016x}", Fnv1a(*contents));
   for (const std::string& note : input.content.trace.notes) Say(fmt::format("{}: {}", input.name, note));
   return input;
 }

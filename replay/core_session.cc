@@ -58,18 +58,13 @@ absl::Status Expect(const std::string& path, const JobSignature& job, Engine& en
   const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
   if (!saved.ok()) return saved.status();
   if (absl::Status same = CheckIsFor(*saved, job); !same.ok()) return same;
-  std::vector<ServingPlan> plans;
+  std::vector<Sequence::Expected> plans;
   for (const SavedPlan::Cycle& cycle : saved->cycles) {
     absl::StatusOr<ServingPlan> plan = ToServe(cycle);
     if (!plan.ok()) return plan.status();
-    plans.push_back(*std::move(plan));
+    plans.push_back({*std::move(plan), cycle.from});
   }
-  const Engine::Guard guard = engine.Lock();
-  absl::Status all;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    all.Update(engine.Expect(guard, std::move(plans[i]), saved->cycles[i].from));
-  }
-  return all;
+  return engine.Expect(engine.Lock(), std::move(plans));
 }
 
 }  // namespace

@@ -288,12 +288,14 @@ void Engine::CountPlan(const Sequence& sequence) {
   if (sink_ != nullptr) sink_->OnPlanAdopted();
 }
 
-absl::Status Engine::Expect(const Guard&, ServingPlan plan, Tick from) {
-  if (plan.slots.size() < static_cast<size_t>(profiler::PeriodFinder::kMinPeriod))
-    return absl::OutOfRangeError("a cycle is shorter than any that is planned");
-  if (plan.end > arena_.main_end()) return absl::OutOfRangeError("it is larger than the arena");
-  whole_.Expect(std::move(plan), from);
-  expecting_ = true;
+absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans) {
+  for (const Sequence::Expected& expected : plans) {
+    if (expected.plan.slots.size() < static_cast<size_t>(profiler::PeriodFinder::kMinPeriod))
+      return absl::OutOfRangeError("a cycle is shorter than any that is planned");
+    if (expected.plan.end > arena_.main_end()) return absl::OutOfRangeError("it is larger than the arena");
+  }
+  for (Sequence::Expected& expected : plans) whole_.Expect(std::move(expected));
+  expecting_ = whole_.expecting();
   arena_.SetPlanEnd(whole_.plans_end());
   return absl::OkStatus();
 }

@@ -185,9 +185,9 @@ class Engine {
   Bytes placed(const Guard&) const { return arena_.placed(); }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return counters_.plans > 0; }
-  // A plan of an earlier run: its range is kept free for it until a plan is followed. Before the first
-  // request. OutOfRange where it is not one for this arena.
-  absl::Status Expect(const Guard&, ServingPlan plan, Tick from);
+  // The plans of an earlier run: their range is kept free until a plan is followed. Before the first request.
+  // OutOfRange, and none is taken, where one of them is not for this arena.
+  absl::Status Expect(const Guard&, std::vector<Sequence::Expected> plans);
   // What to keep for a later run, of the device as a whole; nothing where threads are planned apart.
   std::vector<Sequence::Known> KnownPlans(const Guard&) const;
   // Tells a planning under way to stop; what it was solving is counted as failed.

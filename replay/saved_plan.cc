@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "planner/validator.h"
 #include "replay/planning.h"
 #include "replay/ranges.h"
@@ -25,16 +26,10 @@ constexpr size_t kMostCycles = 4;  // as many as a sequence keeps
 constexpr size_t kMostSlots = size_t{1} << 21;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 
-// FNV-1a (Fowler, Noll, Vo): the same in every run, unlike the hashes of a hash table.
-uint64_t Hash(std::string_view text, uint64_t hash = 0xcbf29ce484222325) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 uint64_t Hash(const JobSignature& job) {
-  uint64_t hash = Hash(job.device);
-  for (const std::string& word : job.command) hash = Hash(word, Hash(std::string_view("\0", 1), hash));
-  return Hash(fmt::format("|{}|{}", job.ordinal, job.world_size), hash);
+  uint64_t hash = Fnv1a(job.device);
+  for (const std::string& word : job.command) hash = Fnv1a(word, Fnv1a(std::string_view("\0", 1), hash));
+  return Fnv1a(fmt::format("|{}|{}", job.ordinal, job.world_size), hash);
 }
 
 absl::Status Wrong(std::string_view name, std::string_view what) {
@@ -140,8 +135,10 @@ absl::Status ReadCycle(const Json& json, std::string where, std::string_view nam
   return absl::OkStatus();
 }
 
-// The last line holds a checksum of everything before it.
-std::string Ending(std::string_view text) { return fmt::format("\n// checksum {:016x}\n", Hash(text)); }
+// The file begins with a checksum of everything behind it.
+std::string Beginning(std::string_view rest) {
+  return fmt::format("{{\"checksum\":\"{:016x}\",", Fnv1a(rest));
+}
 
 std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds) {
   const std::vector<profiler::Slot>& slots = known.cycle;
@@ -225,15 +222,15 @@ std::string FormatSavedPlan(const SavedPlan& saved) {
                               {"lower_bound", cycle.lower_bound.count()},
                               {"slots", std::move(rows)}});
   }
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text + Ending(text);
+  const std::string rest = json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(1) + "\n";
+  return Beginning(rest) + rest;
 }
 
 absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name) {
-  const size_t body = text.size() > Ending("").size() ? text.size() - Ending("").size() : 0;
-  if (text.substr(body) != Ending(text.substr(0, body)))
+  const size_t beginning = std::min(text.size(), Beginning("").size());
+  if (text.substr(0, beginning) != Beginning(text.substr(beginning)))
     return Wrong(name, "is cut short or damaged: its checksum is not that of its content");
-  const Json json = Json::parse(text.substr(0, body), nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return Wrong(name, "is not JSON");
   Fields top(json, "the file");
   if (top.Text("format") != kFormat) return Wrong(name, "is not a file of plans");

@@ -52,7 +52,7 @@ SavedPlan MakeSavedPlan(JobSignature job, const std::vector<Sequence::Known>& kn
 // A plan to serve from. InvalidArgument where places of slots that live at the same time overlap.
 absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle);
 
-// The file's text, JSON, with a checksum at its end.
+// The file's text: JSON that begins with a checksum of the rest.
 std::string FormatSavedPlan(const SavedPlan& saved);
 // The inverse, strict. InvalidArgument names `name` and what is wrong. Safe on hostile input.
 absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name);

@@ -116,13 +116,13 @@ void Sequence::Adopt() {
   if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
 }
 
-void Sequence::Expect(ServingPlan plan, Tick from) {
+void Sequence::Expect(Expected expected) {
   auto known = std::make_unique<Active>();
-  known->plan = std::move(plan);
+  known->plan = std::move(expected.plan);
   known->matcher = std::make_unique<Matcher>(known->plan);
   known->cycle = {.period = {.length = static_cast<int64_t>(known->plan.slots.size()), .found_at = Tick(-1)},
                   .fingerprint = Fingerprint(known->plan.cycle),
-                  .from = from};
+                  .from = expected.from};
   waiting_.push_back(std::move(known));
 }
 
@@ -250,6 +250,7 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
 }
 
 // Where the tokens that have come again after `period` others began, as far as they are remembered.
+// Walks back over the history at most once for each plan.
 Tick Sequence::FirstRound(int64_t period) const {
   Tick first = history_.now() - period;
   while (first > history_.oldest()) {

@@ -58,7 +58,11 @@ class Sequence {
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
   // `from`: what a job allocates while it starts can look like a part of its cycle. One that has not been
   // met a round later is forgotten: the job is another one by now.
-  void Expect(ServingPlan plan, Tick from);
+  struct Expected {
+    ServingPlan plan;
+    Tick from;
+  };
+  void Expect(Expected expected);
   // Such a plan is there, and none has been followed yet.
   bool expecting() const { return active_ == nullptr && !waiting_.empty(); }
   // The plans of the set, for a later run; the one in use first.

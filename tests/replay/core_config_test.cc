@@ -104,6 +104,10 @@ TEST(NamesOfThisProcess, ComeFromTheLauncher) {
   const Environment slurm = {{"SLURM_PROCID", "5"}, {"SLURM_JOB_ID", "1234"}};
   EXPECT_EQ(NamesOfThisProcess(In(slurm)).rank, "5");
   EXPECT_EQ(NamesOfThisProcess(In(slurm)).job, "1234");
+  EXPECT_EQ(alone.world_size, 1);
+  EXPECT_EQ(NamesOfThisProcess(In({{"SLURM_NTASKS", "16"}})).world_size, 16);
+  EXPECT_EQ(NamesOfThisProcess(In({{"WORLD_SIZE", "many"}})).world_size, 1);
+  EXPECT_EQ(NamesOfThisProcess(In({{"WORLD_SIZE", "-3"}})).world_size, 1);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // iteration, and whatever else a file holds must be refused with the reason and harm nothing.
 #include "replay/saved_plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/fnv1a.h"
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/overlap_checker.h"
@@ -100,16 +103,12 @@ TEST(SavedPlan, DamagedAnywhereIsRefused) {
 std::string Changed(std::string_view what, std::string_view into) {
   SavedPlan plan = Small();
   plan.job.command = {"@"};
-  std::string text = FormatSavedPlan(plan);
-  text.resize(text.rfind("\n//"));
-  const size_t at = text.find(what);
+  const std::string text = FormatSavedPlan(plan);
+  std::string rest = text.substr(text.find(',') + 1);
+  const size_t at = rest.find(what);
   EXPECT_NE(at, std::string::npos) << what;
-  text.replace(at, what.size(), into);
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  char ending[40];
-  snprintf(ending, sizeof ending, "\n// checksum %016lx\n", static_cast<unsigned long>(hash));
-  return text + ending;
+  rest.replace(at, what.size(), into);
+  return fmt::format("{{\"checksum\":\"{:016x}\",{}", Fnv1a(rest), rest);
 }
 
 TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
@@ -127,6 +126,8 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("\"cycles\":[", "\"cycles\":7,\"x\":["), HasSubstr("cycles"));
   EXPECT_THAT(reason("\"device\":\"host\"", "\"device\":3"), HasSubstr("device"));
   EXPECT_THAT(reason("{", "["), HasSubstr("JSON"));
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_THAT(reason("[8192,64,0,1,0,0]", deep), HasSubstr("six numbers"));
 }
 
 TEST(SavedPlan, PlacesThatOverlapAreRefused) {
@@ -144,15 +145,18 @@ TEST(SavedPlan, OneForAnotherArenaIsRefused) {
   ASSERT_TRUE(engine.ok()) << engine.status();
   const Engine::Guard guard = (*engine)->Lock();
   ServingPlan plan = *ToServe(Small().cycles[0]);
-  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, plan, Tick(0)))) << "four slots are no cycle";
+  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, {{plan, Tick(0)}}))) << "four slots are no cycle";
   while (plan.slots.size() < 8) {
     plan.slots.push_back(plan.slots.front());
     plan.cycle.push_back(plan.cycle.front());
   }
   plan.end = Offset(int64_t{1} << 40);
-  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, plan, Tick(0))));
-  plan.end = Offset(12288);
-  EXPECT_TRUE((*engine)->Expect(guard, plan, Tick(0)).ok());
+  EXPECT_TRUE(absl::IsOutOfRange((*engine)->Expect(guard, {{plan, Tick(0)}})));
+  ServingPlan good = plan;
+  good.end = Offset(12288);
+  EXPECT_FALSE((*engine)->Expect(guard, {{good, Tick(0)}, {plan, Tick(0)}}).ok());
+  EXPECT_TRUE((*engine)->KnownPlans(guard).empty()) << "all or none";
+  EXPECT_TRUE((*engine)->Expect(guard, {{good, Tick(0)}}).ok());
 }
 
 struct Outcome {
@@ -168,13 +172,13 @@ Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) 
   auto engine = Engine::Create({}, std::move(memory), &runner);
   EXPECT_TRUE(engine.ok()) << engine.status();
   const Engine::Guard guard = (*engine)->Lock();
+  std::vector<Sequence::Expected> plans;
   for (const SavedPlan::Cycle& cycle : saved.cycles) {
     auto plan = ToServe(cycle);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    if (plan.ok()) {
-      EXPECT_TRUE((*engine)->Expect(guard, *std::move(plan), cycle.from).ok());
-    }
+    if (plan.ok()) plans.push_back({*std::move(plan), cycle.from});
   }
+  EXPECT_TRUE((*engine)->Expect(guard, std::move(plans)).ok());
   OverlapChecker checker;
   std::map<BlockId, Offset> placed;
   for (const profiler::Event& event : events) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "profiler/stacks.h"
 #include "profiler/trace_format.h"
 
 namespace reprise::profiler {
@@ -14,6 +15,7 @@ namespace reprise::profiler {
 struct Trace {
   TraceMetadata metadata;
   std::vector<Event> events;       // a consistent sequence (event_check.h)
+  StackTable stacks;               // that the events name
   uint64_t dropped = 0;            // events the recorder lost; a block lost so is missing with its free
   bool closed = false;             // a footer says that this is all of it
   std::vector<std::string> notes;  // for people: what is missing and why

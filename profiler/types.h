@@ -22,6 +22,9 @@ namespace reprise::profiler {
 
 enum class EventKind : uint8_t { kAlloc = 0, kFree = 1, kMark = 2 };
 
+// Names a call stack (stacks.h). 0: none was recorded.
+enum class StackId : uint32_t {};
+
 struct Event {
   EventKind kind = EventKind::kAlloc;
   BlockId id{};         // alloc, free: the block (see "sequence"). mark: the number the mark carries
@@ -29,6 +32,7 @@ struct Event {
   Bytes alignment{};    // alloc: requested alignment, 0 when none was asked for
   Stream stream{};      // the stream the call named
   uint32_t thread = 0;  // small number given to each thread in order of appearance; 0 when not recorded
+  StackId stack{};      // alloc: where it was asked for (Trace::stacks); 0 when not recorded
   int64_t time_ns = 0;  // since the trace began; 0 when not recorded. A trace file keeps whole microseconds
   friend bool operator==(const Event&, const Event&) = default;
 };

@@ -1,0 +1,64 @@
+// Call stacks, each kept once: where in the job's code an allocation was asked for.
+//
+// Glossary
+//   frame   one line of a stack: a function, and where it stands
+//   stack   frames, innermost first
+//   site    the frame that a person would name for an allocation: the first of its stack in code that is the
+//           job's own (sites.h)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "profiler/types.h"
+
+namespace reprise::profiler {
+
+// Names a frame of a StackTable. 0: none.
+enum class FrameId : uint32_t {};
+
+enum class FrameKind : uint8_t { kNative = 0, kPython = 1 };
+
+// What is not known is empty or 0.
+struct Frame {
+  FrameKind kind = FrameKind::kNative;
+  std::string function{};
+  std::string file{};    // of source code
+  int64_t line = 0;      // in `file`, from 1
+  std::string module{};  // native: the path of the library or executable
+  uint64_t address = 0;  // native: within `module`, of the instruction that called
+  friend bool operator==(const Frame&, const Frame&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const Frame& f) {
+    return H::combine(std::move(hash), f.kind, f.function, f.file, f.line, f.module, f.address);
+  }
+};
+
+// Gives equal frames and equal stacks one number each, rising from 1 in order of appearance. Memory linear in
+// the frames of the distinct stacks.
+class StackTable {
+ public:
+  FrameId Intern(const Frame& frame);
+  // Frames innermost first, each of this table. No frames: StackId 0.
+  StackId Intern(std::span<const FrameId> frames);
+
+  size_t frames() const { return frames_.size(); }
+  size_t stacks() const { return begins_.size() - 1; }
+  const Frame& frame(FrameId id) const { return frames_[static_cast<size_t>(id) - 1]; }
+  // Innermost first; empty for 0. Valid until the next Intern.
+  std::span<const FrameId> stack(StackId id) const;
+  bool has(FrameId id) const { return id != FrameId(0) && static_cast<size_t>(id) <= frames(); }
+  bool has(StackId id) const { return static_cast<size_t>(id) <= stacks(); }
+
+ private:
+  std::vector<Frame> frames_;
+  absl::flat_hash_map<Frame, FrameId> frame_ids_;
+  std::vector<FrameId> stacks_;                                    // all stacks one after another
+  std::vector<size_t> begins_{0};                                  // of each, and the end of the last
+  absl::flat_hash_map<uint64_t, std::vector<StackId>> stack_ids_;  // by hash of the frames
+};
+
+}  // namespace reprise::profiler

@@ -1,0 +1,46 @@
+// Stacks are kept once: millions of allocations come from a few hundred places.
+#include "profiler/stacks.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace reprise::profiler {
+namespace {
+
+Frame Python(const char* function, int64_t line) {
+  return Frame{.kind = FrameKind::kPython, .function = function, .file = "train.py", .line = line};
+}
+
+TEST(StackTable, EqualFramesAreOne) {
+  StackTable table;
+  const FrameId a = table.Intern(Python("step", 3));
+  EXPECT_EQ(table.Intern(Python("step", 3)), a);
+  EXPECT_NE(table.Intern(Python("step", 4)), a);
+  EXPECT_EQ(table.frames(), 2u);
+  EXPECT_EQ(table.frame(a).line, 3);
+}
+
+TEST(StackTable, EqualStacksAreOneAndOrderCounts) {
+  StackTable table;
+  const FrameId a = table.Intern(Python("step", 3)), b = table.Intern(Python("main", 9));
+  const StackId inner_a = table.Intern(std::vector{a, b});
+  EXPECT_EQ(table.Intern(std::vector{a, b}), inner_a);
+  const StackId inner_b = table.Intern(std::vector{b, a});
+  EXPECT_NE(inner_b, inner_a);
+  EXPECT_EQ(table.stacks(), 2u);
+  ASSERT_EQ(table.stack(inner_b).size(), 2u);
+  EXPECT_EQ(table.stack(inner_b)[0], b);
+}
+
+TEST(StackTable, NoFramesAreNoStack) {
+  StackTable table;
+  EXPECT_EQ(table.Intern(std::vector<FrameId>{}), StackId(0));
+  EXPECT_TRUE(table.stack(StackId(0)).empty());
+  EXPECT_TRUE(table.has(StackId(0)));
+  EXPECT_FALSE(table.has(StackId(1)));
+  EXPECT_FALSE(table.has(FrameId(0)));
+}
+
+}  // namespace
+}  // namespace reprise::profiler

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "planner/best_fit.h"
 #include "planner/bound.h"
+#include "planner/clique.h"
 #include "planner/divide.h"
 #include "planner/exact_solver.h"
 #include "planner/first_fit.h"
@@ -74,6 +75,7 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 // search.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, /*opens=*/false},
+    {"clique", BeginClique, {1, 0, 1}, /*opens=*/false, /*places=*/false},
     {"best-fit", Once<BestFit>, {1, 0, 1}},
     {"first-fit-size-class", Once<FirstFitBySizeClass>, {1, 0, 1}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 1, 0}},
@@ -194,8 +196,9 @@ absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
 }
 
 absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& problem, const Budget& budget) {
-  const auto* found = std::find_if(std::begin(kSolvers), std::end(kSolvers),
-                                   [&](const Solver& member) { return member.name == solver; });
+  const auto* found = std::find_if(std::begin(kSolvers), std::end(kSolvers), [&](const Solver& member) {
+    return member.places && member.name == solver;
+  });
   if (found == std::end(kSolvers)) {
     return absl::NotFoundError(
         fmt::format("there is no solver \"{}\"; there are {}", solver, fmt::join(SolverNames(), ", ")));
@@ -207,12 +210,15 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
 
 std::vector<std::string_view> SolverNames() {
   std::vector<std::string_view> names;
-  for (const Solver& solver : kSolvers) names.push_back(solver.name);
+  for (const Solver& solver : kSolvers) {
+    if (solver.places) names.push_back(solver.name);
+  }
   return names;
 }
 
 std::vector<std::string_view> RuleNames() {
-  std::vector<std::string_view> names = SolverNames();
+  std::vector<std::string_view> names;
+  for (const Solver& solver : kSolvers) names.push_back(solver.name);
   const std::vector<std::string_view> within = {kTurnCycles,
                                                 "hybrid-look-ahead",
                                                 "hybrid-relax-goal",

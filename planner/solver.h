@@ -23,7 +23,8 @@ struct Solver {
   std::string_view name;  // static; stands in plans and on the command line, and is a rule (rules.h)
   Turn (*begin)(Search& search, std::string_view name);
   Shares shares{};
-  bool opens = true;  // its first turn takes what it needs
+  bool opens = true;   // its first turn takes what it needs
+  bool places = true;  // otherwise it only refutes heights, and cannot be asked alone
 };
 
 }  // namespace reprise::planner

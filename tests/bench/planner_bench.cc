@@ -48,6 +48,7 @@ struct Row {
   bool solved = false;
   bool valid = false;
   int64_t buffers = 0;
+  int64_t steps = 0;
   int64_t bound = 0;
   int64_t slab = 0;
   bool fits = false;
@@ -62,10 +63,13 @@ struct Task {
   double seconds = 1;  // the budget
 };
 
-Row Measure(const Task& task, const Rules& rules) {
+// With `in_steps` the budget counts steps, so that the row says the same whatever else the machine does.
+Row Measure(const Task& task, const Rules& rules, bool in_steps) {
+  constexpr double kStepsPerSecond = 1e7;
   const Problem problem = task.make();
   Budget budget;
-  budget.seconds = task.seconds;
+  budget.seconds = in_steps ? 3600 : task.seconds;
+  if (in_steps) budget.steps = static_cast<int64_t>(kStepsPerSecond * task.seconds);
   budget.rules = rules;
   budget.threads = kMostThreads;
   const auto begin = std::chrono::steady_clock::now();
@@ -76,6 +80,7 @@ Row Measure(const Task& task, const Rules& rules) {
   row.seconds = taken.count();
   if (!solution.ok()) return row;
   row.solved = true;
+  row.steps = solution->steps;
   row.valid = CheckPlacement(problem, solution->placement).ok();
   row.bound = solution->lower_bound.count();
   row.slab = solution->placement.slab.count();
@@ -90,12 +95,12 @@ struct Totals {
   int rows = 0;
   int reached = 0;  // the bound, or the capacity
   double gaps = 0;
-  double seconds = 0;
+  int64_t steps = 0;
 };
 
 class Table {
  public:
-  // A quiet one only adds up.
+  // A quiet one only adds up, and budgets steps.
   Table(const Options& options, bool quiet) : options_(options), quiet_(quiet) {
     if (!quiet) PrintHead();
   }
@@ -112,7 +117,7 @@ class Table {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-      const Row row = Measure(task, options_.rules);
+      const Row row = Measure(task, options_.rules, quiet_);
       _exit(write(ends[1], &row, sizeof row) == sizeof row ? 0 : 1);
     }
     close(ends[1]);
@@ -126,7 +131,7 @@ class Table {
     ++totals_.rows;
     totals_.reached += row.proven || row.fits;
     totals_.gaps += Gap(Bytes(row.slab), Bytes(row.bound));
-    totals_.seconds += row.seconds;
+    totals_.steps += row.steps;
     if (!quiet_) Print(task, row, static_cast<double>(usage.ru_maxrss) / 1024);
     return row;
   }
@@ -338,18 +343,18 @@ void SolveCycles(const Options& options, Table& table) {
     table.Add({path.stem().string(), [&] { return IterationOf(path); }, 1});
   }
   table.Title("cycles with much alive everywhere: cyclic, and with what crosses the cut held throughout");
-  const fs::path base = options.folder / "lifetimes/somas_resnet50.csv";
-  for (const int percent : {30, 45, 60, 75, 90}) {
-    for (const bool synthetic : {false, true}) {
-      const auto make = [&] {
-        return Cycle(synthetic ? SyntheticIteration(96, 1) : ReadLifetimes(base), percent / 100.0, 5);
-      };
+  for (const std::string base : {"synthetic", "gpt_medium_ctx1024", "somas_resnet50", "iopddl_G1"}) {
+    const Problem iteration = base == "synthetic"
+                                  ? SyntheticIteration(96, 1)
+                                  : ReadLifetimes(options.folder / "lifetimes" / (base + ".csv"));
+    for (const int percent : {30, 45, 60, 75, 90}) {
+      const auto make = [&] { return Cycle(iteration, percent / 100.0, 5); };
       const LoadRange loads = LoadsOf(make());
       const double least =
           static_cast<double>(loads.least.count()) / static_cast<double>(loads.largest.count());
       char name[80];
-      std::snprintf(name, sizeof name, "%s, least load %.0f %%", synthetic ? "synthetic" : "resnet50",
-                    100 * least);
+      std::snprintf(name, sizeof name, "%s, load %.0f %% to %ld", base.c_str(), 100 * least,
+                    static_cast<long>(loads.largest.count()));
       table.Add({name, make, 1});
       std::snprintf(name, sizeof name, "  held throughout");
       table.Add({name, [&] { return HeldAcrossTheCut(make()); }, 1});
@@ -376,7 +381,7 @@ std::vector<std::string> RuleNameSet() {
   return {names.begin(), names.end()};
 }
 
-// One line a rule: what a section comes to without it.
+// One line a rule: what a section comes to without it. Budgets are steps here, ten million for a second.
 int Ablate(Options options, const std::vector<std::string>& rules) {
   bool failed = false;
   std::printf("%-28s", "without");
@@ -386,7 +391,7 @@ int Ablate(Options options, const std::vector<std::string>& rules) {
         section.run == DecideHard || section.run == SolveTraining || section.run == SolveCycles;
     if (options.only.empty() ? short_enough : Wanted(options, section)) sections.push_back(section);
   }
-  for (const Section& section : sections) std::printf(" | %-9s reached  mean gap   seconds", section.name);
+  for (const Section& section : sections) std::printf(" | %-9s reached  mean gap   Msteps", section.name);
   std::printf("\n");
   for (const std::string& rule : rules) {
     options.rules = {};
@@ -397,7 +402,8 @@ int Ablate(Options options, const std::vector<std::string>& rules) {
       section.run(options, table);
       failed |= table.failed();
       const Totals& t = table.totals();
-      std::printf(" | %11d of %2d %8.4f %% %9.2f", t.reached, t.rows, 100 * t.gaps / t.rows, t.seconds);
+      std::printf(" | %11d of %2d %8.4f %% %8.1f", t.reached, t.rows, 100 * t.gaps / t.rows,
+                  1e-6 * static_cast<double>(t.steps));
       std::fflush(stdout);
     }
     std::printf("\n");

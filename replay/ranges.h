@@ -170,7 +170,7 @@ class Ranges {
   static constexpr int kClasses = (32 - kStepBits + 1) * kSteps;
   // How many ranges of one class a search looks at: bounds the cost; classes are 3 % wide, so more brings
   // little.
-  static constexpr int kLook = 24;
+  static constexpr int kLook = 8;
 
   struct Lists {
     std::array<Index, kClasses> head;

@@ -1,7 +1,8 @@
 // What the engine makes of jobs that vary, as one table: a row a stream, the median of several seeds and the
 // worst.
 //
-//   varying_bench [--final] [--seeds N] [--each] [--only NAME,NAME] [--plan-seconds S] [--without RULE,RULE]
+//   varying_bench [--final] [--seeds N] [--each | --models] [--only NAME,NAME] [--plan-seconds S]
+//                 [--without RULE,RULE]
 //
 // Seeds for choosing rules (the default) and for final figures (--final) are apart: varying_streams.h.
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "replay/models/models.h"
+#include "replay/models/run_model.h"
 #include "replay/simulator.h"
 #include "tests/replay/varying_streams.h"
 
@@ -32,6 +35,7 @@ constexpr int64_t kNearby = 16;
 
 struct Row {
   uint64_t seed = 0;
+  std::vector<double> models;  // what each would have reserved, over the live peak
   VaryingStream stream;
   SimulationResult result;
 
@@ -94,17 +98,50 @@ void PrintAll(std::string_view name, const std::vector<Row>& rows) {
   std::fflush(stdout);
 }
 
+// What others would have reserved for the same events, beside the engine: median and worst.
+void PrintModelsHead() {
+  std::string names, line = "|---|---|";
+  for (const reprise::replay::ModelInfo& model : reprise::replay::Models()) {
+    names += fmt::format(" {} |", model.name);
+    line += "---|";
+  }
+  fmt::print("| stream | reprise |{}\n{}\n", names, line);
+}
+
+void PrintModels(std::string_view name, const std::vector<Row>& rows) {
+  const auto cell = [&](auto value) {
+    const auto spread = Spread(rows, value);
+    return fmt::format(" {:.4f} ({:.4f}) |", spread[1], spread[2]);
+  };
+  std::string cells = cell([](const Row& row) { return row.reserved(); });
+  for (size_t m = 0; m < rows.front().models.size(); ++m) {
+    cells += cell([m](const Row& row) { return row.models[m]; });
+  }
+  fmt::print("| {} |{}\n", name, cells);
+  std::fflush(stdout);
+}
+
+void RunModels(Row& row) {
+  for (const reprise::replay::ModelInfo& info : reprise::replay::Models()) {
+    const auto model = info.make(reprise::Bytes(0));
+    const reprise::replay::ModelResult result = RunModel(row.stream.events, *model);
+    row.models.push_back(Share(result.reserved_peak.count(), row.result.counters.live_peak.count()));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("What the engine makes of jobs that vary");
   bool final_seeds = false;
   bool each = false;
+  bool models = false;
   uint64_t seeds = 5;
   std::vector<std::string> only;
   reprise::replay::SimulationOptions options;
   app.add_flag("--final", final_seeds, "The seeds that no rule was chosen on");
-  app.add_flag("--each", each, "A row a seed");
+  app.add_flag("--models", models, "What other allocators would have reserved")
+      ->excludes(app.add_flag("--each", each, "A row a seed"));
   app.add_option("--seeds", seeds, "How many");
   app.add_option("--only", only, "Names of streams")->delimiter(',');
   std::vector<std::string> without;
@@ -122,14 +159,17 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   for (const std::string& name : without) *rules.at(name) = false;
 
-  fmt::print(
-      "{}\n",
-      each
-          ? "| stream, seed | requests | period | found | reserved / live | planned bytes | passed | "
-            "overlaps | plans | conflicts | granules moved |\n|---|---|---|---|---|---|---|---|---|---|---|"
-          : "| stream | requests | period found | reserved / live | worst | planned bytes | least | passed | "
-            "overlaps | plans | conflicts | granules moved "
-            "|\n|---|---|---|---|---|---|---|---|---|---|---|---|");
+  if (models) {
+    PrintModelsHead();
+  } else {
+    fmt::print(
+        "| {} | requests |{} | passed | overlaps | plans | conflicts | granules moved "
+        "|\n{}|---|---|---|---|---|\n",
+        each ? "stream, seed" : "stream",
+        each ? " period | found | reserved / live | planned bytes"
+             : " period found | reserved / live | worst | planned bytes | least",
+        each ? "|---|---|---|---|---|---|" : "|---|---|---|---|---|---|---|");
+  }
   for (const Variation variation : reprise::replay::kVariations) {
     const std::string name(NameOf(variation));
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
@@ -144,11 +184,16 @@ int main(int argc, char** argv) {
         return 1;
       }
       row.result = *std::move(result);
+      if (models) RunModels(row);
       row.stream.events = {};
       if (each) PrintSeed(name, row);
       rows.push_back(std::move(row));
     }
-    if (!each) PrintAll(name, rows);
+    if (models) {
+      PrintModels(name, rows);
+    } else if (!each) {
+      PrintAll(name, rows);
+    }
   }
   return 0;
 }

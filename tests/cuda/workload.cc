@@ -1,7 +1,7 @@
 // A training job of many streams and threads, drawn from a seed, that verifies every block before it frees
 // it: a range that is used again before its last user has finished shows as corrupted bytes.
 //
-//   workload FIRST_SEED SEEDS ITERATIONS
+//   workload FIRST_SEED SEEDS ITERATIONS [MINUTES]
 //
 // For each seed: an iteration is drawn once (which blocks, how large, in what order, on which streams), and
 // played ITERATIONS times. Its parts:
@@ -13,8 +13,10 @@
 //   - synchronous blocks, freed while work on them is still queued,
 //   - blocks that outlive the iteration, and a little noise that does not repeat.
 // Threads have streams and blocks of their own, so that each stream's sequence is the same every time.
-// Prints one line of JSON.
+// Prints one line of JSON. With MINUTES it goes round those seeds for as long, and prints one every minute,
+// with the time that the first seed's job took anew and the memory of the whole process.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -175,19 +177,58 @@ void PlaySeed(CUcontext context, uint64_t seed, int iterations) {
   Count(cuCtxSynchronize());
 }
 
+void PlayNumber(CUcontext context, uint64_t seed, int iterations) {
+  PlaySeed(context, seed, seed % kLongSeed == 0 ? static_cast<int>(kLongSeed) * iterations : iterations);
+}
+
+double ResidentMebibytes() {
+  long total = 0, resident = 0;
+  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &total, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(resident) * 4096 / (1 << 20);
+}
+
+void Soak(CUcontext context, uint64_t first, uint64_t seeds, int iterations, int minutes) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  uint64_t jobs = 0;
+  for (int minute = 1; minute <= minutes; ++minute) {
+    for (; Clock::now() - begin < std::chrono::minutes(minute); ++jobs) {
+      PlayNumber(context, first + jobs % seeds, iterations);
+    }
+    const Clock::time_point before = Clock::now();
+    PlayNumber(context, first, iterations);
+    const std::chrono::duration<double, std::milli> probe = Clock::now() - before;
+    std::printf(
+        "{\"minute\": %d, \"jobs\": %llu, \"probe_ms\": %.1f, \"resident_mib\": %.1f, \"corrupted_bytes\": "
+        "%llu, "
+        "\"failed_calls\": %llu}\n",
+        minute, static_cast<unsigned long long>(jobs), probe.count(), ResidentMebibytes(),
+        static_cast<unsigned long long>(WorkCorruptedBytes()),
+        static_cast<unsigned long long>(failed_calls.load()));
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 4) return 2;
+  if (count != 4 && count != 5) return 2;
   const uint64_t first = std::strtoull(arguments[1], nullptr, 10);
   const uint64_t seeds = std::strtoull(arguments[2], nullptr, 10);
   const int iterations = std::atoi(arguments[3]);
   CUcontext context = nullptr;
   if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
   Count(cuCtxSetCurrent(context));
+  if (count == 5) {
+    Soak(context, first, seeds, iterations, std::atoi(arguments[4]));
+    return 0;
+  }
   uint64_t first_corrupted = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    PlaySeed(context, seed, seed % kLongSeed == 0 ? static_cast<int>(kLongSeed) * iterations : iterations);
+    PlayNumber(context, seed, iterations);
     if (first_corrupted == 0 && WorkCorruptedBytes() != 0) first_corrupted = seed - first + 1;
   }
   std::printf("{\"corrupted_bytes\": %llu, \"seeds_until_corrupted\": %llu, \"failed_calls\": %llu}\n",

@@ -15,7 +15,11 @@ MODES = {
     "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
 }
 CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-SHAPES = {"resnet": ["--batch", "16"], "gpt": ["--batch", "4", "--length", "256"]}
+SHAPES = {
+    "resnet": ["--batch", "16"],
+    "gpt": ["--batch", "4", "--length", "256"],
+    "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
+}
 
 
 class Correctness:
@@ -109,6 +113,8 @@ class Correctness:
                     rows.append(Row(SECTION, name, 90, ("a GPU", "PyTorch"), self.train(model, mode, amp)))
 
         train("cudaMallocAsync")
+        name = "PyTorch cudaMallocAsync: GPT on random lengths, evaluations, 200 steps"
+        rows.append(Row(SECTION, name, 120, ("a GPU", "PyTorch"), self.train("varying", "cudaMallocAsync", False)))
         for mode in ("cudaMallocAsync", "uncached"):
             name = f"PyTorch {mode}: prefetch on a stream of its own"
             rows.append(Row(SECTION, name, 60, ("a GPU", "PyTorch"), self.prefetch(mode)))

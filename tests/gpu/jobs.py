@@ -118,7 +118,7 @@ def first_difference(before, after):
 
 def described(figures):
     """`requests 1,234, planned 1,200, plans 1`, as far as it is known."""
-    names = ("requests", "planned", "arena", "outside", "passed", "plans", "conflicts")
+    names = ("requests", "planned", "arena", "outside", "passed", "plans", "conflicts", "live_peak", "reserved_peak")
     return ", ".join(f"{name} {figures[name]:,}" for name in names if name in figures)
 
 

@@ -137,3 +137,28 @@ class Job:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss.item()
+
+
+class VaryingJob(Job):
+    """Text whose length is drawn anew for every step, and an evaluation every few steps."""
+
+    SHORTEST, STEPS_BETWEEN_EVALUATIONS = 32, 8
+
+    def __init__(self, batch, longest, amp, device="cuda"):
+        super().__init__("gpt", batch, longest, amp, device)
+        self.batch = batch
+        self.longest = longest
+
+    def step(self):
+        if self.steps % self.STEPS_BETWEEN_EVALUATIONS == self.STEPS_BETWEEN_EVALUATIONS - 1:
+            self.evaluate()
+        length = int(torch.randint(self.SHORTEST, self.longest + 1, ()))
+        self.data = [text(self.batch, length)] * self.BATCHES
+        return super().step()
+
+    @torch.no_grad()
+    def evaluate(self):
+        inputs, _ = (part.to(self.device) for part in text(self.batch, self.longest))
+        self.model.eval()
+        self.model(inputs)
+        self.model.train()

@@ -1,6 +1,6 @@
 """Trains a model on the GPU; prints every loss to the last bit.
 
-usage: train.py resnet|gpt [--batch N] [--length N] [--iterations N] [--seconds S] [--amp] [--deterministic]
+usage: train.py resnet|gpt|varying [--batch N] [--length N] [--iterations N] [--seconds S] [--amp] [--deterministic]
                 [--result FILE]
 
 FILE gets the seconds of every iteration and PyTorch's own peak of allocated bytes.
@@ -12,7 +12,7 @@ import os
 import time
 
 parser = argparse.ArgumentParser()
-parser.add_argument("model", choices=("resnet", "gpt"))
+parser.add_argument("model", choices=("resnet", "gpt", "varying"))
 parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--length", type=int, default=256)
 parser.add_argument("--iterations", type=int, default=24)
@@ -27,14 +27,17 @@ if options.deterministic:
 
 import torch  # noqa: E402  (reads the environment)
 
-from models import Job  # noqa: E402
+from models import Job, VaryingJob  # noqa: E402
 
 torch.manual_seed(7)
 if options.deterministic:
     # What has no deterministic form warns; whether that matters is seen by running twice without Reprise.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
-job = Job(options.model, options.batch, options.length, options.amp, options.device)
+if options.model == "varying":
+    job = VaryingJob(options.batch, options.length, options.amp, options.device)
+else:
+    job = Job(options.model, options.batch, options.length, options.amp, options.device)
 seconds = []
 while len(seconds) < options.iterations and sum(seconds) < options.seconds:
     began = time.perf_counter()

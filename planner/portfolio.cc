@@ -55,10 +55,6 @@ void FirstFitByClass(Search& search, std::string_view name) {
         name);
 }
 
-void FirstFitBySizeClass(Search& search, std::string_view name) {
-  Place(SortedBy(Classes{}, search.instance()), search, name);
-}
-
 // For a stretch of a large problem.
 constexpr Solver kOfStretches[] = {
     {"first-fit-class", Once<FirstFitByClass>},
@@ -77,7 +73,6 @@ constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, /*opens=*/false},
     {"clique", BeginClique, {1, 0, 1}, /*opens=*/false, /*places=*/false},
     {"best-fit", Once<BestFit>, {1, 0, 1}},
-    {"first-fit-size-class", Once<FirstFitBySizeClass>, {1, 0, 1}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 1, 0}},
     {"hybrid", BeginHybrid, {4, 4, 1}},
     {"exact", BeginExact, {16, 8, 8}, /*opens=*/false},

@@ -372,6 +372,7 @@ Counters Engine::counters(const Guard&) const {
     if (sequence.period().has_value()) result.period = std::max(result.period, sequence.period()->length);
   });
   if (order_ != nullptr) {
+    result.streams = order_->streams();
     result.stream_waits = order_->counters().waits;
     result.stream_events = order_->counters().events;
   }

@@ -59,6 +59,7 @@ struct Counters {
   int64_t unknown_frees = 0;            // of an address that is not the begin of a live block
   int64_t granules_moved = 0;
   int64_t threads = 0;        // planned each for itself; 0: all together
+  int64_t streams = 0;        // known at once, at most
   int64_t stream_waits = 0;   // of one stream for an event of another, at a reuse
   int64_t stream_events = 0;  // recorded at frees
   // Requests of at least kSmallBlock after the first adoption; the adopting one counts on neither side.

@@ -102,12 +102,18 @@ class StreamOrder {
   Snapshot Take(const std::vector<Stream>& streams) const;
   void Completed(const Snapshot& before);
 
+  // Whether all that was ever freed on `stream` is known to be complete.
+  bool Quiet(Stream stream) const {
+    return IndexOf(stream) >= lanes_.size() ||
+           lanes_[IndexOf(stream)].complete == lanes_[IndexOf(stream)].freed;
+  }
   // The stream is about to be destroyed; its number may be given to another.
   void Retire(Stream stream);
   // Its context is gone, and its events with it: everything it ever did is over.
   void Abandon(Stream stream);
 
   const Counters& counters() const { return counters_; }
+  int64_t streams() const { return static_cast<int64_t>(lanes_.size()); }  // numbers that were ever in use
 
  private:
   struct Mark {

@@ -177,6 +177,7 @@ nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
   nlohmann::ordered_json json = {
       {"device", device.ordinal}, {"name", device.name}, {"complete", device.complete}};
   json.update(CountersJson(device.counters));
+  json["streams"] = device.counters.streams;
   json["stream_waits"] = device.counters.stream_waits;
   json["stream_events"] = device.counters.stream_events;
   json["memory_waits"] = device.memory_waits;

@@ -88,9 +88,20 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   const Engine::Guard guard = device->Lock();
   // Two threads may meet here with a stream that neither has seen.
   if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  ForgetEndedThreads(guard, *device);
   const StreamTable::Place place = {device, device->streams(guard).Add(key, context)};
   streams_.Add(key, place);
   return place;
+}
+
+void Core::ForgetEndedThreads(const Engine::Guard& guard, Device& device) {
+  StreamOrder& order = *device.engine().order(guard);
+  for (const auto& [stream, key] : device.streams(guard).OfEndedThreads()) {
+    if (!order.Quiet(stream)) continue;
+    streams_.Take(key);
+    order.Retire(stream);
+    device.streams(guard).Remove(stream);
+  }
 }
 
 bool Core::IsCapturing(cu_stream stream, DefaultStream means) const {

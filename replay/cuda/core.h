@@ -110,6 +110,7 @@ class Core {
   // nullopt: no stream of ours to serve, the driver will say what is wrong with it.
   std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means);
   std::optional<StreamTable::Place> AddStream(const StreamKey& key);
+  void ForgetEndedThreads(const Engine::Guard& guard, Device& device);
   StreamKey KeyOf(cu_stream stream, DefaultStream means) const;
   bool Capturing(cu_stream stream, DefaultStream means) const {
     return captures_.load(std::memory_order_relaxed) != 0 && IsCapturing(stream, means);

@@ -10,15 +10,38 @@ uint64_t ThreadNumber() {
   return number;
 }
 
+std::weak_ptr<const char> LifeOfThread() {
+  thread_local bool over = false;  // outlives what has a destructor
+  struct Life {
+    std::shared_ptr<const char> token = std::make_shared<const char>();
+    ~Life() { over = true; }
+  };
+  if (over) return {};
+  thread_local const Life life;
+  return life.token;
+}
+
 Stream DeviceStreams::Add(const StreamKey& key, cu_context context) {
   auto free =
       std::find_if(streams_.begin(), streams_.end(), [](const Entry& e) { return e.context == nullptr; });
   if (free == streams_.end()) free = streams_.emplace(streams_.end());
-  *free = {key, context};
+  *free = {key, context, {}};
+  if (key.handle == kPerThreadStream) free->thread = LifeOfThread();
   return Stream{static_cast<uint64_t>(free - streams_.begin())};
 }
 
 void DeviceStreams::Remove(Stream stream) { streams_[static_cast<size_t>(stream)] = {}; }
+
+std::vector<DeviceStreams::Ended> DeviceStreams::OfEndedThreads() const {
+  std::vector<Ended> ended;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const Entry& entry = streams_[i];
+    if (entry.context != nullptr && entry.key.handle == kPerThreadStream && entry.thread.expired()) {
+      ended.push_back({Stream{i}, entry.key});
+    }
+  }
+  return ended;
+}
 
 std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
   std::vector<Stream> streams;

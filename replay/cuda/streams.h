@@ -2,7 +2,8 @@
 //
 // A stream is told by its handle; the legacy default stream by its context, the per-thread default stream by
 // its context and thread. Handles are used again after a stream is destroyed, so whoever is destroyed is
-// taken out.
+// taken out. Nobody destroys a per-thread default stream: it is taken out once its thread has ended and all
+// that was freed in it is complete, or a job that starts threads without end would have us remember them all.
 //
 // Glossary
 //   number   of a stream on its device, small and dense: what the engine calls a Stream; used again
@@ -39,6 +40,10 @@ struct StreamKey {
 // 1, 2, ... by thread of this process.
 uint64_t ThreadNumber();
 
+// Expires when the calling thread has ended. A thread that is ending, and has got as far as the destructors
+// of its thread-local objects, counts as one that has.
+std::weak_ptr<const char> LifeOfThread();
+
 // One device's streams. Everything under the engine's lock.
 class DeviceStreams : public StreamEvents {
  public:
@@ -48,6 +53,12 @@ class DeviceStreams : public StreamEvents {
 
   Stream Add(const StreamKey& key, cu_context context);
   void Remove(Stream stream);
+  // Per-thread default streams whose threads have ended.
+  struct Ended {
+    Stream stream;
+    StreamKey key;
+  };
+  std::vector<Ended> OfEndedThreads() const;
   cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
@@ -66,7 +77,8 @@ class DeviceStreams : public StreamEvents {
   };
   struct Entry {
     StreamKey key;
-    cu_context context = nullptr;  // null: the number is free
+    cu_context context = nullptr;        // null: the number is free
+    std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
 
   const Driver& driver_;

@@ -231,9 +231,10 @@ int main(int count, char** arguments) {
     PlayNumber(context, seed, iterations);
     if (first_corrupted == 0 && WorkCorruptedBytes() != 0) first_corrupted = seed - first + 1;
   }
-  std::printf("{\"corrupted_bytes\": %llu, \"seeds_until_corrupted\": %llu, \"failed_calls\": %llu}\n",
-              static_cast<unsigned long long>(WorkCorruptedBytes()),
-              static_cast<unsigned long long>(first_corrupted),
-              static_cast<unsigned long long>(failed_calls.load()));
+  std::printf(
+      "{\"corrupted_bytes\": %llu, \"seeds_until_corrupted\": %llu, \"failed_calls\": %llu, "
+      "\"resident_mib\": %.1f}\n",
+      static_cast<unsigned long long>(WorkCorruptedBytes()), static_cast<unsigned long long>(first_corrupted),
+      static_cast<unsigned long long>(failed_calls.load()), ResidentMebibytes());
   return 0;
 }

@@ -27,6 +27,7 @@ class Workload(CudaTest):
                             SIMCUDA_STREAMS="deferred", SIMCUDA_SEED=str(first))
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
+        del result["resident_mib"]
         if not preload:
             return result, None
         with open(os.path.join(out, "summary.json")) as file:
@@ -60,6 +61,11 @@ class Workload(CudaTest):
             planned += summary["planned"]
         print(f"{len(LONG_JOBS)} jobs: {planned / after:.1%} planned", file=sys.stderr)
         self.assertGreater(planned / after, 0.95)
+
+    def test_threads_that_have_ended_are_forgotten(self):
+        """Each thread has a default stream of its own, and what is known of two streams is known in pairs."""
+        _, summary = self.play(SEEDS_A_PROCESS + 1, 100, iterations=1)
+        self.assertLessEqual(max(device["streams"] for device in summary["devices"]), 32)
 
     def check_broken(self, core):
         for first in range(SEEDS_A_PROCESS, 100, SEEDS_A_PROCESS):

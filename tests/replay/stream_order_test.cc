@@ -103,6 +103,18 @@ TEST_F(Order, ALaterEventThatIsCompleteIsEnough) {
   EXPECT_TRUE(order_.Idle(10, 30));
 }
 
+TEST_F(Order, AStreamIsQuietOnceAllItsFreesAreComplete) {
+  MeetBoth();
+  EXPECT_TRUE(order_.Quiet(kA));
+  order_.Freed(10, 20, kA, /*record=*/true);
+  EXPECT_FALSE(order_.Quiet(kA));
+  EXPECT_TRUE(order_.Quiet(kB));
+  events_.complete = 1;
+  order_.Refresh();
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_TRUE(order_.Quiet(kC)) << "nobody has met it";
+}
+
 TEST_F(Order, RefreshRecordsWhereNothingElseWouldTell) {
   MeetBoth();
   order_.Freed(10, 20, kA, false);

@@ -16,6 +16,7 @@
 #include "cli/status.h"
 #include "planner/bound.h"
 #include "planner/problem.h"
+#include "profiler/sites.h"
 
 namespace reprise::cli {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kSizesShown = 5;  // for people; all under --json
+constexpr size_t kSitesShown = 10;
 constexpr int kBarWidth = 24;
 
 struct StatsOptions {
@@ -34,6 +36,7 @@ struct InputStats {
   LoadedInput input;
   profiler::Stats stats;
   Bytes lower_bound;
+  profiler::SitesLive sites;  // at the peak; empty where no stacks were recorded
 };
 
 // Lifetimes as the events that they stand for.
@@ -88,7 +91,12 @@ absl::StatusOr<InputStats> StatsOfFile(const std::string& path) {
     result.stats.iterations = 0;
     result.stats.iteration.reset();
   } else {
-    result.stats = profiler::StatsOf(result.input.content.trace.events);
+    const profiler::Trace& trace = result.input.content.trace;
+    result.stats = profiler::StatsOf(trace.events);
+    if (trace.stacks.stacks() > 0) {
+      result.sites =
+          profiler::SitesLiveAt(trace.events, trace.stacks, static_cast<size_t>(result.stats.peak_at));
+    }
   }
   if (result.stats.allocs == 0) return result;
   const absl::StatusOr<planner::Problem> problem = ProblemOf(result.input);
@@ -114,6 +122,13 @@ std::string_view NameOf(profiler::InputFormat format) {
   return "snapshot";
 }
 
+// Of the bytes at the peak, those whose allocation's stack is known.
+double AttributedShare(const InputStats& result) {
+  return result.sites.live > Bytes(0) ? static_cast<double>(result.sites.attributed.count()) /
+                                            static_cast<double>(result.sites.live.count())
+                                      : 0;
+}
+
 // One object on one line, so that several inputs give JSON lines.
 std::string StatsJson(const InputStats& result) {
   const profiler::Stats& stats = result.stats;
@@ -132,7 +147,9 @@ std::string StatsJson(const InputStats& result) {
                {"iterations", stats.iterations},
                {"iteration", nullptr},
                {"histogram", Json::array()},
-               {"at_peak", Json::array()}};
+               {"at_peak", Json::array()},
+               {"attributed", AttributedShare(result)},
+               {"sites", Json::array()}};
   if (const auto& iteration = stats.iteration) {
     json["iteration"] = {{"tokens", iteration->tokens},
                          {"found_at", iteration->first},
@@ -145,6 +162,15 @@ std::string StatsJson(const InputStats& result) {
   }
   for (const profiler::SizeCount& c : stats.at_peak) {
     json["at_peak"].push_back({{"size", c.size.count()}, {"blocks", c.blocks}});
+  }
+  for (const profiler::SiteShare& share : result.sites.sites) {
+    json["sites"].push_back({{"site", share.site.label},
+                             {"file", share.site.file},
+                             {"line", share.site.line},
+                             {"function", share.site.function},
+                             {"library", share.site.library},
+                             {"bytes", share.bytes.count()},
+                             {"blocks", share.blocks}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -190,6 +216,24 @@ std::string PeakRows(const profiler::Stats& stats) {
   return text;
 }
 
+std::string SiteRows(const InputStats& result) {
+  if (result.sites.sites.empty()) return "";
+  std::string text = fmt::format("  top sites at the peak; {} of its bytes have one\n",
+                                 FormatShare(AttributedShare(result)));
+  for (size_t i = 0; i < std::min(kSitesShown, result.sites.sites.size()); ++i) {
+    const profiler::SiteShare& share = result.sites.sites[i];
+    const std::string library = share.site.library.empty() ? "" : fmt::format(" ({})", share.site.library);
+    text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}{}\n", FormatSize(share.bytes),
+                        FormatShare(static_cast<double>(share.bytes.count()) /
+                                    static_cast<double>(result.sites.live.count())),
+                        share.blocks, share.site.label, library);
+  }
+  if (result.sites.sites.size() > kSitesShown) {
+    text += fmt::format("  and {} more, under --json\n", result.sites.sites.size() - kSitesShown);
+  }
+  return text;
+}
+
 std::string StatsText(const InputStats& result) {
   const profiler::Stats& stats = result.stats;
   std::string text = fmt::format("{}: {}\n", result.input.name, NameOf(result.input.content.format));
@@ -207,7 +251,7 @@ std::string StatsText(const InputStats& result) {
   if (!result.input.is_lifetimes()) {
     text += Row("live at end", FormatSize(stats.live_at_end), "");
   }
-  return text + IterationRows(result) + HistogramRows(stats) + PeakRows(stats);
+  return text + IterationRows(result) + HistogramRows(stats) + PeakRows(stats) + SiteRows(result);
 }
 
 int Stats(const StatsOptions& options) {

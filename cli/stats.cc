@@ -122,7 +122,7 @@ std::string_view NameOf(profiler::InputFormat format) {
   return "snapshot";
 }
 
-// Of the bytes at the peak, those whose allocation's stack is known.
+// Of the bytes at the peak, those whose site is known.
 double AttributedShare(const InputStats& result) {
   return result.sites.live > Bytes(0) ? static_cast<double>(result.sites.attributed.count()) /
                                             static_cast<double>(result.sites.live.count())

@@ -191,7 +191,6 @@ SitesLive SitesLiveAt(const std::vector<Event>& events, const StackTable& stacks
   for (const auto& [id, event] : live) {
     result.live += event->bytes;
     if (event->stack == StackId(0)) continue;
-    result.attributed += event->bytes;
     auto& [bytes, blocks] = by_stack[event->stack];
     bytes += event->bytes;
     ++blocks;
@@ -200,6 +199,7 @@ SitesLive SitesLiveAt(const std::vector<Event>& events, const StackTable& stacks
   absl::flat_hash_map<Key, size_t> numbers;
   for (const auto& [stack, amount] : by_stack) {
     Site site = SiteOf(stacks, stack);
+    if (!site.function.starts_with(kThreadFrame)) result.attributed += amount.first;
     const auto [it, added] = numbers.try_emplace(
         Key{site.label, site.file, site.line, site.function, site.library}, result.sites.size());
     if (added) result.sites.push_back({.site = std::move(site), .bytes = Bytes(0), .blocks = 0});

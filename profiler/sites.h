@@ -48,7 +48,7 @@ struct SiteShare {
 struct SitesLive {
   std::vector<SiteShare> sites;  // most bytes first, then by label; blocks without a stack are in none
   Bytes live;                    // all blocks
-  Bytes attributed;              // of those, the ones with a stack
+  Bytes attributed;              // of those, the ones whose stack says more than the name of a thread
 };
 
 // What is live after the event with index `at`, by site. `events` are a consistent sequence; sites are the

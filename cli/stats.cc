@@ -14,6 +14,7 @@
 #include "cli/input.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "cli/symbols.h"
 #include "planner/bound.h"
 #include "planner/problem.h"
 #include "profiler/sites.h"
@@ -36,6 +37,7 @@ struct InputStats {
   LoadedInput input;
   profiler::Stats stats;
   Bytes lower_bound;
+  SymbolCounts symbols;
   profiler::SitesLive sites;  // at the peak; empty where no stacks were recorded
 };
 
@@ -91,9 +93,10 @@ absl::StatusOr<InputStats> StatsOfFile(const std::string& path) {
     result.stats.iterations = 0;
     result.stats.iteration.reset();
   } else {
-    const profiler::Trace& trace = result.input.content.trace;
+    profiler::Trace& trace = result.input.content.trace;
     result.stats = profiler::StatsOf(trace.events);
     if (trace.stacks.stacks() > 0) {
+      result.symbols = NameNativeFrames(&trace.stacks);
       result.sites =
           profiler::SitesLiveAt(trace.events, trace.stacks, static_cast<size_t>(result.stats.peak_at));
     }
@@ -149,6 +152,7 @@ std::string StatsJson(const InputStats& result) {
                {"histogram", Json::array()},
                {"at_peak", Json::array()},
                {"attributed", AttributedShare(result)},
+               {"frames_without_symbols", result.symbols.unnamed},
                {"sites", Json::array()}};
   if (const auto& iteration = stats.iteration) {
     json["iteration"] = {{"tokens", iteration->tokens},
@@ -230,6 +234,11 @@ std::string SiteRows(const InputStats& result) {
   }
   if (result.sites.sites.size() > kSitesShown) {
     text += fmt::format("  and {} more, under --json\n", result.sites.sites.size() - kSitesShown);
+  }
+  if (result.symbols.unnamed > 0) {
+    text += fmt::format(
+        "  {} of {} native frames have no name; of {} modules, {} are gone or another build\n",
+        result.symbols.unnamed, result.symbols.frames, result.symbols.modules, result.symbols.other_builds);
   }
   return text;
 }

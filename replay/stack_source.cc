@@ -1,6 +1,6 @@
 #include "replay/stack_source.h"
 
-#include "replay/core_log.h"
+#include "replay/native_stacks.h"
 #include "replay/python_stacks.h"
 
 namespace reprise::replay {
@@ -17,6 +17,7 @@ profiler::StackId StackSource::taken() { return last_taken; }
 
 StackSource::StackSource(Stacks kind, int* (*depth)()) : depth_(depth) {
   if (kind == Stacks::kPython) taker_ = PythonStacks::Begin(*this);
+  if (kind == Stacks::kNative) taker_ = NativeStacks::Begin(*this);
 }
 
 StackSource::~StackSource() = default;

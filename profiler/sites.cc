@@ -54,7 +54,7 @@ constexpr KnownLibrary kLibraries[] = {
     {"libomp", "OpenMP", Role::kFramework},
     {"libiomp", "OpenMP", Role::kFramework},
     {"libpython", "Python", Role::kFramework},
-    {"python", "Python", Role::kFramework},
+    {"python3", "Python", Role::kFramework},
     {"_ctypes.", "Python", Role::kFramework},
     {"libffi", "libffi", Role::kFramework},
     {"libc.so", "C library", Role::kAllocator},
@@ -126,6 +126,14 @@ Site OfPython(const Frame& frame) {
   return site;
 }
 
+// Without parameters and anonymous namespaces, which make C++ names long.
+std::string Short(std::string function) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (size_t at; (at = function.find(kAnonymous)) != function.npos;) function.erase(at, kAnonymous.size());
+  const size_t parameters = function.find('(');
+  return parameters == 0 ? function : function.substr(0, parameters);
+}
+
 Site OfNative(const Frame& frame) {
   const bool own = RoleOf(frame) == Role::kOther;
   Site site{.label = "", .file = frame.file, .line = frame.line, .function = frame.function, .library = ""};
@@ -134,9 +142,9 @@ Site OfNative(const Frame& frame) {
   if (frame.function.empty()) {
     site.label = fmt::format("{}+{:#x}", module, frame.address);
   } else if (!frame.file.empty()) {
-    site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, frame.function);
+    site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, Short(frame.function));
   } else {
-    site.label = fmt::format("{} in {}", frame.function, site.library.empty() ? module : site.library);
+    site.label = fmt::format("{} in {}", Short(frame.function), site.library.empty() ? module : site.library);
   }
   return site;
 }
@@ -161,21 +169,33 @@ std::string LibraryOf(std::string_view module_path) {
 
 Site SiteOf(const StackTable& stacks, StackId stack) {
   const Frame* innermost_python = nullptr;
-  const Frame* innermost_native = nullptr;
+  const Frame* library_entry = nullptr;
   const Frame* own_native = nullptr;
+  std::string_view library;
+  bool in_library = true;
   for (const FrameId id : stacks.stack(stack)) {
     const Frame& frame = stacks.frame(id);
     if (frame.kind == FrameKind::kPython) {
       if (IsOwnCode(frame.file)) return OfPython(frame);
       if (innermost_python == nullptr) innermost_python = &frame;
     } else if (const Role role = RoleOf(frame); role != Role::kAllocator) {
-      if (innermost_native == nullptr) innermost_native = &frame;
-      if (own_native == nullptr && role == Role::kOther) own_native = &frame;
+      if (role == Role::kOther) {
+        if (own_native == nullptr) own_native = &frame;
+        continue;
+      }
+      // The innermost library, by the call that entered it: that is the operation its caller wanted.
+      const std::string_view name = Known(frame.module)->name;
+      if (library_entry == nullptr) library = name;
+      in_library = in_library && name == library;
+      if (in_library &&
+          (library_entry == nullptr || !frame.function.empty() || library_entry->function.empty())) {
+        library_entry = &frame;
+      }
     }
   }
   if (innermost_python != nullptr) return OfPython(*innermost_python);
   if (own_native != nullptr) return OfNative(*own_native);
-  if (innermost_native != nullptr) return OfNative(*innermost_native);
+  if (library_entry != nullptr) return OfNative(*library_entry);
   const auto frames = stacks.stack(stack);
   return frames.empty() ? Site{} : OfNative(stacks.frame(frames.front()));
 }

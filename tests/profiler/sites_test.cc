@@ -87,6 +87,19 @@ TEST_F(SitesTest, NativeOfALibraryByItsName) {
   EXPECT_EQ(LibraryOf("/x/libother.so"), "libother.so");
 }
 
+TEST_F(SitesTest, TheCallThatEnteredTheInnermostLibrary) {
+  const Site site =
+      Of({Native("/l/libc10.so", 1, "c10::alloc_cpu(unsigned long)"), Native("/l/libtorch_cpu.so", 2),
+          Native("/l/libtorch_cpu.so", 3, "at::(anonymous namespace)::mm(_object*)"),
+          Native("/l/libtorch_python.so", 3), Native("/usr/bin/python3.11", 4, "eval"),
+          Native("/l/libtorch_python.so", 5, "outer")});
+  EXPECT_EQ(site.label, "at::mm in PyTorch");
+  EXPECT_EQ(site.function, "at::(anonymous namespace)::mm(_object*)");
+  EXPECT_EQ(
+      Of({Native("/l/libc10.so", 1), Native("/l/libtorch_cpu.so", 2), Native("/usr/bin/python3", 4)}).label,
+      "libtorch_cpu.so+0x2");
+}
+
 TEST_F(SitesTest, NothingIsKnown) {
   EXPECT_EQ(SiteOf(stacks_, StackId(0)), Site{});
   EXPECT_EQ(Of({Native("/lib/libc.so.6", 16)}).label, "libc.so.6+0x10");

@@ -53,7 +53,7 @@ constexpr KnownLibrary kLibraries[] = {
     {"libgomp", "OpenMP", Role::kFramework},
     {"libomp", "OpenMP", Role::kFramework},
     {"libiomp", "OpenMP", Role::kFramework},
-    {"libpython", "Python", Role::kFramework},
+    {"libpython3", "Python", Role::kFramework},
     {"python3", "Python", Role::kFramework},
     {"_ctypes.", "Python", Role::kFramework},
     {"libffi", "libffi", Role::kFramework},

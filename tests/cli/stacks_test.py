@@ -1,5 +1,6 @@
 """`run --stacks python` names the lines of a script that asked for memory: while its thread holds the interpreter's
-lock, and while it has given it up; and the script's results, errors, collections and end are what they were."""
+lock, and while it has given it up; and the script's results, errors, collections and end are what they were.
+`--stacks native` names functions, but only from the very file that was loaded."""
 
 import os
 import sys
@@ -26,10 +27,12 @@ HELD.allocate(4 * 1024)  # the first opens the core, which until then knows of n
 
 
 class StacksTest(CommandTest):
+    calls = os.environ["PYTHON_CALLS"]
+
     def run_script(self, script, *options, stacks="python", status=0):
         """The script's stdout, and its sites by their bytes in KiB."""
         self.write("script.py", PRELUDE + textwrap.dedent(script))
-        environment = {"PYTHON_CALLS": os.environ["PYTHON_CALLS"], "REPRISE_LOG": "info", "PYTHONMALLOC": "malloc"}
+        environment = {"PYTHON_CALLS": self.calls, "REPRISE_LOG": "info", "PYTHONMALLOC": "malloc"}
         done = self.reprise("run", "--host", "--mode", "record", "--out", "out", "--stacks", stacks, *options, "--",
                             PYTHON, "script.py", env=environment)
         self.assert_status(done, status)
@@ -229,6 +232,36 @@ class Python(StacksTest):
         self.run_script("HELD.allocate(16 * 1024)  # here")
         text = self.ok("stats", "out/trace.reprise").out
         self.assertIn(f"16.00 KiB  80.00 %  in 1 blocks  script.py:{self.line_of('# here')} <module>", text)
+
+
+class Native(StacksTest):
+    SCRIPT = """
+        RELEASED.allocate(16 * 1024)
+        RELEASED.allocate_on_thread(32 * 1024, b"worker")
+        """
+
+    def test_functions_are_named_from_the_file(self):
+        self.run_script(self.SCRIPT, stacks="native")
+        (site,) = self.stats["sites"]  # one function, whoever calls it
+        self.assertEqual((site["function"], site["library"]), ("allocate", "libpython_calls.so"))
+        self.assertEqual((site["bytes"], site["blocks"]), (52 * KIB, 3))
+        self.assertEqual(self.stats["attributed"], 1.0)
+
+    def test_another_build_names_nothing(self):
+        with open(os.environ["PYTHON_CALLS"], "rb") as library:
+            content = library.read()
+        self.write("calls.so", content)
+        self.calls = self.path("calls.so")
+        self.run_script(self.SCRIPT, stacks="native")
+        self.assertEqual(self.stats["sites"][0]["function"], "allocate")
+        note = content.index(b"GNU\0", content.index(b"\x03\0\0\0GNU\0")) + 4  # the build id follows its owner's name
+        other = bytes(byte ^ 0xFF for byte in content[note:note + 20])
+        self.write("calls.so", content[:note] + other + content[note + 20:])
+        done = self.ok("stats", "out/trace.reprise")
+        self.assertRegex(done.out, r"calls\.so\+0x[0-9a-f]+ \(calls\.so\)")
+        self.assertRegex(done.out, r"native frames have no name; of \d+ modules, 1 are gone or another build")
+        os.remove(self.calls)
+        self.assertRegex(self.ok("stats", "out/trace.reprise").out, r"calls\.so\+0x")
 
 
 if __name__ == "__main__":

@@ -297,7 +297,9 @@ void AddStats(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json,
                     "Print one JSON object an INPUT, each on a line, sizes in bytes");
   command->footer(
-      "Iterations are found as the engine finds them; marks are counted, never consulted.\n\nExample:\n  "
+      "Sites are there where the trace was recorded with --stacks; a native function is named only from the "
+      "very build that ran.\nIterations are found as the engine finds them; marks are counted, never "
+      "consulted.\n\nExample:\n  "
       "reprise "
       "stats reprise-out/trace.reprise");
   command->callback([options, &exit_status] { exit_status = Stats(*options); });

@@ -64,7 +64,10 @@ void CoreTrace::OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream)
   profiler::Event event = NewEvent(profiler::EventKind::kAlloc, id, stream);
   event.bytes = bytes;
   event.alignment = alignment;
-  if (stacks_ != nullptr) event.stack = StackSource::taken();
+  if (stacks_ != nullptr) {
+    event.stack = StackSource::taken();
+    if (event.stack == profiler::StackId(0)) without_stack_.fetch_add(1, std::memory_order_relaxed);
+  }
   recorder_->Append(event);
 }
 
@@ -81,6 +84,7 @@ TraceCounters CoreTrace::counters() const {
   counters.bytes = Bytes(recorded.bytes);
   counters.dropped = static_cast<int64_t>(recorded.dropped + recorded.lost);
   counters.stopped = recorded.stopped;
+  counters.without_stack = without_stack_.load(std::memory_order_relaxed);
   return counters;
 }
 

@@ -1,6 +1,7 @@
 // The engine's events into a trace file: the core's side of the recorder.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,6 +56,7 @@ class CoreTrace : public EventSink {
   const bool until_planned_;
   StackSource* const stacks_;
   const int64_t begun_ns_;
+  std::atomic<int64_t> without_stack_{0};
   bool done_ = false;
 };
 

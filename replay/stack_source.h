@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <memory>
 
 #include "profiler/shared_stacks.h"
@@ -58,8 +57,8 @@ class StackSource {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     try {
       run();
-    } catch (...) {  // no memory: an event without a stack
-      stacks_lost_.fetch_add(1, std::memory_order_relaxed);
+    } catch (
+        ...) {  // NOLINT(bugprone-empty-catch): no memory; the event has no stack, and is counted as such
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;
@@ -73,7 +72,6 @@ class StackSource {
   int* (*const depth_)();
   std::atomic<int> listeners_{0};
   std::atomic<bool> abandoned_{false};
-  std::atomic<int64_t> stacks_lost_{0};
   profiler::SharedStacks stacks_;
   std::unique_ptr<StackTaker> taker_;
 };

@@ -2,6 +2,7 @@
 lock, and while it has given it up; and the script's results, errors, collections and end are what they were.
 `--stacks native` names functions, but only from the very file that was loaded."""
 
+import json
 import os
 import sys
 import textwrap
@@ -200,6 +201,8 @@ class Python(StacksTest):
             """)
         self.assertEqual(out, "deleted")
         self.assertEqual(sites[16]["line"], self.line_of("# at exit"))
+        # Those while the interpreter ends are counted.
+        self.assertEqual(json.loads(self.read("out/summary.json"))["trace_without_stack"], 2)
 
     def test_a_fork(self):
         out, sites = self.run_script("""

@@ -49,7 +49,7 @@ class Decoder {
   absl::Status Decode(std::string_view raw) {
     if (raw.empty()) return Malformed("no type");
     raw.remove_prefix(1);
-    uint64_t first_frame, frames, first_stack, stacks, first_module, modules;
+    uint64_t first_frame = 0, frames = 0, first_stack = 0, stacks = 0, first_module = 0, modules = 0;
     for (uint64_t* number : {&first_frame, &frames, &first_stack, &stacks, &first_module, &modules}) {
       if (!TakeVarint(&raw, number)) return Malformed("the head ends early");
     }

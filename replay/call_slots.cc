@@ -5,9 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace reprise::replay {
 namespace {
@@ -25,6 +28,18 @@ struct Search {
   int changed = 0;
 };
 
+// As the system's own list of the process's memory has it; what cannot be read counts as not writable.
+bool IsWritable(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {  // BEGIN-END PROTECTION ...
+    uintptr_t begin = 0, end = 0;
+    char protection[5] = "";
+    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, protection) != 3) continue;
+    if (reinterpret_cast<uintptr_t>(address) - begin < end - begin) return protection[1] == 'w';
+  }
+  return false;
+}
+
 // One loaded library, as its dynamic section describes it. Lives within the loader's call alone, so that it
 // cannot be unloaded meanwhile.
 class Library {
@@ -33,7 +48,6 @@ class Library {
     for (int i = 0; i < info.dlpi_phnum; ++i) {
       const ElfW(Phdr)& segment = info.dlpi_phdr[i];
       if (segment.p_type == PT_DYNAMIC) dynamic_ = At<ElfW(Dyn)>(segment.p_vaddr);
-      if (segment.p_type == PT_GNU_RELRO) relro_ = &segment;
     }
     for (const ElfW(Dyn)* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
       const ElfW(Xword) value = entry->d_un.d_val;
@@ -95,20 +109,16 @@ class Library {
     return false;
   }
 
-  bool InRelro(const void* address) const {
-    return relro_ != nullptr &&
-           reinterpret_cast<uintptr_t>(address) - (info_.dlpi_addr + relro_->p_vaddr) < relro_->p_memsz;
-  }
-
-  // What the loader has made read-only after filling it is so again afterwards.
-  bool Write(void** slot, void* value) const {
+  // What the loader has made read-only, because all slots were filled, is so again afterwards. What is still
+  // writable stays so: the loader may be filling its neighbours at this moment.
+  static bool Write(void** slot, void* value) {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     auto* const begin =
         reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(slot) & ~(page - 1));  // NOLINT(performance-*)
-    const bool read_only = InRelro(slot);
-    if (read_only && mprotect(begin, page, PROT_READ | PROT_WRITE) != 0) return false;
+    const bool writable = IsWritable(slot);
+    if (!writable && mprotect(begin, page, PROT_READ | PROT_WRITE) != 0) return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-    if (read_only) mprotect(begin, page, PROT_READ);
+    if (!writable) mprotect(begin, page, PROT_READ);
     return true;
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 
 #include "absl/hash/hash.h"
@@ -18,7 +19,7 @@ namespace {
 using profiler::FrameId;
 using profiler::StackId;
 
-PythonStacks* begun = nullptr;
+std::atomic<PythonStacks*> begun{nullptr};
 PythonApi real;  // what redirected calls go on to
 
 // Of a thread that has given the lock up and not taken it again.
@@ -84,9 +85,18 @@ std::unique_ptr<PythonStacks> PythonStacks::Begin(StackSource& source) {
   return stacks;
 }
 
+PythonStacks::~PythonStacks() {
+  PythonStacks* self = this;
+  begun.compare_exchange_strong(self, nullptr);
+}
+
+// Where libraries were loaded since the last time; and now and then all the same, because one may have been
+// seen while another thread was still loading it.
 void PythonStacks::Redirect() {
   const unsigned long long loaded = LoadedLibraries();
-  if (libraries_.exchange(loaded, std::memory_order_relaxed) == loaded) return;
+  const bool changed = libraries_.exchange(loaded, std::memory_order_relaxed) != loaded;
+  const uint64_t times = without_lines_.fetch_add(1, std::memory_order_relaxed);
+  if (!changed && !std::has_single_bit(times)) return;
   const auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
   const std::array<struct Redirect, 3> redirects = {{
       {"PyEval_SaveThread", address(api_.save_thread), address(&SaveThread)},
@@ -97,7 +107,7 @@ void PythonStacks::Redirect() {
 }
 
 PythonApi::ThreadState* PythonStacks::SaveThread() {
-  begun->BeforeRelease();
+  if (PythonStacks* const stacks = begun.load(std::memory_order_acquire)) stacks->BeforeRelease();
   return real.save_thread();
 }
 
@@ -108,7 +118,7 @@ void PythonStacks::RestoreThread(PythonApi::ThreadState* state) {
 
 // Also where a thread goes back to being without the lock inside a call that has given it up.
 void PythonStacks::Release(int state) {
-  begun->BeforeRelease();
+  if (PythonStacks* const stacks = begun.load(std::memory_order_acquire)) stacks->BeforeRelease();
   real.release(state);
 }
 

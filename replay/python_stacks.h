@@ -33,6 +33,7 @@ namespace reprise::replay {
 
 class PythonStacks : public StackTaker {
  public:
+  ~PythonStacks() override;
   // At most one a process. Where there is no Python that can be asked, threads are named and no more, and the
   // log says why.
   static std::unique_ptr<PythonStacks> Begin(StackSource& source);
@@ -74,6 +75,7 @@ class PythonStacks : public StackTaker {
   PythonApi api_{};
   bool has_python_ = false;
   std::atomic<unsigned long long> libraries_{0};  // LoadedLibraries() when calls were last redirected
+  std::atomic<uint64_t> without_lines_{0};        // times that a thread of Python's had none
 
   std::mutex mutex_;  // held for a look-up
   absl::flat_hash_map<Position, profiler::FrameId> frames_;

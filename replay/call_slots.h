@@ -1,5 +1,5 @@
 // Redirects the calls that loaded libraries make to functions of somebody else's, where preloading cannot: a
-// definition in the executable itself comes before that of any preloaded library, and most Pythons are such
+// definition in the executable itself comes before that of any preloaded library, and some Pythons are such
 // executables.
 //
 // A library calls others through slots that the loader fills with addresses (the global offset table). Those

@@ -4,8 +4,8 @@
 // give the lock up around their work, and allocate without it, when nothing of Python's may be touched. Its
 // lines cannot change until it has the lock again, though: so they are read as it gives the lock up, by
 // redirecting the calls that loaded libraries make to PyEval_SaveThread, PyEval_RestoreThread and
-// PyGILState_Release (call_slots.h; preloading does not reach functions of the executable, which most Pythons
-// are). Redirected calls go on to Python's own.
+// PyGILState_Release (call_slots.h; preloading does not reach functions of the executable, where some Pythons
+// have them). Redirected calls go on to Python's own.
 //
 // What is called under the lock runs no code of the job and gives the lock to nobody: the collector is paused
 // where a frame may become an object (3.11), an error that is set is put back, and code is asked for strings

@@ -24,7 +24,7 @@ Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELO
   REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
   REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
   REPRISE_TRACE_LIMIT  the most to write into a trace while serving, a size; 256MiB by default
-  REPRISE_STACKS       off, the only value yet
+  REPRISE_STACKS       off (default), native or python: whose call stacks a trace keeps
   REPRISE_LOG          quiet, warn (default), info or debug
   REPRISE_DISABLE      1: catch nothing at all
 

@@ -35,9 +35,10 @@ constexpr int kMostFolders = 10000;
 struct RunOptions {
   bool host = false;
   bool cuda = false;
-  std::string mode;  // empty: not named
-  std::string out;   // empty: a new folder
-  std::string plan;  // empty: none named
+  std::string mode;    // empty: not named
+  std::string stacks;  // empty: not named
+  std::string out;     // empty: a new folder
+  std::string plan;    // empty: none named
   std::string cache;
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
@@ -118,6 +119,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   if (!options.host) variables = FrameworkVariables();
   variables["LD_PRELOAD"] = Preloading(library, preload == nullptr ? "" : preload);
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
+  if (!options.stacks.empty()) variables["REPRISE_STACKS"] = options.stacks;
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
   if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
   if (!options.cache.empty()) variables["REPRISE_CACHE"] = Absolute(options.cache);
@@ -260,6 +262,12 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   command->add_option("--mode", options->mode, "serve (default), record or off")
       ->check(CLI::IsMember({"serve", "record", "off"}))
       ->type_name("MODE");
+  command
+      ->add_option("--stacks", options->stacks,
+                   "off (default), native or python: whose call stacks the trace keeps with its allocations. "
+                   "A trace ends when the first plan is adopted, so for all of a run add --mode record")
+      ->check(CLI::IsMember({"off", "native", "python"}))
+      ->type_name("KIND");
   command
       ->add_option("--out", options->out,
                    "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "

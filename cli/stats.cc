@@ -14,8 +14,10 @@
 #include "cli/input.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "cli/symbols.h"
 #include "planner/bound.h"
 #include "planner/problem.h"
+#include "profiler/sites.h"
 
 namespace reprise::cli {
 namespace {
@@ -23,6 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kSizesShown = 5;  // for people; all under --json
+constexpr size_t kSitesShown = 10;
 constexpr int kBarWidth = 24;
 
 struct StatsOptions {
@@ -34,6 +37,8 @@ struct InputStats {
   LoadedInput input;
   profiler::Stats stats;
   Bytes lower_bound;
+  SymbolCounts symbols;
+  profiler::SitesLive sites;  // at the peak; empty where no stacks were recorded
 };
 
 // Lifetimes as the events that they stand for.
@@ -88,7 +93,13 @@ absl::StatusOr<InputStats> StatsOfFile(const std::string& path) {
     result.stats.iterations = 0;
     result.stats.iteration.reset();
   } else {
-    result.stats = profiler::StatsOf(result.input.content.trace.events);
+    profiler::Trace& trace = result.input.content.trace;
+    result.stats = profiler::StatsOf(trace.events);
+    if (trace.stacks.stacks() > 0) {
+      result.symbols = NameNativeFrames(&trace.stacks);
+      result.sites =
+          profiler::SitesLiveAt(trace.events, trace.stacks, static_cast<size_t>(result.stats.peak_at));
+    }
   }
   if (result.stats.allocs == 0) return result;
   const absl::StatusOr<planner::Problem> problem = ProblemOf(result.input);
@@ -114,6 +125,13 @@ std::string_view NameOf(profiler::InputFormat format) {
   return "snapshot";
 }
 
+// Of the bytes at the peak, those whose site is known.
+double AttributedShare(const InputStats& result) {
+  return result.sites.live > Bytes(0) ? static_cast<double>(result.sites.attributed.count()) /
+                                            static_cast<double>(result.sites.live.count())
+                                      : 0;
+}
+
 // One object on one line, so that several inputs give JSON lines.
 std::string StatsJson(const InputStats& result) {
   const profiler::Stats& stats = result.stats;
@@ -132,7 +150,10 @@ std::string StatsJson(const InputStats& result) {
                {"iterations", stats.iterations},
                {"iteration", nullptr},
                {"histogram", Json::array()},
-               {"at_peak", Json::array()}};
+               {"at_peak", Json::array()},
+               {"attributed", AttributedShare(result)},
+               {"frames_without_symbols", result.symbols.unnamed},
+               {"sites", Json::array()}};
   if (const auto& iteration = stats.iteration) {
     json["iteration"] = {{"tokens", iteration->tokens},
                          {"found_at", iteration->first},
@@ -145,6 +166,15 @@ std::string StatsJson(const InputStats& result) {
   }
   for (const profiler::SizeCount& c : stats.at_peak) {
     json["at_peak"].push_back({{"size", c.size.count()}, {"blocks", c.blocks}});
+  }
+  for (const profiler::SiteShare& share : result.sites.sites) {
+    json["sites"].push_back({{"site", share.site.label},
+                             {"file", share.site.file},
+                             {"line", share.site.line},
+                             {"function", share.site.function},
+                             {"library", share.site.library},
+                             {"bytes", share.bytes.count()},
+                             {"blocks", share.blocks}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -190,6 +220,29 @@ std::string PeakRows(const profiler::Stats& stats) {
   return text;
 }
 
+std::string SiteRows(const InputStats& result) {
+  if (result.sites.sites.empty()) return "";
+  std::string text = fmt::format("  top sites at the peak; {} of its bytes have one\n",
+                                 FormatShare(AttributedShare(result)));
+  for (size_t i = 0; i < std::min(kSitesShown, result.sites.sites.size()); ++i) {
+    const profiler::SiteShare& share = result.sites.sites[i];
+    const std::string library = share.site.library.empty() ? "" : fmt::format(" ({})", share.site.library);
+    text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}{}\n", FormatSize(share.bytes),
+                        FormatShare(static_cast<double>(share.bytes.count()) /
+                                    static_cast<double>(result.sites.live.count())),
+                        share.blocks, share.site.label, library);
+  }
+  if (result.sites.sites.size() > kSitesShown) {
+    text += fmt::format("  and {} more, under --json\n", result.sites.sites.size() - kSitesShown);
+  }
+  if (result.symbols.unnamed > 0) {
+    text += fmt::format(
+        "  {} of {} native frames have no name; of {} modules, {} are gone or another build\n",
+        result.symbols.unnamed, result.symbols.frames, result.symbols.modules, result.symbols.other_builds);
+  }
+  return text;
+}
+
 std::string StatsText(const InputStats& result) {
   const profiler::Stats& stats = result.stats;
   std::string text = fmt::format("{}: {}\n", result.input.name, NameOf(result.input.content.format));
@@ -207,7 +260,7 @@ std::string StatsText(const InputStats& result) {
   if (!result.input.is_lifetimes()) {
     text += Row("live at end", FormatSize(stats.live_at_end), "");
   }
-  return text + IterationRows(result) + HistogramRows(stats) + PeakRows(stats);
+  return text + IterationRows(result) + HistogramRows(stats) + PeakRows(stats) + SiteRows(result);
 }
 
 int Stats(const StatsOptions& options) {
@@ -244,7 +297,9 @@ void AddStats(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json,
                     "Print one JSON object an INPUT, each on a line, sizes in bytes");
   command->footer(
-      "Iterations are found as the engine finds them; marks are counted, never consulted.\n\nExample:\n  "
+      "Sites are there where the trace was recorded with --stacks; a native function is named only from the "
+      "very build that ran.\nIterations are found as the engine finds them; marks are counted, never "
+      "consulted.\n\nExample:\n  "
       "reprise "
       "stats reprise-out/trace.reprise");
   command->callback([options, &exit_status] { exit_status = Stats(*options); });

@@ -205,7 +205,8 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Start(const RecorderOptions&
   std::unique_ptr<Recorder> recorder(new Recorder(ring_events));
   if (recorder->ring_ == nullptr) return absl::ResourceExhaustedError("no memory for the recorder's ring");
   auto writer =
-      TraceWriter::Open(options.path, options.metadata, TraceWriterOptions{.most_bytes = options.most_bytes});
+      TraceWriter::Open(options.path, options.metadata,
+                        TraceWriterOptions{.most_bytes = options.most_bytes, .stacks = options.stacks});
   if (!writer.ok()) return writer.status();
   auto consumer = std::make_unique<Consumer>(recorder.get(), *std::move(writer));
   if (absl::Status status = consumer->StartThread(); !status.ok()) return status;

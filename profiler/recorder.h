@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "profiler/shared_stacks.h"
 #include "profiler/trace_format.h"
 #include "profiler/types.h"
 
@@ -36,7 +37,8 @@ namespace reprise::profiler {
 struct RecorderOptions {
   std::string path{};
   TraceMetadata metadata{};
-  int64_t most_bytes = 0;  // recording stops when the file would grow past it; 0: no limit
+  int64_t most_bytes = 0;          // recording stops when the file would grow past it; 0: no limit
+  SharedStacks* stacks = nullptr;  // that the events name, outlives the recorder; null: none
   size_t ring_events =
       size_t{1} << 17;  // rounded up to a power of two, at least 64; pages are used on demand
 };

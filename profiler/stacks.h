@@ -5,11 +5,14 @@
 //   stack   frames, innermost first
 //   site    the frame that a person would name for an allocation: the first of its stack in code that is the
 //           job's own (sites.h)
+//   module  a library or executable that native frames stand in; its build id tells whether a file is still
+//   it
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -37,6 +40,12 @@ struct Frame {
   }
 };
 
+struct Module {
+  std::string path{};
+  std::string build_id{};  // hexadecimal, lower case; empty: it has none
+  friend bool operator==(const Module&, const Module&) = default;
+};
+
 // Gives equal frames and equal stacks one number each, rising from 1 in order of appearance. Memory linear in
 // the frames of the distinct stacks.
 class StackTable {
@@ -53,12 +62,25 @@ class StackTable {
   bool has(FrameId id) const { return id != FrameId(0) && static_cast<size_t>(id) <= frames(); }
   bool has(StackId id) const { return static_cast<size_t>(id) <= stacks(); }
 
+  // Of the frames' modules those that were looked at; in no order that matters.
+  const std::vector<Module>& modules() const { return modules_; }
+  // Says what a native frame is, once its module has been looked into. It keeps its number, and is found by
+  // Intern as it was before.
+  void Describe(FrameId id, std::string function, std::string file, int64_t line) {
+    Frame& frame = frames_[static_cast<size_t>(id) - 1];
+    frame.function = std::move(function);
+    frame.file = std::move(file);
+    frame.line = line;
+  }
+  void AddModule(Module module) { modules_.push_back(std::move(module)); }
+
  private:
   std::vector<Frame> frames_;
   absl::flat_hash_map<Frame, FrameId> frame_ids_;
   std::vector<FrameId> stacks_;                                    // all stacks one after another
   std::vector<size_t> begins_{0};                                  // of each, and the end of the last
   absl::flat_hash_map<uint64_t, std::vector<StackId>> stack_ids_;  // by hash of the frames
+  std::vector<Module> modules_;
 };
 
 }  // namespace reprise::profiler

@@ -12,9 +12,12 @@
 
 // The file. Fixed numbers are little-endian.
 //
-//   +-----------+------------+----------------+--------+--   --+--------+--------+
-//   | magic, 12 | version, 4 | metadata block | events |  ...  | events | footer |
-//   +-----------+------------+----------------+--------+--   --+--------+--------+
+//   +-----------+------------+----------------+--------+--   --+--------+--------+--------+
+//   | magic, 12 | version, 4 | metadata block | events |  ...  | stacks | events | footer |
+//   +-----------+------------+----------------+--------+--   --+--------+--------+--------+
+//
+// Blocks of stacks are there where stacks were recorded, each before the first events that name what is in
+// it.
 //
 // A block. The marker tells a block from garbage and the complement tells a damaged length from a file that
 // ends early; everything else is under zstd's content checksum (the low 32 bits of XXH64).
@@ -28,7 +31,8 @@
 //
 //   metadata   JSON, TraceMetadata
 //   footer     JSON, TraceFooter
-//   events     head | codes | distances | arguments | times
+//   events     head | codes | distances | arguments | times [ | stacks ]
+//   stacks     head | strings | frames | stacks | modules
 //
 // Head: first_event, dropped, events, first_id as varints; then each column as its length and its bytes. A
 // block is decoded by itself: what an encoder keeps about the past (classes, context, time) starts anew in
@@ -48,7 +52,17 @@
 //
 // Ids are implicit: the next allocation is expected to have the id after the last one's. `times` has one
 // zigzag varint an event, the microseconds since the event before it (since 0 for the first), or is empty
-// when no event of the block has a time.
+// when no event of the block has a time. `stacks` has one varint an allocation, its StackId, and is left out
+// where no allocation of the block has one: an iteration repeats in it to the byte, so it packs to little.
+//
+// A block of stacks adds to the tables of the trace, which are numbered from 1 through all blocks. Its head
+// says as varints how many frames, stacks and modules there are before it, and how many are in it:
+// first_frame, frames, first_stack, stacks, first_module, modules. Then each column as its length and bytes:
+//
+//   strings    each as its length and its bytes; numbered from 1 in this block, 0 is the empty one
+//   frames     kind, function (a string), file (a string), zigzag line, module (a string), address
+//   stacks     the number of frames, then of each, innermost first, zigzag the distance to the one before it
+//   modules    path (a string), build id (a string)
 
 namespace reprise::profiler {
 namespace {
@@ -102,6 +116,8 @@ class EventsDecoder {
     for (std::string_view* column : {&codes_, &distances_, &arguments_, &times_}) {
       if (!TakeColumn(&raw, column)) return Malformed("a column ends early");
     }
+    has_stacks_ = !raw.empty();
+    if (has_stacks_ && !TakeColumn(&raw, &stacks_)) return Malformed("a column ends early");
     if (!raw.empty()) return Malformed("bytes after the last column");
     if (head.events > kMostBlockEvents || head.events > codes_.size()) return Malformed("too many events");
     timed_ = !times_.empty();
@@ -110,7 +126,8 @@ class EventsDecoder {
       if (absl::Status status = Next(&event); !status.ok()) return status;
       append_to->push_back(event);
     }
-    if (!codes_.empty() || !distances_.empty() || !arguments_.empty() || !times_.empty()) {
+    if (!codes_.empty() || !distances_.empty() || !arguments_.empty() || !times_.empty() ||
+        !stacks_.empty()) {
       return Malformed("a column is longer than its events");
     }
     return head;
@@ -160,6 +177,15 @@ class EventsDecoder {
     event->kind = EventKind::kAlloc;
     event->id = BlockId(next_id_++);
     std::tie(event->bytes, event->alignment) = classes_[code - kCodeFirstClass];
+    return has_stacks_ ? Stack(event) : absl::OkStatus();
+  }
+
+  // Whether the trace has such a stack is for its reader to say.
+  absl::Status Stack(Event* event) {
+    uint64_t number;
+    if (!TakeVarint(&stacks_, &number)) return Malformed("the stacks end early");
+    if (number > std::numeric_limits<uint32_t>::max()) return Malformed("a stack's number above 32 bits");
+    event->stack = StackId(static_cast<uint32_t>(number));
     return absl::OkStatus();
   }
 
@@ -202,13 +228,13 @@ class EventsDecoder {
     return absl::OkStatus();
   }
 
-  std::string_view codes_, distances_, arguments_, times_;
+  std::string_view codes_, distances_, arguments_, times_, stacks_;
   std::vector<std::pair<Bytes, Bytes>> classes_;  // size, alignment
   uint64_t next_id_ = 0;
   Stream stream_{};
   uint32_t thread_ = 0;
   int64_t time_us_ = 0;
-  bool timed_ = false;
+  bool timed_ = false, has_stacks_ = false;
 };
 
 }  // namespace
@@ -216,13 +242,15 @@ class EventsDecoder {
 BlockEncoder::BlockEncoder() {
   raw_.reserve(kMostRawBytes);
   for (std::string* column : {&codes_, &distances_, &arguments_, &times_}) column->reserve(kMostRawBytes / 4);
+  // `stacks_` grows when there are any.
 }
 
-// An event takes at most 70 bytes over all columns, so the other half is room enough for one more and the
+// An event takes at most 75 bytes over all columns, so the other half is room enough for one more and the
 // head.
 bool BlockEncoder::full() const {
   return events_ >= kMostBlockEvents ||
-         codes_.size() + distances_.size() + arguments_.size() + times_.size() >= kMostRawBytes / 2;
+         codes_.size() + distances_.size() + arguments_.size() + times_.size() + stacks_.size() >=
+             kMostRawBytes / 2;
 }
 
 void BlockEncoder::Add(const Event& event) {
@@ -266,6 +294,8 @@ void BlockEncoder::AddAlloc(const Event& event) {
     PutVarint(ZigZag(static_cast<int64_t>(id - next_id_)), &arguments_);
   }
   next_id_ = id + 1;
+  has_stacks_ = has_stacks_ || event.stack != StackId(0);
+  PutVarint(static_cast<uint64_t>(event.stack), &stacks_);
   const AllocClass key{event.bytes.count(), event.alignment.count()};
   const auto [it, added] = classes_.try_emplace(key, classes_.size());
   if (added) {
@@ -286,6 +316,11 @@ std::string_view BlockEncoder::Take(uint64_t dropped) {
     raw_ += *column;
     column->clear();
   }
+  if (has_stacks_) {
+    PutVarint(stacks_.size(), &raw_);
+    raw_ += stacks_;
+  }
+  stacks_.clear();
   first_event_ += events_;
   events_ = 0;
   first_id_ = next_id_;
@@ -294,6 +329,7 @@ std::string_view BlockEncoder::Take(uint64_t dropped) {
   thread_ = 0;
   time_us_ = 0;
   timed_ = false;
+  has_stacks_ = false;
   return raw_;
 }
 
@@ -326,7 +362,7 @@ std::string EncodeFooter(const TraceFooter& footer) {
 absl::StatusOr<BlockType> TypeOfBlock(std::string_view raw) {
   if (raw.empty()) return absl::InvalidArgumentError("an empty block");
   const uint8_t type = static_cast<uint8_t>(raw.front());
-  if (type < static_cast<uint8_t>(BlockType::kMetadata) || type > static_cast<uint8_t>(BlockType::kFooter)) {
+  if (type < static_cast<uint8_t>(BlockType::kMetadata) || type > static_cast<uint8_t>(BlockType::kStacks)) {
     return absl::InvalidArgumentError(fmt::format("a block of unknown type {}", type));
   }
   return static_cast<BlockType>(type);

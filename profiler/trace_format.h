@@ -51,7 +51,12 @@ struct TraceFooter {
   friend bool operator==(const TraceFooter&, const TraceFooter&) = default;
 };
 
-enum class BlockType : uint8_t { kMetadata = 1, kEvents = 2, kFooter = 3 };
+enum class BlockType : uint8_t {
+  kMetadata = 1,
+  kEvents = 2,
+  kFooter = 3,
+  kStacks = 4
+};  // trace_stacks.h: kStacks
 
 // What an events block says before its columns.
 struct BlockHead {
@@ -86,17 +91,17 @@ class BlockEncoder {
   void AddTime(const Event& event);
   void AddAlloc(const Event& event);
 
-  std::string codes_, distances_, arguments_, times_, raw_;
+  std::string codes_, distances_, arguments_, times_, stacks_, raw_;
   absl::flat_hash_map<AllocClass, uint64_t> classes_;
   uint64_t events_ = 0, first_event_ = 0;
   uint64_t next_id_ = 0, first_id_ = 0;
   Stream stream_{};
   uint32_t thread_ = 0;
   int64_t time_us_ = 0;
-  bool timed_ = false;
+  bool timed_ = false, has_stacks_ = false;
 };
 
-// The raw bytes of the other two types of block.
+// The raw bytes of metadata and footer.
 std::string EncodeMetadata(const TraceMetadata& metadata);
 std::string EncodeFooter(const TraceFooter& footer);
 

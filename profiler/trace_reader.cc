@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "profiler/event_check.h"
 #include "profiler/read_file.h"
+#include "profiler/trace_stacks.h"
 
 namespace reprise::profiler {
 namespace {
@@ -107,6 +108,8 @@ class TraceParser {
         return Events(raw);
       case BlockType::kFooter:
         return Footer(raw);
+      case BlockType::kStacks:
+        return Stacks(raw);
     }
     return absl::OkStatus();
   }
@@ -138,8 +141,18 @@ class TraceParser {
       if (absl::Status status = checker_.Add(trace_.events[i]); !status.ok()) {
         return Error(block_begin_, fmt::format("event {}: {}", i, std::string(status.message())));
       }
+      if (!trace_.stacks.has(trace_.events[i].stack)) {
+        return Error(block_begin_,
+                     fmt::format("event {}: it names stack {}, and there are {}", i,
+                                 static_cast<uint32_t>(trace_.events[i].stack), trace_.stacks.stacks()));
+      }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Stacks(std::string_view raw) {
+    const absl::Status status = DecodeStacks(raw, &trace_.stacks);
+    return status.ok() ? status : Error(block_begin_, std::string(status.message()));
   }
 
   absl::Status Footer(std::string_view raw) {

@@ -17,8 +17,8 @@ constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit f
 
 }  // namespace
 
-TraceWriter::TraceWriter(std::string path, int64_t most_bytes)
-    : path_(std::move(path)), most_bytes_(most_bytes) {}
+TraceWriter::TraceWriter(std::string path, const TraceWriterOptions& options)
+    : path_(std::move(path)), most_bytes_(options.most_bytes), stacks_(options.stacks) {}
 
 TraceWriter::~TraceWriter() {
   CloseFile();
@@ -28,7 +28,7 @@ TraceWriter::~TraceWriter() {
 absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Open(const std::string& path,
                                                                const TraceMetadata& metadata,
                                                                const TraceWriterOptions& options) {
-  std::unique_ptr<TraceWriter> writer(new TraceWriter(path, options.most_bytes));
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(path, options));
   writer->compressor_ = ZSTD_createCCtx();
   if (writer->compressor_ == nullptr) return absl::ResourceExhaustedError(path + ": no memory for zstd");
   ZSTD_CCtx_setParameter(writer->compressor_, ZSTD_c_compressionLevel, kCompressionLevel);
@@ -63,7 +63,9 @@ absl::Status TraceWriter::Append(const Event& event) {
 absl::Status TraceWriter::Flush() {
   if (!status_.ok() || closed_ || encoder_.events() == 0) return status_;
   const uint64_t events = encoder_.events();
-  if (absl::Status status = WriteBlock(encoder_.Take(dropped_), kFooterReserve); !status.ok()) {
+  absl::Status status = WriteStacks();
+  if (status.ok()) status = WriteBlock(encoder_.Take(dropped_), kFooterReserve);
+  if (!status.ok()) {
     events_lost_ += events;
     if (fd_ >= 0) WriteFooter(TraceEnd::kSizeLimit).IgnoreError();
     CloseFile();
@@ -81,6 +83,17 @@ absl::Status TraceWriter::Close() {
   if (status = WriteFooter(TraceEnd::kClosed); !status.ok()) return Fail(status);
   const int fd = std::exchange(fd_, -1);
   if (close(fd) != 0) return Fail(absl::ErrnoToStatus(errno, path_ + ": cannot be closed"));
+  return absl::OkStatus();
+}
+
+// All that is new, so also what the events about to be written name.
+absl::Status TraceWriter::WriteStacks() {
+  while (stacks_ != nullptr) {
+    const std::string raw =
+        stacks_->Read([&](const StackTable& table) { return EncodeStacks(table, &stacks_written_); });
+    if (raw.empty()) break;
+    if (absl::Status status = WriteBlock(raw, kFooterReserve); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 

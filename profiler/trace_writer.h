@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "profiler/shared_stacks.h"
 #include "profiler/trace_format.h"
+#include "profiler/trace_stacks.h"
 
 struct ZSTD_CCtx_s;
 
@@ -17,6 +19,9 @@ namespace reprise::profiler {
 
 struct TraceWriterOptions {
   int64_t most_bytes = 0;  // the file's size limit; 0: none
+  // What the events' stacks are; outlives the writer. Null: they have none. A stack is there before the event
+  // that names it is appended.
+  SharedStacks* stacks = nullptr;
 };
 
 // One trace file being written. A block is written with one system call and counts only when all of it was
@@ -54,7 +59,8 @@ class TraceWriter {
   int64_t bytes_written() const { return bytes_written_; }
 
  private:
-  TraceWriter(std::string path, int64_t most_bytes);
+  TraceWriter(std::string path, const TraceWriterOptions& options);
+  absl::Status WriteStacks();
   absl::Status WriteBlock(std::string_view raw, int64_t reserve);
   absl::Status WriteAll(std::string_view bytes);
   absl::Status StillOurFile() const;
@@ -64,6 +70,8 @@ class TraceWriter {
 
   const std::string path_;
   const int64_t most_bytes_;
+  SharedStacks* const stacks_;
+  StacksWritten stacks_written_;
   int fd_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;

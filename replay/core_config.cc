@@ -159,10 +159,9 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   read.Size("REPRISE_TRACE_LIMIT", &config.trace_limit, "256MiB");
   Bytes threshold;  // read by the preload library; here only to say what it did not understand
   read.Size("REPRISE_THRESHOLD", &threshold, "4KiB");
-  const auto stacks = read.Text("REPRISE_STACKS");
-  if (stacks && *stacks != "off") {
-    read.Complain("REPRISE_STACKS", *stacks, "is not supported yet", "off");
-  }
+  read.Word<Stacks>("REPRISE_STACKS",
+                    {{"off", Stacks::kOff}, {"native", Stacks::kNative}, {"python", Stacks::kPython}},
+                    &config.stacks, "off");
   if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";

@@ -13,6 +13,8 @@
 namespace reprise::replay {
 
 enum class Mode { kServe, kRecord, kOff };
+// Which call stacks are taken of allocations that are recorded.
+enum class Stacks { kOff, kNative, kPython };
 
 struct Config {
   Mode mode = Mode::kServe;               // REPRISE_MODE=serve|record|off
@@ -21,6 +23,7 @@ struct Config {
   std::string cache;                      // REPRISE_CACHE: a folder of plans by job; empty: none
   Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
   Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: the most to write while serving
+  Stacks stacks = Stacks::kOff;           // REPRISE_STACKS=off|native|python
   LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
   std::vector<std::string> complaints;    // one line for each value that was not understood
 };

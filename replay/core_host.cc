@@ -65,6 +65,13 @@ class HostCore {
   uintptr_t end() const { return end_; }
 
   void* Allocate(size_t bytes, size_t alignment) noexcept;
+  // The same where call stacks are wanted: taken before the lock, which threads wait for that hold locks of
+  // the job's own.
+  void* AllocateWithStack(size_t bytes, size_t alignment) noexcept {
+    if (!inert_.load(std::memory_order_relaxed)) session_->stacks()->Take();
+    return Allocate(bytes, alignment);
+  }
+  bool takes_stacks() const { return session_->stacks() != nullptr; }
   void Release(void* block) noexcept;
   void ReleaseLater(void* block) noexcept;
   size_t UsableSize(void* block) noexcept;
@@ -120,6 +127,7 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
   plans_ = session_->ExpectPlans(*engine_, kKind, 0);
+  session_->BeginStacks(shim_.thread_depth);
   trace_ = session_->BeginTrace(0, Bytes(static_cast<int64_t>(shim_.threshold)), HostMemory::kGranule);
   listening_ = trace_ != nullptr;
   if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());
@@ -234,6 +242,7 @@ void HostCore::AfterForkInParent() noexcept {
 void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
   if (trace_ != nullptr) trace_->AbandonAfterFork();
+  if (takes_stacks()) session_->stacks()->AbandonAfterFork();
   --*shim_.thread_depth();
   engine_->UnlockAfterFork();
   forks_ = 0;
@@ -347,6 +356,11 @@ const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
              [] { host->BeforeFork(); },
              [] { host->AfterForkInParent(); },
              [] { host->AfterForkInChild(); }};
+  if (host->takes_stacks()) {
+    entries.allocate = [](size_t bytes, size_t alignment) {
+      return host->AllocateWithStack(bytes, alignment);
+    };
+  }
   return &entries;
 }
 

@@ -97,6 +97,12 @@ std::string CoreSession::TracePath(int device) const {
   return device == 0 ? out_->trace_path() : out_->PathOf(fmt::format("trace-device{}", device), ".reprise");
 }
 
+// Without files there is nothing that would keep them.
+void CoreSession::BeginStacks(int* (*depth)()) {
+  if (config_.stacks == Stacks::kOff || config_.out.empty()) return;
+  stacks_ = std::make_unique<StackSource>(config_.stacks, depth);
+}
+
 std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule) {
   if (!OpenFolder()) return nullptr;
   CoreTrace::Options options;
@@ -109,6 +115,7 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.threshold = threshold;
   options.metadata.granule = granule;
   options.until_planned = config_.mode == Mode::kServe;
+  options.stacks = stacks_.get();
   if (options.until_planned) options.limit = config_.trace_limit;
   absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
   if (trace.ok()) return *std::move(trace);

@@ -11,6 +11,7 @@
 #include "replay/engine.h"
 #include "replay/output_dir.h"
 #include "replay/saved_plan.h"
+#include "replay/stack_source.h"
 #include "replay/summary.h"
 
 namespace reprise::replay {
@@ -24,6 +25,12 @@ class CoreSession {
   const ProcessNames& names() const { return names_; }
   // False in a fork's child, also in one made while the core was being opened or without fork's handlers.
   bool InItsProcess() const;
+
+  // Begins to take call stacks where they are wanted; before the first trace. `depth`: see StackSource.
+  void BeginStacks(int* (*depth)());
+  // Takes the calling thread's stack for what it is about to allocate. Before any lock; only where there are
+  // stacks.
+  StackSource* stacks() { return stacks_.get(); }
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
@@ -52,6 +59,7 @@ class CoreSession {
   Config config_;
   ProcessNames names_;
   std::optional<OutputDir> out_;
+  std::unique_ptr<StackSource> stacks_;  // null: none are wanted
   bool folder_tried_ = false;
 };
 

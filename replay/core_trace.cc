@@ -30,13 +30,24 @@ absl::StatusOr<std::unique_ptr<CoreTrace>> CoreTrace::Begin(const Options& optio
   recording.path = options.path;
   recording.metadata = options.metadata;
   recording.most_bytes = options.limit.count();
+  if (options.stacks != nullptr) recording.stacks = &options.stacks->stacks();
   absl::StatusOr<std::unique_ptr<profiler::Recorder>> recorder = profiler::Recorder::Start(recording);
   if (!recorder.ok()) return recorder.status();
-  return std::unique_ptr<CoreTrace>(new CoreTrace(*std::move(recorder), options.until_planned));
+  return std::unique_ptr<CoreTrace>(new CoreTrace(*std::move(recorder), options));
 }
 
-CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, bool until_planned)
-    : recorder_(std::move(recorder)), until_planned_(until_planned), begun_ns_(NowNs()) {}
+CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options& options)
+    : recorder_(std::move(recorder)),
+      until_planned_(options.until_planned),
+      stacks_(options.stacks),
+      begun_ns_(NowNs()) {
+  if (stacks_ != nullptr) stacks_->BeginListening();
+}
+
+void CoreTrace::End() {
+  if (stacks_ != nullptr && !done_) stacks_->EndListening();
+  done_ = true;
+}
 
 profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const {
   profiler::Event event;
@@ -53,6 +64,10 @@ void CoreTrace::OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream)
   profiler::Event event = NewEvent(profiler::EventKind::kAlloc, id, stream);
   event.bytes = bytes;
   event.alignment = alignment;
+  if (stacks_ != nullptr) {
+    event.stack = StackSource::taken();
+    if (event.stack == profiler::StackId(0)) without_stack_.fetch_add(1, std::memory_order_relaxed);
+  }
   recorder_->Append(event);
 }
 
@@ -69,6 +84,7 @@ TraceCounters CoreTrace::counters() const {
   counters.bytes = Bytes(recorded.bytes);
   counters.dropped = static_cast<int64_t>(recorded.dropped + recorded.lost);
   counters.stopped = recorded.stopped;
+  counters.without_stack = without_stack_.load(std::memory_order_relaxed);
   return counters;
 }
 

@@ -1,6 +1,7 @@
 // The engine's events into a trace file: the core's side of the recorder.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/units.h"
 #include "profiler/recorder.h"
 #include "replay/engine.h"
+#include "replay/stack_source.h"
 #include "replay/summary.h"
 
 namespace reprise::replay {
@@ -20,8 +22,9 @@ class CoreTrace : public EventSink {
   struct Options {
     std::string path;  // exists, empty and ours
     profiler::TraceMetadata metadata;
-    Bytes limit{0};             // the most to write; 0: no limit
-    bool until_planned = true;  // the served path carries no recording
+    Bytes limit{0};                 // the most to write; 0: no limit
+    bool until_planned = true;      // the served path carries no recording
+    StackSource* stacks = nullptr;  // of the allocating threads, outlives the trace; null: none are kept
   };
 
   // Errors: what opening and starting the recorder's thread say.
@@ -30,7 +33,9 @@ class CoreTrace : public EventSink {
   // Called under the engine's lock.
   void OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) override;
   void OnFree(BlockId id, Stream stream) override;
-  void OnPlanAdopted() override { done_ = until_planned_; }
+  void OnPlanAdopted() override {
+    if (until_planned_) End();
+  }
   // Nothing more will be recorded: the engine need not tell.
   bool done() const { return done_; }
 
@@ -43,12 +48,15 @@ class CoreTrace : public EventSink {
   TraceCounters counters() const;
 
  private:
-  CoreTrace(std::unique_ptr<profiler::Recorder> recorder, bool until_planned);
+  CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options& options);
+  void End();
   profiler::Event NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const;
 
   const std::unique_ptr<profiler::Recorder> recorder_;
   const bool until_planned_;
+  StackSource* const stacks_;
   const int64_t begun_ns_;
+  std::atomic<int64_t> without_stack_{0};
   bool done_ = false;
 };
 

@@ -72,6 +72,9 @@ std::string TraceRows(const TraceSummary& trace) {
       "trace", FormatSize(trace.counters.bytes),
       fmt::format("{} events in {}{}", trace.counters.events, trace.path,
                   trace.counters.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.counters.dropped)));
+  if (trace.counters.without_stack > 0) {
+    text += fmt::format("  {} allocations without a call stack\n", trace.counters.without_stack);
+  }
   if (!trace.counters.stopped.empty())
     text += fmt::format("  the trace ended early: {}\n", trace.counters.stopped);
   return text;
@@ -171,6 +174,7 @@ void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
   json["trace_bytes"] = trace.counters.bytes.count();
   json["trace_dropped"] = trace.counters.dropped;
   json["trace_stopped"] = trace.counters.stopped;
+  json["trace_without_stack"] = trace.counters.without_stack;
 }
 
 nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {

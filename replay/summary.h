@@ -22,9 +22,10 @@ struct HostCounters {
 
 struct TraceCounters {
   int64_t events = 0;
-  Bytes bytes;          // written
-  int64_t dropped = 0;  // events lost: the disk was full, the writer fell behind
-  std::string stopped;  // why recording ended early; empty: it did not
+  Bytes bytes;                // written
+  int64_t dropped = 0;        // events lost: the disk was full, the writer fell behind
+  std::string stopped;        // why recording ended early; empty: it did not
+  int64_t without_stack = 0;  // allocations whose call stack was wanted and could not be had
 };
 
 struct TraceSummary {

@@ -118,6 +118,7 @@ void Core::Fail() noexcept {
 
 void Core::AfterForkInChild() noexcept {
   passive_ = true;
+  if (stacks() != nullptr) stacks()->AbandonAfterFork();
   for (const std::unique_ptr<Device>& device : devices_) {
     if (device != nullptr) device->AbandonAfterFork();
   }

@@ -30,7 +30,9 @@ class Core {
   static constexpr int kMostDevices = 64;
 
   Core(const Driver& driver, std::unique_ptr<CoreSession> session)
-      : driver_(driver), session_(std::move(session)) {}
+      : driver_(driver), session_(std::move(session)) {
+    session_->BeginStacks(nullptr);
+  }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -87,6 +89,9 @@ class Core {
     return result;
   }
   Result EndCapture(cu_stream stream, void** graph, DefaultStream means);
+
+  // Null where no call stacks are wanted.
+  StackSource* stacks() { return session_->stacks(); }
 
   void AfterForkInChild() noexcept;
   void AtExit() noexcept;

@@ -160,6 +160,22 @@ void FillQueryCalls(reprise_cuda_calls& calls) {
   };
 }
 
+// An allocating call that takes the thread's call stack first, before any lock.
+template <auto Member, typename... Arguments>
+void TakeStackFirst(reprise_cuda_calls& calls, Result (*)(Arguments...)) {
+  static Result (*call)(Arguments...) = nullptr;
+  call = calls.*Member;
+  calls.*Member = [](Arguments... arguments) {
+    if (!core->passive()) core->stacks()->Take();
+    return call(arguments...);
+  };
+}
+
+template <auto... Members>
+void TakeStacksFirst(reprise_cuda_calls& calls) {
+  (TakeStackFirst<Members>(calls, calls.*Members), ...);
+}
+
 template <auto Member>
 Result EndContext(cu_context context) {
   const auto call = core->driver().*Member;
@@ -256,6 +272,12 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   FillPoolCalls(entries.calls);
   FillQueryCalls(entries.calls);
   FillEndCalls(entries.calls);
+  using Calls = reprise_cuda_calls;
+  if (core->stacks() != nullptr) {
+    TakeStacksFirst<&Calls::cuMemAlloc_v2, &Calls::cuMemAllocPitch_v2, &Calls::cuMemAllocAsync,
+                    &Calls::cuMemAllocAsync_ptsz, &Calls::cuMemAllocFromPoolAsync,
+                    &Calls::cuMemAllocFromPoolAsync_ptsz>(entries.calls);
+  }
   return &entries;
 }
 

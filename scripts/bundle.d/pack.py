@@ -23,6 +23,7 @@ CORE = "shim/libreprise_core.so"
 # glibc is the one thing that a bundle cannot bring: it is one with the loader and the kernel.
 GLIBC = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libpthread|libdl|librt)\.so")
 CXX_RUNTIME = re.compile(r"^(libstdc\+\+|libgcc_s)\.so")
+OPENED = "libunwind.so.8"  # by the core, where call stacks are wanted
 EXTRAS = (
     "LICENSE",
     "docs/cuda.md",
@@ -58,6 +59,14 @@ def needed(binary):
             sys.exit(f"bundle: {binary} needs {name}, which is not here")
         found[name] = path.split(" (")[0]
     return found
+
+
+def opened(name):
+    """A library that ours open by name, and what it needs: {soname: path}."""
+    path = re.search(rf"^\s*{re.escape(name)} .*=> (/.*)$", output("/sbin/ldconfig", "-p"), re.M)
+    if not path:
+        sys.exit(f"bundle: {name} is not here")
+    return {name: path[1], **needed(path[1])}
 
 
 def version_needed(paths, tag):
@@ -103,7 +112,7 @@ def lay_out(build, bundle):
     copy(os.path.join(build, COMMAND), os.path.join(bundle, "bin/reprise"))
     for library in (*PRELOADED, CORE):
         copy(os.path.join(build, library), os.path.join(bundle, "lib", os.path.basename(library)))
-    libraries = {**needed(os.path.join(build, COMMAND)), **needed(os.path.join(build, CORE))}
+    libraries = {**needed(os.path.join(build, COMMAND)), **needed(os.path.join(build, CORE)), **opened(OPENED)}
     for name, path in libraries.items():
         copy(path, os.path.join(bundle, "lib/reprise", "cxx" if CXX_RUNTIME.match(name) else "", name))
     search_in(os.path.join(bundle, "bin/reprise"), "../lib/reprise", "../lib/reprise/cxx")

@@ -1,10 +1,11 @@
 // libFuzzer target: any bytes as a trace file, as what lies behind a block's checksum, and as the metadata
-// there. What is accepted must be consistent.
+// and stacks there. What is accepted must be consistent.
 #include <cstdint>
 #include <cstdlib>
 
 #include "profiler/event_check.h"
 #include "profiler/trace_reader.h"
+#include "profiler/trace_stacks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace reprise::profiler;
@@ -12,12 +13,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto trace = ParseTrace(bytes, "fuzz", 1 << 20); trace.ok()) {
     EventChecker checker;
     for (const Event& event : trace->events) {
-      if (!checker.Add(event).ok()) abort();
+      if (!checker.Add(event).ok() || !trace->stacks.has(event.stack)) abort();
     }
   }
   std::vector<Event> events;
   if (const auto head = DecodeEvents(bytes, &events); head.ok() && head->events != events.size()) abort();
   DecodeMetadata(bytes).IgnoreError();
   DecodeFooter(bytes).IgnoreError();
+  StackTable stacks;
+  if (DecodeStacks(bytes, &stacks).ok()) {
+    for (uint32_t i = 1; i <= stacks.stacks(); ++i) {
+      for (const FrameId frame : stacks.stack(StackId(i))) {
+        if (!stacks.has(frame)) abort();
+      }
+    }
+  }
   return 0;
 }

@@ -5,11 +5,14 @@
 
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "profiler/csv_export.h"
 #include "profiler/csv_import.h"
 #include "profiler/event_check.h"
 #include "profiler/load.h"
+#include "profiler/shared_stacks.h"
 #include "profiler/trace_format.h"
+#include "profiler/trace_stacks.h"
 #include "tests/profiler/testing.h"
 
 namespace reprise::profiler {
@@ -48,7 +51,10 @@ void ExpectConsistent(const std::vector<Event>& events) {
 TEST(Mutation, OfABlockBehindItsChecksum) {
   std::mt19937 random(1);
   BlockEncoder encoder;
-  for (const Event& event : RandomEvents(1, 100)) encoder.Add(event);
+  for (Event event : RandomEvents(1, 100)) {
+    if (event.kind == EventKind::kAlloc) event.stack = StackId(random() % 200);
+    encoder.Add(event);
+  }
   const std::string good(encoder.Take(0));
   int accepted = 0;
   for (int i = 0; i < kRounds; ++i) {
@@ -60,6 +66,32 @@ TEST(Mutation, OfABlockBehindItsChecksum) {
     ASSERT_EQ(events.size(), head->events);
   }
   // Both ends of the decoder must have been reached.
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds);
+}
+
+TEST(Mutation, OfAStacksBlockBehindItsChecksum) {
+  std::mt19937 random(5);
+  SharedStacks stacks;
+  std::vector<FrameId> frames;
+  for (int i = 0; i < 40; ++i) {
+    frames.push_back(stacks.Intern(
+        {.function = absl::StrCat("f", i), .line = i, .module = "m", .address = random() % 5000}));
+    if (i % 3 == 0) stacks.Intern(frames);
+  }
+  stacks.AddModule({"m", "00ff"});
+  StacksWritten written;
+  const std::string good =
+      stacks.Read([&](const StackTable& table) { return EncodeStacks(table, &written); });
+  int accepted = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    StackTable table;
+    if (!DecodeStacks(Damaged(good, &random), &table).ok()) continue;
+    ++accepted;
+    for (uint32_t stack = 1; stack <= table.stacks(); ++stack) {
+      for (const FrameId frame : table.stack(StackId(stack))) ASSERT_TRUE(table.has(frame));
+    }
+  }
   EXPECT_GT(accepted, 0);
   EXPECT_LT(accepted, kRounds);
 }

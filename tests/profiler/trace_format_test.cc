@@ -124,7 +124,12 @@ TEST(Events, EveryTruncationIsRefused) {
 }
 
 TEST(Events, BytesLeftOverAreRefused) {
-  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + '\0'), HasSubstr("after the last column"));
+  // A fifth column may be there, of stacks.
+  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + std::string("\x01\x00\x00", 3)),
+              HasSubstr("after the last column"));
+  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + std::string("\x02\x00\x00", 3)),
+              HasSubstr("longer than its events"));
+  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + '\0'), HasSubstr("the stacks end early"));
   EXPECT_THAT(ErrorOf(Block(1, std::string("\x00\x00", 2), "\x01")), HasSubstr("longer than its events"));
   EXPECT_THAT(ErrorOf(Block(1, std::string("\x00", 1), "\x01\x01")), HasSubstr("longer than its events"));
 }

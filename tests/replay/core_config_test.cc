@@ -43,7 +43,7 @@ TEST(CoreConfig, ReadsEveryVariable) {
                               {"REPRISE_OUT", "/data/run"},
                               {"REPRISE_CAPACITY", "2GiB"},
                               {"REPRISE_TRACE_LIMIT", "1M"},
-                              {"REPRISE_STACKS", "off"},
+                              {"REPRISE_STACKS", "python"},
                               {"REPRISE_THRESHOLD", "64KiB"},
                               {"REPRISE_LOG", "debug"}});
   EXPECT_EQ(config.mode, Mode::kRecord);
@@ -51,6 +51,7 @@ TEST(CoreConfig, ReadsEveryVariable) {
   EXPECT_EQ(config.capacity, kGiB * 2);
   EXPECT_EQ(config.trace_limit, kMiB);
   EXPECT_EQ(config.log, LogLevel::kDebug);
+  EXPECT_EQ(config.stacks, Stacks::kPython);
   EXPECT_THAT(config.complaints, IsEmpty());
 }
 
@@ -72,8 +73,8 @@ TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
               ElementsAre("REPRISE_CAPACITY='-1' is not a size above 0 such as 64KiB; using no limit"));
   EXPECT_THAT(Read({{"REPRISE_TRACE_LIMIT", "0"}}).complaints, ElementsAre(HasSubstr("using 256MiB")));
   EXPECT_THAT(Read({{"REPRISE_THRESHOLD", "big"}}).complaints, ElementsAre(HasSubstr("using 4KiB")));
-  EXPECT_THAT(Read({{"REPRISE_STACKS", "python"}}).complaints,
-              ElementsAre("REPRISE_STACKS='python' is not supported yet; using off"));
+  EXPECT_THAT(Read({{"REPRISE_STACKS", "all"}}).complaints,
+              ElementsAre("REPRISE_STACKS='all' is not one of off, native, python; using off"));
   EXPECT_THAT(Read({{"REPRISE_OUT", "o/%x"}}).complaints, ElementsAre(HasSubstr("using no files")));
   EXPECT_THAT(Read({{"REPRISE_OUT", "o%"}}).complaints, ElementsAre(HasSubstr("%h, %p, %r, %j")));
 }

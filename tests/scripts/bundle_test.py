@@ -96,6 +96,12 @@ class Bundle(unittest.TestCase):
         self.assertRegex(done.stderr, r"in reprise-out: summary.*json")
         self.assertNotIn("memory is left as it is", done.stderr)
 
+    def test_call_stacks_take_all_from_inside(self):
+        job = JOB + "print(*(line[line.index('/'):].strip() for line in open('/proc/self/maps') if 'libunwind' in line), sep='\\n')"
+        paths = set(self.reprise("run", "--host", "--mode", "record", "--stacks", "native", "--", sys.executable, "-c",
+                                 job).stdout.split("\n")) - {""}
+        self.assertEqual([os.path.dirname(path) for path in paths], [self.path("lib", "reprise")])
+
     def test_manifest(self):
         with open(self.path("MANIFEST.json"), encoding="utf-8") as text:
             manifest = json.load(text)

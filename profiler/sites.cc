@@ -1,0 +1,236 @@
+#include "profiler/sites.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace reprise::profiler {
+namespace {
+
+std::string_view Basename(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+// What stands between the job's call and the bytes.
+enum class Role { kOther, kAllocator, kFramework };
+
+struct KnownLibrary {
+  std::string_view prefix;  // of the file's name
+  std::string_view name;
+  Role role;
+};
+
+// The first that fits counts.
+constexpr KnownLibrary kLibraries[] = {
+    {"libreprise", "Reprise", Role::kAllocator},
+    {"libcublasLt", "cuBLASLt", Role::kFramework},
+    {"libcublas", "cuBLAS", Role::kFramework},
+    {"libcudnn", "cuDNN", Role::kFramework},
+    {"libcufft", "cuFFT", Role::kFramework},
+    {"libcurand", "cuRAND", Role::kFramework},
+    {"libcusolver", "cuSOLVER", Role::kFramework},
+    {"libcusparse", "cuSPARSE", Role::kFramework},
+    {"libnccl", "NCCL", Role::kFramework},
+    {"libnvshmem", "NVSHMEM", Role::kFramework},
+    {"libcudart", "CUDA runtime", Role::kAllocator},
+    {"libcuda.", "CUDA driver", Role::kAllocator},
+    {"libtorch", "PyTorch", Role::kFramework},
+    {"libc10", "PyTorch", Role::kFramework},
+    {"libtensorflow", "TensorFlow", Role::kFramework},
+    {"_pywrap_tensorflow", "TensorFlow", Role::kFramework},
+    {"libxla", "XLA", Role::kFramework},
+    {"xla_extension", "XLA", Role::kFramework},
+    {"libmkl", "MKL", Role::kFramework},
+    {"libdnnl", "oneDNN", Role::kFramework},
+    {"libopenblas", "OpenBLAS", Role::kFramework},
+    {"libgomp", "OpenMP", Role::kFramework},
+    {"libomp", "OpenMP", Role::kFramework},
+    {"libiomp", "OpenMP", Role::kFramework},
+    {"libpython3", "Python", Role::kFramework},
+    {"python3", "Python", Role::kFramework},
+    {"_ctypes.", "Python", Role::kFramework},
+    {"libffi", "libffi", Role::kFramework},
+    {"libc.so", "C library", Role::kAllocator},
+    {"libpthread", "C library", Role::kAllocator},
+    {"ld-linux", "C library", Role::kAllocator},
+    {"libstdc++", "C++ library", Role::kAllocator},
+    {"libjemalloc", "jemalloc", Role::kAllocator},
+    {"libtcmalloc", "tcmalloc", Role::kAllocator},
+};
+
+const KnownLibrary* Known(std::string_view module_path) {
+  const std::string_view name = Basename(module_path);
+  const auto* const found = std::find_if(std::begin(kLibraries), std::end(kLibraries),
+                                         [&](const KnownLibrary& l) { return name.starts_with(l.prefix); });
+  return found == std::end(kLibraries) ? nullptr : found;
+}
+
+Role RoleOf(const Frame& frame) {
+  const KnownLibrary* const known = Known(frame.module);
+  return known == nullptr ? Role::kOther : known->role;
+}
+
+constexpr std::array<std::string_view, 2> kPackageFolders = {"/site-packages/", "/dist-packages/"};
+// Of a PyTorch that runs from where it was built.
+constexpr std::array<std::string_view, 8> kTorchFolders = {
+    "/torch/nn/",  "/torch/optim/",       "/torch/autograd/", "/torch/utils/",
+    "/torch/_ops", "/torch/distributed/", "/torch/_dynamo/",  "/torch/_inductor/"};
+
+// .../lib/python3.11/threading.py
+bool InStandardLibrary(std::string_view file) {
+  for (const std::string_view folder : {"/lib/python", "/lib64/python"}) {
+    const size_t at = file.find(folder);
+    if (at == file.npos) continue;
+    std::string_view rest = file.substr(at + folder.size());
+    const size_t version = std::min(rest.find_first_not_of("0123456789.t"), rest.size());
+    rest.remove_prefix(version);
+    if (version > 0 && rest.starts_with('/')) return true;
+  }
+  return false;
+}
+
+// "torch" for /usr/lib/python3/dist-packages/torch/nn/modules/linear.py.
+std::string PackageOf(std::string_view file) {
+  for (const std::string_view folder : kPackageFolders) {
+    const size_t at = file.rfind(folder);
+    if (at == file.npos) continue;
+    const std::string_view rest = file.substr(at + folder.size());
+    return std::string(rest.substr(0, rest.find_first_of("/.")));
+  }
+  for (const std::string_view folder : kTorchFolders) {
+    if (file.find(folder) != file.npos) return "torch";
+  }
+  return IsOwnCode(file) ? "" : "Python";
+}
+
+Site OfPython(const Frame& frame) {
+  Site site{.label = "", .file = frame.file, .line = frame.line, .function = frame.function, .library = ""};
+  if (frame.function == kBackwardFrame) {
+    site.label = "backward pass";
+  } else if (frame.file.empty()) {
+    site.label = frame.function;
+    if (frame.function.starts_with(kThreadFrame)) {  // <thread NAME>
+      site.label = frame.function.substr(1, frame.function.size() - 2);
+    }
+  } else {
+    site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, frame.function);
+    site.library = PackageOf(frame.file);
+  }
+  return site;
+}
+
+// Without parameters and anonymous namespaces, which make C++ names long.
+std::string Short(std::string function) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (size_t at; (at = function.find(kAnonymous)) != function.npos;) function.erase(at, kAnonymous.size());
+  const size_t parameters = function.find('(');
+  return parameters == 0 ? function : function.substr(0, parameters);
+}
+
+Site OfNative(const Frame& frame) {
+  const bool own = RoleOf(frame) == Role::kOther;
+  Site site{.label = "", .file = frame.file, .line = frame.line, .function = frame.function, .library = ""};
+  const std::string_view module = Basename(frame.module);
+  site.library = own && module.find(".so") == module.npos ? "" : LibraryOf(frame.module);
+  if (frame.function.empty()) {
+    site.label = fmt::format("{}+{:#x}", module, frame.address);
+  } else if (!frame.file.empty()) {
+    site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, Short(frame.function));
+  } else {
+    site.label = fmt::format("{} in {}", Short(frame.function), site.library.empty() ? module : site.library);
+  }
+  return site;
+}
+
+}  // namespace
+
+bool IsOwnCode(std::string_view file) {
+  if (file.empty()) return false;
+  // Code without a file: what was typed or given as -c is the job's, what the interpreter and libraries make
+  // is not.
+  if (file.front() == '<')
+    return file == "<string>" || file == "<stdin>" || file.starts_with("<ipython-input");
+  const auto in = [&](std::string_view folder) { return file.find(folder) != file.npos; };
+  return std::none_of(kPackageFolders.begin(), kPackageFolders.end(), in) &&
+         std::none_of(kTorchFolders.begin(), kTorchFolders.end(), in) && !InStandardLibrary(file);
+}
+
+std::string LibraryOf(std::string_view module_path) {
+  const KnownLibrary* const known = Known(module_path);
+  return std::string(known == nullptr ? Basename(module_path) : known->name);
+}
+
+Site SiteOf(const StackTable& stacks, StackId stack) {
+  const Frame* innermost_python = nullptr;
+  const Frame* library_entry = nullptr;
+  const Frame* own_native = nullptr;
+  std::string_view library;
+  bool in_library = true;
+  for (const FrameId id : stacks.stack(stack)) {
+    const Frame& frame = stacks.frame(id);
+    if (frame.kind == FrameKind::kPython) {
+      if (IsOwnCode(frame.file)) return OfPython(frame);
+      if (innermost_python == nullptr) innermost_python = &frame;
+    } else if (const Role role = RoleOf(frame); role != Role::kAllocator) {
+      if (role == Role::kOther) {
+        if (own_native == nullptr) own_native = &frame;
+        continue;
+      }
+      // The innermost library, by the call that entered it: that is the operation its caller wanted.
+      const std::string_view name = Known(frame.module)->name;
+      if (library_entry == nullptr) library = name;
+      in_library = in_library && name == library;
+      if (in_library &&
+          (library_entry == nullptr || !frame.function.empty() || library_entry->function.empty())) {
+        library_entry = &frame;
+      }
+    }
+  }
+  if (innermost_python != nullptr) return OfPython(*innermost_python);
+  if (own_native != nullptr) return OfNative(*own_native);
+  if (library_entry != nullptr) return OfNative(*library_entry);
+  const auto frames = stacks.stack(stack);
+  return frames.empty() ? Site{} : OfNative(stacks.frame(frames.front()));
+}
+
+SitesLive SitesLiveAt(const std::vector<Event>& events, const StackTable& stacks, size_t at) {
+  absl::flat_hash_map<BlockId, const Event*> live;
+  for (size_t i = 0; i < events.size() && i <= at; ++i) {
+    if (events[i].kind == EventKind::kAlloc) live[events[i].id] = &events[i];
+    if (events[i].kind == EventKind::kFree) live.erase(events[i].id);
+  }
+  SitesLive result;
+  absl::flat_hash_map<StackId, std::pair<Bytes, int64_t>> by_stack;
+  for (const auto& [id, event] : live) {
+    result.live += event->bytes;
+    if (event->stack == StackId(0)) continue;
+    auto& [bytes, blocks] = by_stack[event->stack];
+    bytes += event->bytes;
+    ++blocks;
+  }
+  using Key = std::tuple<std::string, std::string, int64_t, std::string, std::string>;
+  absl::flat_hash_map<Key, size_t> numbers;
+  for (const auto& [stack, amount] : by_stack) {
+    Site site = SiteOf(stacks, stack);
+    if (!site.function.starts_with(kThreadFrame)) result.attributed += amount.first;
+    const auto [it, added] = numbers.try_emplace(
+        Key{site.label, site.file, site.line, site.function, site.library}, result.sites.size());
+    if (added) result.sites.push_back({.site = std::move(site), .bytes = Bytes(0), .blocks = 0});
+    result.sites[it->second].bytes += amount.first;
+    result.sites[it->second].blocks += amount.second;
+  }
+  std::sort(result.sites.begin(), result.sites.end(), [](const SiteShare& a, const SiteShare& b) {
+    if (a.bytes != b.bytes) return a.bytes > b.bytes;
+    return std::tie(a.site.label, a.site.file) < std::tie(b.site.label, b.site.file);
+  });
+  return result;
+}
+
+}  // namespace reprise::profiler

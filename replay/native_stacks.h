@@ -1,0 +1,50 @@
+// The native call stack of a thread: addresses, told by module and offset, never by name. Names are found
+// later, from the modules' files, by whoever reads the trace.
+//
+// libunwind walks the stack; a frame that it knows costs a look-up. It is opened when it is wanted, and for
+// us alone: were it linked, its own way of throwing exceptions would be found in the process before the
+// compiler's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "replay/stack_source.h"
+
+namespace reprise::replay {
+
+class NativeStacks : public StackTaker {
+ public:
+  // Null, and the log says why, where libunwind is not to be had.
+  static std::unique_ptr<NativeStacks> Begin(StackSource& source);
+
+  profiler::StackId Take() override;
+
+ private:
+  using Unwind = int (*)(void** addresses, int most);
+  struct KnownStack {
+    std::vector<void*> addresses;
+    profiler::StackId id;
+  };
+
+  NativeStacks(StackSource& source, Unwind unwind) : source_(source), unwind_(unwind) {}
+  profiler::StackId Known(std::span<void* const> addresses, uint64_t hash);
+  profiler::StackId Learn(std::span<void* const> addresses, uint64_t hash);
+
+  StackSource& source_;
+  const Unwind unwind_;
+
+  std::mutex mutex_;                 // held for a look-up
+  unsigned long long unloaded_ = 0;  // libraries, when what is known here was learnt
+  absl::flat_hash_map<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the addresses
+  absl::flat_hash_set<std::string> modules_;                       // told of to the table
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,79 @@
+// Where an allocation was asked for: takes the call stack of the thread that asks, before any lock is taken,
+// and keeps it for the event that the allocation will be.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+
+#include "profiler/shared_stacks.h"
+#include "replay/core_config.h"
+
+namespace reprise::replay {
+
+// Takes stacks of one kind.
+class StackTaker {
+ public:
+  virtual ~StackTaker() = default;
+  // The calling thread's. 0: none can be had. Takes no lock that is held while other code runs.
+  virtual profiler::StackId Take() = 0;
+};
+
+// One a process, never destroyed while threads run. A stack is taken only while somebody listens.
+class StackSource {
+ public:
+  // `depth`: raised while a stack is taken, so that what is allocated meanwhile is not the job's (abi.h). May
+  // be null.
+  StackSource(Stacks kind, int* (*depth)());
+  ~StackSource();
+  StackSource(const StackSource&) = delete;
+  StackSource& operator=(const StackSource&) = delete;
+
+  // Takes the calling thread's stack for its next event. Any thread, any time; errno stays as it was.
+  void Take() noexcept;
+  // What this thread took last.
+  static profiler::StackId taken();
+
+  profiler::SharedStacks& stacks() { return stacks_; }
+
+  void BeginListening() { listeners_.fetch_add(1); }
+  void EndListening() { listeners_.fetch_sub(1); }
+  // In a child, straight after fork: takes nothing from now on.
+  void AbandonAfterFork() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
+  bool wanted() const {
+    return listeners_.load(std::memory_order_relaxed) > 0 && !abandoned_.load(std::memory_order_relaxed);
+  }
+
+  // Runs `run` unless this thread is at it already, or nobody listens. What it throws is dropped, errno kept.
+  template <typename Run>
+  void Guarded(Run run) noexcept {
+    if (!wanted()) return;
+    int& inside = Inside();
+    if (inside != 0) return;
+    const int saved = errno;
+    int* const depth = depth_ == nullptr ? nullptr : depth_();
+    ++inside;
+    if (depth != nullptr) ++*depth;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    try {
+      run();
+    } catch (
+        ...) {  // NOLINT(bugprone-empty-catch): no memory; the event has no stack, and is counted as such
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (depth != nullptr) --*depth;
+    --inside;
+    errno = saved;
+  }
+
+ private:
+  static int& Inside();
+
+  int* (*const depth_)();
+  std::atomic<int> listeners_{0};
+  std::atomic<bool> abandoned_{false};
+  profiler::SharedStacks stacks_;
+  std::unique_ptr<StackTaker> taker_;
+};
+
+}  // namespace reprise::replay

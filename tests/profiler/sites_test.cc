@@ -1,0 +1,137 @@
+// The one line that a person would name: wrong ones send people to optimise a library that they cannot
+// change.
+#include "profiler/sites.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/profiler/testing.h"
+
+namespace reprise::profiler {
+namespace {
+
+constexpr char kTorch[] = "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py";
+
+Frame Python(std::string file, int64_t line, std::string function) {
+  return {.kind = FrameKind::kPython, .function = std::move(function), .file = std::move(file), .line = line};
+}
+
+Frame Native(std::string module, uint64_t address, std::string function = "") {
+  return {.function = std::move(function), .module = std::move(module), .address = address};
+}
+
+class SitesTest : public ::testing::Test {
+ protected:
+  StackId Stack(const std::vector<Frame>& frames) {
+    std::vector<FrameId> ids;
+    for (const Frame& frame : frames) ids.push_back(stacks_.Intern(frame));
+    return stacks_.Intern(ids);
+  }
+  Site Of(const std::vector<Frame>& frames) { return SiteOf(stacks_, Stack(frames)); }
+
+  StackTable stacks_;
+};
+
+TEST_F(SitesTest, TheInnermostLineOfTheJobsOwn) {
+  const Site site = Of({Python(kTorch, 114, "forward"), Python("/job/gpt.py", 25, "Attention.forward"),
+                        Python(kTorch, 1194, "_call_impl"), Python("/job/train.py", 9, "main")});
+  EXPECT_EQ(site, (Site{.label = "gpt.py:25 Attention.forward",
+                        .file = "/job/gpt.py",
+                        .line = 25,
+                        .function = "Attention.forward",
+                        .library = ""}));
+}
+
+TEST_F(SitesTest, ALibrarysLineWhereTheJobHasNone) {
+  const Site site = Of({Python("/usr/lib/python3.11/threading.py", 975, "run"), Python(kTorch, 1, "f")});
+  EXPECT_EQ(site.label, "threading.py:975 run");
+  EXPECT_EQ(site.library, "Python");
+  EXPECT_EQ(Of({Python(kTorch, 114, "forward")}).library, "torch");
+}
+
+TEST_F(SitesTest, WhoseCodeItIs) {
+  for (const char* own : {"train.py", "/job/torch.py", "/data/lib/pythonic/model.py", "<string>", "<stdin>",
+                          "/lib/my/python3/model.py"}) {
+    EXPECT_TRUE(IsOwnCode(own)) << own;
+  }
+  for (const char* other :
+       {"", kTorch, "<frozen importlib._bootstrap>", "<eval_with_key>.0",
+        "/env/lib/python3.12/site-packages/numpy/core.py", "/usr/lib64/python3.9/os.py",
+        "/opt/python/lib/python3.13t/json/decoder.py", "/src/pytorch/torch/optim/adamw.py"}) {
+    EXPECT_FALSE(IsOwnCode(other)) << other;
+  }
+}
+
+TEST_F(SitesTest, ThreadsWithoutCode) {
+  EXPECT_EQ(Of({Python("", 0, std::string(kBackwardFrame))}).label, "backward pass");
+  EXPECT_EQ(Of({Python("", 0, std::string(kThreadFrame) + "worker>")}).label, "thread worker");
+}
+
+TEST_F(SitesTest, NativeOutsideOfAllocatorsAndFrameworks) {
+  const Site site =
+      Of({Native("/r/libreprise-host.so", 16), Native("/l/libc10.so", 1), Native("/l/libtorch_cpu.so", 2),
+          Native("/job/trainer", 0x1234), Native("/lib/x86_64-linux-gnu/libc.so.6", 3)});
+  EXPECT_EQ(site.label, "trainer+0x1234");
+  EXPECT_EQ(site.library, "");
+  EXPECT_EQ(Of({Native("/job/libown.so", 1, "load")}).label, "load in libown.so");
+}
+
+TEST_F(SitesTest, NativeOfALibraryByItsName) {
+  const Site site =
+      Of({Native("/r/libreprise.so", 16), Native("/cuda/libcudart.so.12", 5),
+          Native("/cuda/libcublas.so.12.1.3.1", 7, "cublasCreate_v2"), Native("/usr/bin/python3.11", 1)});
+  EXPECT_EQ(site.label, "cublasCreate_v2 in cuBLAS");
+  EXPECT_EQ(site.library, "cuBLAS");
+  EXPECT_EQ(LibraryOf("/x/libcublasLt.so.12"), "cuBLASLt");
+  EXPECT_EQ(LibraryOf("/x/libcudnn_ops_infer.so.8"), "cuDNN");
+  EXPECT_EQ(LibraryOf("/x/libnccl.so.2"), "NCCL");
+  EXPECT_EQ(LibraryOf("/x/libother.so"), "libother.so");
+}
+
+TEST_F(SitesTest, TheCallThatEnteredTheInnermostLibrary) {
+  const Site site =
+      Of({Native("/l/libc10.so", 1, "c10::alloc_cpu(unsigned long)"), Native("/l/libtorch_cpu.so", 2),
+          Native("/l/libtorch_cpu.so", 3, "at::(anonymous namespace)::mm(_object*)"),
+          Native("/l/libtorch_python.so", 3), Native("/usr/bin/python3.11", 4, "eval"),
+          Native("/l/libtorch_python.so", 5, "outer")});
+  EXPECT_EQ(site.label, "at::mm in PyTorch");
+  EXPECT_EQ(site.function, "at::(anonymous namespace)::mm(_object*)");
+  EXPECT_EQ(
+      Of({Native("/l/libc10.so", 1), Native("/l/libtorch_cpu.so", 2), Native("/usr/bin/python3", 4)}).label,
+      "libtorch_cpu.so+0x2");
+}
+
+TEST_F(SitesTest, NothingIsKnown) {
+  EXPECT_EQ(SiteOf(stacks_, StackId(0)), Site{});
+  EXPECT_EQ(Of({Native("/lib/libc.so.6", 16)}).label, "libc.so.6+0x10");
+}
+
+TEST_F(SitesTest, WhatIsLiveBySite) {
+  const StackId step = Stack({Python("train.py", 3, "step")});
+  const StackId step_through_torch = Stack({Python(kTorch, 1, "f"), Python("train.py", 3, "step")});
+  const StackId load = Stack({Python("data.py", 8, "load")});
+  const StackId thread = Stack({Python("", 0, "<thread x>")});
+  std::vector<Event> events;
+  const auto alloc = [&](uint64_t id, int64_t bytes, StackId stack) {
+    events.push_back(Alloc(id, bytes));
+    events.back().stack = stack;
+  };
+  alloc(0, 100, step);
+  alloc(1, 50, step_through_torch);
+  alloc(2, 400, load);
+  alloc(3, 7, StackId(0));
+  alloc(4, 3, thread);
+  events.push_back(Free(2));
+  const SitesLive before = SitesLiveAt(events, stacks_, 4);
+  EXPECT_EQ(before.live, Bytes(560));
+  EXPECT_EQ(before.attributed, Bytes(550));
+  ASSERT_EQ(before.sites.size(), 3u);
+  EXPECT_EQ(before.sites[0].site.label, "data.py:8 load");
+  EXPECT_EQ(before.sites[1].site.label, "train.py:3 step");
+  EXPECT_EQ(before.sites[1].bytes, Bytes(150));
+  EXPECT_EQ(before.sites[1].blocks, 2);
+  EXPECT_EQ(SitesLiveAt(events, stacks_, 5).live, Bytes(160));
+  EXPECT_EQ(SitesLiveAt({}, stacks_, 0).sites.size(), 0u);
+}
+
+}  // namespace
+}  // namespace reprise::profiler

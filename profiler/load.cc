@@ -46,6 +46,7 @@ absl::StatusOr<Input> ParseAsSnapshot(std::string_view contents, std::string_vie
   if (!snapshot.ok()) return snapshot.status();
   Input input{.format = InputFormat::kSnapshot, .trace = {}, .snapshot = *std::move(snapshot)};
   input.trace.events = std::exchange(input.snapshot.events, {});
+  input.trace.stacks = std::exchange(input.snapshot.stacks, {});
   input.trace.notes = std::exchange(input.snapshot.notes, {});
   input.trace.closed = true;
   return input;

@@ -20,7 +20,7 @@ struct Input {
   InputFormat format = InputFormat::kTrace;
   Trace trace;                        // of all formats but lifetimes
   std::vector<Lifetime> lifetimes{};  // of a lifetime CSV
-  Snapshot snapshot{};                // of a snapshot; its events and notes have moved to `trace`
+  Snapshot snapshot{};                // of a snapshot; its events, stacks and notes have moved to `trace`
 };
 
 // Errors: those of ReadFile; InvalidArgument for a file that is none of these, naming what was

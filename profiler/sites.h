@@ -17,8 +17,9 @@ struct Site {
   friend bool operator==(const Site&, const Site&) = default;
 };
 
-// The innermost Python frame that is the job's own, neither an installed package's nor the standard library's; else
-// the innermost Python frame; else the innermost frame. For stack 0 a site whose label says that none is known.
+// The innermost Python frame that is the job's own, neither an installed package's nor the standard
+// library's; else the innermost Python frame; else the innermost frame. For stack 0 a site whose label says
+// that none is known.
 Site SiteOf(const StackTable& stacks, StackId stack);
 
 }  // namespace reprise::profiler

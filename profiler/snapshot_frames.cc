@@ -11,8 +11,8 @@ constexpr size_t kMostFrameKeys = 64;  // a frame has about five
 
 // A snapshot does not say of which kind a frame is. C++ frames have no line, or a source file of C or C++.
 FrameKind KindOf(const Frame& frame) {
-  static constexpr std::string_view kNativeEndings[] = {".c",  ".cc", ".cpp", ".cxx", ".cu",
-                                                        ".cuh", ".h", ".hpp", ".inc", ".S"};
+  static constexpr std::string_view kNativeEndings[] = {".c",   ".cc", ".cpp", ".cxx", ".cu",
+                                                        ".cuh", ".h",  ".hpp", ".inc", ".S"};
   if (frame.file.empty() || frame.file == "??" || frame.line <= 0) return FrameKind::kNative;
   const auto ends = [&](std::string_view ending) { return frame.file.ends_with(ending); };
   return std::ranges::any_of(kNativeEndings, ends) ? FrameKind::kNative : FrameKind::kPython;

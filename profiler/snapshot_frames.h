@@ -1,4 +1,5 @@
-// The stacks of a snapshot: lists of dicts {name, filename, line}, of which the same ones occur again and again.
+// The stacks of a snapshot: lists of dicts {name, filename, line}, of which the same ones occur again and
+// again.
 #pragma once
 
 #include <cstdint>

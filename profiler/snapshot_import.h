@@ -10,8 +10,8 @@
 // it, from their frees and from the segments. A block ends with its free_completed: before, the allocator
 // cannot hand it out.
 //
-// Stacks: an entry's and a block's `frames`, innermost first, as PyTorch has them. Where they were recorded with
-// stacks="all", frames of C++ and of Python are mixed, and told apart by the names of their files.
+// Stacks: an entry's and a block's `frames`, innermost first, as PyTorch has them. Where they were recorded
+// with stacks="all", frames of C++ and of Python are mixed, and told apart by the names of their files.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,10 @@ function flameTree(peakStacks, sites) {
     let node = root;
     root.bytes += bytes;
     root.blocks += blocks;
+    if (ids.length === 0) {
+      const unknown = { name: "no stack recorded", bytes, blocks, children: new Map(), depth: 1, parent: root };
+      root.children.set(0, unknown);
+    }
     for (let i = ids.length - 1; i >= 0; --i) {
       let child = node.children.get(ids[i]);
       if (!child) {

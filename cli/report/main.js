@@ -30,7 +30,7 @@ function fillTables(head) {
   byId("without").append(withoutTable(head));
   byId("merged").append(mergedTable(head));
   byId("histogram").append(classTable(stats.histogram, "From (bytes)", formatSize));
-  byId("lifetimes").append(classTable(stats.lifetimes.classes, `From (${stats.lifetimes.unit})`, formatCount));
+  byId("lifetimes").append(classTable(stats.lifetimes.classes, `From (${stats.lifetimes.unit === "us" ? "µs" : stats.lifetimes.unit})`, formatCount));
   byId("iterations").textContent = !stats.iteration ? "No iteration was found: the sequence does not repeat." :
     `${plural(stats.iterations, "iteration")} of ${formatCount(stats.iteration.tokens)} allocations of at least 4 KiB, ` +
     `found at event ${formatCount(stats.iteration.found_at)}; each allocates ${formatSize(stats.iteration.allocated)}.`;
@@ -106,6 +106,7 @@ function showPicked(packed, i) {
 function startPacked(head, data, view, kinds, sites) {
   const layouts = layoutsOf(head, data, view);
   const packed = new Packed(byId("packed"), head, kinds, sites);
+  packed.by = byId("colour").value = sites.known ? "site" : "size";
   const select = byId("layout"), text = byId("packed-text");
   layouts.forEach((layout, i) => select.append(element("option", { value: i, textContent: layout.name })));
   const legend = () => byId("legend").replaceChildren(...packed.colours.legend.map(({ colour, label }) => {
@@ -170,15 +171,8 @@ function startTimeline(head, data, view) {
   text(head.peak_at_event ?? 0);
   byId("timeline").setAttribute("aria-label",
     `Live bytes over ${formatCount(head.timeline.events)} ${head.time_unit}s, at most ${formatSize(head.stats.live_peak)}; ` +
-    timeline.lines.map((line) => `${line.short} reserves at most ${formatSize(Math.max(0, ...sampled(line.values)))}`).join("; "));
+    timeline.lines.map((line) => `${line.short} reserves at most ${formatSize(line.highest)}`).join("; "));
   return timeline;
-}
-
-// The maximum alone is asked for, and a call takes only so many arguments.
-function sampled(values) {
-  let most = 0;
-  for (const value of values) most = Math.max(most, value);
-  return [most];
 }
 
 function startSearch(packed, kinds, sites) {

@@ -6,7 +6,7 @@ class Packed {
   constructor(canvas, head, kinds, sites) {
     this.chart = new Chart(canvas, { left: 78, right: 12, top: 8, bottom: 42 });
     this.chart.paint = (c, box) => this.paint(c, box);
-    Object.assign(this, { head, kinds, sites, by: "site", picked: -1, found: null });
+    Object.assign(this, { head, kinds, sites, by: "site", picked: -1, found: null, raster: new Raster() });
     this.onDrawn = () => {};
     this.onPick = () => {};
     this.onHover = () => {};
@@ -46,7 +46,7 @@ class Packed {
   }
 
   paint(c, box) {
-    const { blocks, offsets, height, view, period } = this.layout;
+    const { height, view, period } = this.layout;
     const highest = height * 1.02;
     this.chart.axes(c, box, view, highest, `${this.layout.unit}s${period ? " of one iteration" : ""}`);
     c.save();
@@ -54,18 +54,37 @@ class Packed {
     c.rect(box.left, box.top, box.width, box.height);
     c.clip();
     const perTime = box.width / (view.high - view.low), perByte = box.height / highest;
-    const { of, colours } = this.colours;
+    const counts = this.rasterise(box, perTime, perByte, period);
+    this.raster.end(c, box.left, box.top, box.width, box.height);
+    this.outline(c, box, perTime, perByte);
+    this.crossHair(c, box);
+    c.restore();
+    this.onDrawn(counts);
+  }
+
+  // All blocks of the view as pixels of the screen; says how many of them were not drawn, and why.
+  rasterise(box, perTime, perByte, period) {
+    const { blocks, offsets, view } = this.layout;
+    const ratio = window.devicePixelRatio || 1;
+    const { raster, found } = this;
+    raster.begin(Math.round(box.width * ratio), Math.round(box.height * ratio));
+    const panel = theme("--panel");
+    const plain = this.colours.colours.map((colour) => pixel(colour));
+    const edges = this.colours.colours.map((colour) => pixel(colour, panel, 0.5));
+    const dim = this.colours.colours.map((colour) => pixel(colour, panel, 0.82));
+    const { of } = this.colours;
     const kindBytes = this.kinds.bytes, kindOf = blocks.kind;
+    const low = view.low, high = view.high, perX = perTime * ratio, perY = perByte * ratio;
     let drawn = 0, small = 0, nowhere = 0, outside = 0;
-    const paths = colours.map(() => []);
+    // 1: drawn; 0: outside of the view; -1: too small.
     const add = (i, from, to) => {
-      if (to <= view.low || from >= view.high) return 0;
-      const width = (Math.min(to, view.high) - Math.max(from, view.low)) * perTime;
-      const tall = kindBytes[kindOf[i]] * perByte;
-      if (width < LEAST_PIXELS || tall < LEAST_PIXELS) return -1;
-      const x = box.left + (Math.max(from, view.low) - view.low) * perTime;
-      const y = box.bottom - offsets[i] * perByte - tall;
-      paths[of[i]].push(x, y, width, tall, i);
+      if (to <= low || from >= high) return 0;
+      const left = (Math.max(from, low) - low) * perX, right = (Math.min(to, high) - low) * perX;
+      const tall = kindBytes[kindOf[i]] * perY;
+      if (right - left < LEAST_PIXELS || tall < LEAST_PIXELS) return -1;
+      const bottom = raster.height - offsets[i] * perY;
+      const faded = found && found[kindOf[i]] === 0;
+      raster.rectangle(left, bottom - tall, right, bottom, (faded ? dim : plain)[of[i]], (faded ? dim : edges)[of[i]]);
       return 1;
     };
     for (let i = 0; i < blocks.count; ++i) {
@@ -73,39 +92,13 @@ class Packed {
         ++nowhere;
         continue;
       }
-      const end = blocks.end[i];
-      let done = period && end > period ? Math.max(add(i, blocks.start[i], period), add(i, 0, end - period)) :
-        add(i, blocks.start[i], end);
+      const start = blocks.start[i], end = blocks.end[i];
+      const done = period && end > period ? Math.max(add(i, start, period), add(i, 0, end - period)) : add(i, start, end);
       if (done > 0) ++drawn;
       else if (done < 0) ++small;
       else ++outside;
     }
-    this.fill(c, paths, colours);
-    this.outline(c, box, perTime, perByte);
-    this.crossHair(c, box);
-    c.restore();
-    this.onDrawn({ drawn, small, nowhere, outside });
-  }
-
-  fill(c, paths, colours) {
-    const edges = [];
-    for (let k = 0; k < paths.length; ++k) {
-      const path = paths[k];
-      for (const dim of this.found ? [true, false] : [false]) {
-        c.fillStyle = colours[k];
-        c.globalAlpha = dim ? 0.18 : 1;
-        for (let j = 0; j < path.length; j += 5) {
-          if (this.found && (this.found[this.layout.blocks.kind[path[j + 4]]] === 0) !== dim) continue;
-          c.fillRect(path[j], path[j + 1], path[j + 2], path[j + 3]);
-          if (path[j + 2] > 5 && path[j + 3] > 5) edges.push(path[j], path[j + 1], path[j + 2], path[j + 3]);
-        }
-      }
-    }
-    c.globalAlpha = 0.55;
-    c.strokeStyle = theme("--panel");
-    c.lineWidth = 1;
-    for (let j = 0; j < edges.length; j += 4) c.strokeRect(edges[j], edges[j + 1], edges[j + 2], edges[j + 3]);
-    c.globalAlpha = 1;
+    return { drawn, small, nowhere, outside };
   }
 
   outline(c, box, perTime, perByte) {

@@ -103,11 +103,14 @@ function allocatorTable(head, capacity) {
     { title: "Reserved at most", number: true, cell: (a) => formatSize(a.reserved_peak) },
     { title: "Over live peak", number: true, cell: (a) => `${a.reserved_peak >= peak ? "+" : ""}${formatShare(a.reserved_peak / peak - 1)}` },
     { title: "Calls of the driver", number: true, cell: (a) => (a.driver_allocations === null ? "unknown" : formatCount(a.driver_allocations)) },
-    { title: "Fits", cell: fits },
+    ...(capacity === null ? [] : [{ title: "Fits", cell: fits }]),
   ], { caption: "Allocators" });
 }
 
 function withoutTable(head) {
+  if (head.what_if.without_site.length === 0) {
+    return element("p", { className: "quiet", textContent: "The input has no stacks, and so no sites to leave out." });
+  }
   return table(head.what_if.without_site, [
     { title: "Without", cell: (w) => w.site },
     { title: "Peak", number: true, cell: (w) => formatSize(w.peak) },

@@ -14,8 +14,9 @@ class Timeline {
     this.time = head.timeline.timed ? data.column("time") : null;
     this.lines = head.timeline.reserved.map(({ name, column }, i) => ({
       name: `${name}, reserved`, short: name, values: data.column(column), colour: LINES[i % LINES.length],
-      shown: name === "reprise" || name === "torch-native",
+      shown: name === "reprise" || name === "torch-native", highest: 0,
     }));
+    for (const line of this.lines) for (const value of line.values) line.highest = Math.max(line.highest, value);
     this.levels = [{ name: "lower bound", at: head.stats.lower_bound, colour: () => theme("--bound"), shown: true }];
     if (head.plan) {
       const persistent = head.stats.iteration ? head.stats.iteration.persistent : 0;
@@ -30,7 +31,7 @@ class Timeline {
 
   get highest() {
     let highest = this.head.stats.live_peak;
-    for (const line of this.lines) if (line.shown) for (const value of line.values) highest = Math.max(highest, value);
+    for (const line of this.lines) if (line.shown) highest = Math.max(highest, line.highest);
     for (const level of this.levels) if (level.shown) highest = Math.max(highest, level.at);
     return highest * 1.06;
   }
@@ -40,7 +41,7 @@ class Timeline {
     const { low, high } = this.view;
     const first = Math.max(0, Math.floor(low / this.step));
     const last = Math.min(this.most.length - 1, Math.ceil(high / this.step));
-    const each = Math.max(1, Math.floor((last - first + 1) / (box.width * 2)));
+    const each = Math.max(1, Math.ceil((last - first + 1) / box.width));
     return { first, last, each };
   }
 
@@ -110,11 +111,18 @@ class Timeline {
     c.lineTo(top[top.length - 1][0], y(0));
     c.lineTo(top[0][0], y(0));
     c.fill();
-    for (const edge of each * this.step > 1 ? [top, bottom] : [top]) {
-      c.beginPath();
-      edge.forEach(([px, py], i) => (i === 0 ? c.moveTo(px, py) : c.lineTo(px, py)));
-      c.stroke();
+    if (each * this.step > 1) {
+      // From the least to the most of each column: a line through them all would be a solid area anyway.
+      c.fillStyle = theme("--live");
+      for (let i = 0; i < top.length; i += 2) {
+        const [left, high] = top[i];
+        c.fillRect(left, high - 0.75, Math.max(1, top[i + 1][0] - left), bottom[i][1] - high + 1.5);
+      }
+      return;
     }
+    c.beginPath();
+    top.forEach(([px, py], i) => (i === 0 ? c.moveTo(px, py) : c.lineTo(px, py)));
+    c.stroke();
   }
 
   paintPeak(c, box, y) {

@@ -135,7 +135,11 @@ class Timeline {
     c.fill();
     c.textAlign = at > box.left + box.width / 2 ? "right" : "left";
     c.textBaseline = "bottom";
-    c.fillText("peak", at + (c.textAlign === "right" ? -7 : 7), y(this.head.stats.live_peak) - 2);
+    const label = ["peak", at + (c.textAlign === "right" ? -7 : 7), y(this.head.stats.live_peak) - 3];
+    c.strokeStyle = theme("--panel"); // so that a line behind it leaves it readable
+    c.lineWidth = 4;
+    c.strokeText(...label);
+    c.fillText(...label);
   }
 
   // What the lines say at a time, for people.

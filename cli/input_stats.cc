@@ -90,6 +90,8 @@ std::string_view NameOf(profiler::InputFormat format) {
       return "event CSV";
     case profiler::InputFormat::kLifetimeCsv:
       return "lifetime CSV";
+    case profiler::InputFormat::kKineto:
+      return "profiler trace";
     case profiler::InputFormat::kSnapshot:
       break;
   }

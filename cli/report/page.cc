@@ -74,6 +74,8 @@ std::string Coverage(const LoadedInput& input, const Findings& findings, const J
           "begins and "
           "are taken as allocated first.",
           input.content.snapshot.live_at_begin, allocs);
+    case profiler::InputFormat::kKineto:
+      return "A trace of PyTorch's profiler holds what happened while the profiler was on.";
     case profiler::InputFormat::kTrace:
       break;
   }

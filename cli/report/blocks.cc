@@ -101,7 +101,7 @@ TimelinePoints PointsOf(std::span<const profiler::Event> events, const BlockTabl
     points.least[point] = first ? live : std::min(points.least[point], live);
     points.most[point] = first ? live : std::max(points.most[point], live);
     points.not_drawn[point] = first ? not_drawn : std::max(points.not_drawn[point], not_drawn);
-    if (timed && first) points.time_us[point] = static_cast<double>(event.time_ns / 1000);
+    if (timed && first) points.time_us[point] = static_cast<double>(event.time_ns) / 1000;
   }
   return points;
 }

@@ -126,10 +126,12 @@ void AddOffsets(const std::string& name, const std::vector<Offset>& offsets, Pay
   if (most / unit >= kNowhere) {
     json["unit"] = 1;
     std::vector<double> column;
+    column.reserve(offsets.size());
     for (const Offset offset : offsets) column.push_back(static_cast<double>(offset.count()));
     return payload.Add(name, column);
   }
   std::vector<uint32_t> column;
+  column.reserve(offsets.size());
   for (const Offset offset : offsets) {
     column.push_back(offset < Offset(0) ? kNowhere : static_cast<uint32_t>(offset.count() / unit));
   }

@@ -129,9 +129,11 @@ class Packed {
     if (!box || x < box.left || x > box.right) return -1;
     const time = this.chart.timeOf(x, this.layout.view);
     const offset = ((box.bottom - y) / box.height) * this.layout.height * 1.02;
-    for (const i of this.liveAt(time)) {
-      const begin = this.layout.offsets[i];
-      if (offset >= begin && offset < begin + this.kinds.bytes[this.layout.blocks.kind[i]]) return i;
+    const { blocks, offsets } = this.layout;
+    for (let i = 0; i < blocks.count; ++i) {
+      const begin = offsets[i];
+      if (begin < 0 || offset < begin || offset >= begin + this.kinds.bytes[blocks.kind[i]]) continue;
+      if (this.spans(i).some(([from, to]) => time >= from && time < to)) return i;
     }
     return -1;
   }

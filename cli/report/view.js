@@ -165,7 +165,7 @@ function steer(chart, viewOf, { pick, hover }) {
     "=": () => viewOf().zoom(0.7),
     "-": () => viewOf().zoom(1 / 0.7),
     Home: () => viewOf().set(0, viewOf().high - viewOf().low),
-    End: () => viewOf().set(Infinity === viewOf().whole ? 0 : viewOf().whole - (viewOf().high - viewOf().low), viewOf().whole),
+    End: () => viewOf().set(viewOf().whole - (viewOf().high - viewOf().low), viewOf().whole),
     Escape: () => viewOf().reset(),
     Enter: () => pick && pick(...middle()),
     ArrowUp: () => pick && pick(...middle(), -1),

@@ -138,7 +138,7 @@ class Sequencer {
       AddFree(it->second, event.time_ns);
       it->second = kNotLive;
     } else if (unseen) {
-      early_.push_back(Bytes(-from.bytes));
+      early_.emplace_back(-from.bytes);
       AddFree(-static_cast<int64_t>(early_.size()) - 1, event.time_ns);
     } else {
       ++lost_;

@@ -14,6 +14,9 @@ void AddCheck(CLI::App& app, int& exit_status);
 void AddSimulate(CLI::App& app, int& exit_status);
 void AddStats(CLI::App& app, int& exit_status);
 void AddCompare(CLI::App& app, int& exit_status);
+void AddConvert(CLI::App& app, int& exit_status);
+void AddDiff(CLI::App& app, int& exit_status);
+void AddReport(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);
 
 }  // namespace reprise::cli

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,106 +10,23 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/contenders.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "profiler/lifetimes.h"
 #include "replay/models/models.h"
-#include "replay/models/run_model.h"
 #include "replay/simulator.h"
 
 namespace reprise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct CompareOptions {
   std::string input;
   std::optional<Bytes> capacity;
   bool json = false;
 };
-
-// One allocator's line.
-struct Contender {
-  std::string name;
-  std::string meaning;
-  Bytes reserved_peak;
-  std::optional<Bytes> allocated_peak;
-  std::optional<int64_t> driver_allocations;
-  std::optional<bool> fits;
-  std::optional<int64_t> failed_at;  // the event at which memory was out
-  bool failed = false;               // even without a limit
-  int64_t overlaps = 0;
-};
-
-Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::Event>& events,
-                   std::optional<Bytes> capacity) {
-  const auto unlimited = replay::RunModel(events, *model.make(Bytes(0)));
-  Contender contender{.name = std::string(model.name),
-                      .meaning = std::string(model.meaning),
-                      .reserved_peak = unlimited.reserved_peak,
-                      .allocated_peak = unlimited.allocated_peak,
-                      .driver_allocations = unlimited.driver_allocations,
-                      .failed = unlimited.failed_at.has_value(),
-                      .overlaps = unlimited.overlaps};
-  if (!capacity) return contender;
-  const auto limited = replay::RunModel(events, *model.make(*capacity));
-  contender.fits = !limited.failed_at.has_value();
-  contender.failed_at = limited.failed_at;
-  contender.overlaps += limited.overlaps;
-  return contender;
-}
-
-absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::optional<Bytes> capacity) {
-  const auto unlimited = replay::Simulate(events, {});
-  if (!unlimited.ok()) return unlimited.status();
-  Contender contender{.name = "reprise",
-                      .meaning = "the engine that serves jobs, recording included",
-                      .reserved_peak = unlimited->reserved_peak,
-                      .allocated_peak = unlimited->counters.live_peak,
-                      .driver_allocations = unlimited->memory_calls,
-                      .failed = unlimited->counters.passed > 0,
-                      .overlaps = unlimited->overlaps};
-  if (!capacity) return contender;
-  const auto limited = replay::Simulate(events, {*capacity});
-  if (!limited.ok()) return limited.status();
-  contender.fits = limited->counters.passed == 0;
-  contender.overlaps += limited->overlaps;
-  return contender;
-}
-
-// What the allocator of the job held itself, where the input says so.
-Contender Recorded(const profiler::Snapshot& snapshot) {
-  return {.name = "as recorded",
-          .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"
-                                                  : "the segments of the snapshot",
-          .reserved_peak = snapshot.reserved_peak};
-}
-
-template <typename T, typename F>
-Json OrNull(const std::optional<T>& value, F&& as_json) {
-  return value ? Json(as_json(*value)) : Json(nullptr);
-}
-
-std::string ResultJson(const LoadedInput& input, const CompareOptions& options, Bytes live_peak,
-                       const std::vector<Contender>& contenders) {
-  const auto same = [](auto value) { return value; };
-  const auto count = [](Bytes bytes) { return bytes.count(); };
-  Json json = {{"input", input.name},
-               {"live_peak", live_peak.count()},
-               {"capacity", OrNull(options.capacity, count)},
-               {"allocators", Json::array()}};
-  for (const Contender& c : contenders) {
-    json["allocators"].push_back({{"name", c.name},
-                                  {"reserved_peak", c.reserved_peak.count()},
-                                  {"allocated_peak", OrNull(c.allocated_peak, count)},
-                                  {"driver_allocations", OrNull(c.driver_allocations, same)},
-                                  {"fits", OrNull(c.fits, same)},
-                                  {"failed_at", OrNull(c.failed_at, same)}});
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 std::string Line(std::string_view name, std::string_view reserved, std::string_view over,
                  std::string_view fits, std::string_view meaning) {
@@ -181,7 +97,7 @@ int Compare(const CompareOptions& options) {
     Say(fmt::format("does not fit: none of them finds room in {} bytes", options.capacity->count()));
     exit_status = std::max<int>(exit_status, kDoesNotFit);
   }
-  exit_status = Finish(options.json ? ResultJson(*input, options, live_peak, contenders)
+  exit_status = Finish(options.json ? ContendersJson(input->name, options.capacity, live_peak, contenders)
                                     : ResultText(options, live_peak, contenders),
                        exit_status);
   if (!options.json) SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));

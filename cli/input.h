@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "cli/symbols.h"
 #include "planner/types.h"
 #include "profiler/load.h"
 
@@ -14,6 +15,7 @@ struct LoadedInput {
   std::string name;  // as the user named it
   std::string hash;  // of the file's bytes: "fnv1a-64:" and 16 hexadecimal digits
   profiler::Input content;
+  SymbolCounts symbols{};  // of the native frames, which have their names as far as they can be told
 
   bool is_lifetimes() const { return content.format == profiler::InputFormat::kLifetimeCsv; }
 };

@@ -105,6 +105,9 @@ int Main(std::vector<std::string> words) {
   AddSimulate(app, exit_status);
   AddStats(app, exit_status);
   AddCompare(app, exit_status);
+  AddDiff(app, exit_status);
+  AddReport(app, exit_status);
+  AddConvert(app, exit_status);
   AddDoctor(app, exit_status);
 
   const std::vector<std::string> names = CommandNames(app);

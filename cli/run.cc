@@ -22,6 +22,7 @@
 #include "cli/frameworks.h"
 #include "cli/options.h"
 #include "cli/preload.h"
+#include "cli/report.h"
 #include "cli/status.h"
 #include "profiler/read_file.h"
 
@@ -42,6 +43,7 @@ struct RunOptions {
   std::string cache;
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
+  bool report = false;
 };
 
 // Where the job's processes leave their files.
@@ -170,6 +172,24 @@ void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string
   }
 }
 
+// A page on the largest of the new traces. That it cannot be made is no fault of the job's.
+void WritePage(const OutputFolder& folder, const std::vector<std::string>& traces) {
+  if (traces.empty()) {
+    Say("no report: there is no trace to report on");
+    return;
+  }
+  std::error_code error;
+  const auto size = [&](const std::string& trace) { return fs::file_size(folder.path + "/" + trace, error); };
+  const std::string largest = *std::ranges::max_element(traces, {}, size);
+  std::string page = folder.path + "/report.html";
+  for (int number = 2; fs::exists(page, error) && number <= kMostFolders; ++number) {
+    page = fmt::format("{}/report.{}.html", folder.path, number);
+  }
+  std::string written;
+  const absl::Status status = WriteReport({.input = folder.path + "/" + largest, .output = page}, &written);
+  if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
+}
+
 void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (folder.pattern.empty()) {
     SayNext("doctor");
@@ -177,6 +197,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   }
   if (folder.path.empty()) {
     Say(fmt::format("files are under {}", folder.pattern));
+    if (options.report) Say("no report: which folders they are in, only the job's processes know");
     SayNext("stats TRACE");
     return;
   }
@@ -194,6 +215,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
+  if (options.report) WritePage(folder, traces);
   SayNext(traces.empty() ? "doctor"
                          : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
 }
@@ -286,6 +308,9 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
   AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold for the job");
   AddSizeOption(*command, "--threshold", options->threshold,
                 "Catch allocations from this size up, 4KiB by default");
+  command->add_flag(
+      "--report", options->report,
+      "Write report.html into the folder when the job has ended: one offline page on its trace");
   command->footer(
       "The job's output and exit status are its own. 127: no such command, 126: it cannot be "
       "started.\n\nOn CUDA the job gets PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, "

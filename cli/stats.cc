@@ -4,25 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/input.h"
+#include "cli/input_stats.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
-#include "cli/symbols.h"
-#include "planner/bound.h"
-#include "planner/problem.h"
-#include "profiler/sites.h"
 
 namespace reprise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kSizesShown = 5;  // for people; all under --json
 constexpr size_t kSitesShown = 10;
@@ -33,157 +28,30 @@ struct StatsOptions {
   bool json = false;
 };
 
-struct InputStats {
+struct Shown : InputStats {
   LoadedInput input;
-  profiler::Stats stats;
-  Bytes lower_bound;
-  SymbolCounts symbols;
-  profiler::SitesLive sites;  // at the peak; empty where no stacks were recorded
 };
 
-// Lifetimes as the events that they stand for.
-struct Timeline {
-  std::vector<profiler::Event> events;
-  std::vector<Tick> ticks;  // of each event, as the file counts them
-};
-
-Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
-  struct Change {
-    Tick tick;
-    bool alloc;
-    size_t index;
-  };
-  std::vector<Change> changes;
-  changes.reserve(2 * lifetimes.size());
-  for (size_t i = 0; i < lifetimes.size(); ++i) {
-    changes.push_back({lifetimes[i].lower, true, i});
-    for (const profiler::Lifetime::Gap& gap : lifetimes[i].gaps) {
-      changes.push_back({gap.lower, false, i});
-      changes.push_back({gap.upper, true, i});
-    }
-    changes.push_back({lifetimes[i].upper, false, i});
-  }
-  // Half-open: at one tick the frees come first.
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.tick != b.tick ? a.tick < b.tick : a.alloc < b.alloc;
-  });
-  Timeline timeline;
-  for (const Change& change : changes) {
-    profiler::Event event;
-    event.kind = change.alloc ? profiler::EventKind::kAlloc : profiler::EventKind::kFree;
-    event.id = BlockId{change.index};
-    if (change.alloc) event.bytes = lifetimes[change.index].size;
-    timeline.events.push_back(event);
-    timeline.ticks.push_back(change.tick);
-  }
-  return timeline;
-}
-
-absl::StatusOr<InputStats> StatsOfFile(const std::string& path) {
+absl::StatusOr<Shown> StatsOfFile(const std::string& path) {
   absl::StatusOr<LoadedInput> input = LoadInput(path);
   if (!input.ok()) return input.status();
-  InputStats result{*std::move(input), {}, {}};
-  if (result.input.is_lifetimes()) {
-    const Timeline timeline = TimelineOf(result.input.content.lifetimes);
-    result.stats = profiler::StatsOf(timeline.events);
-    if (result.stats.allocs > 0) {
-      result.stats.peak_at = timeline.ticks[static_cast<size_t>(result.stats.peak_at)].count();
-    }
-    // The file is one iteration; what repeats inside is none.
-    result.stats.iterations = 0;
-    result.stats.iteration.reset();
-  } else {
-    profiler::Trace& trace = result.input.content.trace;
-    result.stats = profiler::StatsOf(trace.events);
-    if (trace.stacks.stacks() > 0) {
-      result.symbols = NameNativeFrames(&trace.stacks);
-      result.sites =
-          profiler::SitesLiveAt(trace.events, trace.stacks, static_cast<size_t>(result.stats.peak_at));
-    }
-  }
-  if (result.stats.allocs == 0) return result;
-  const absl::StatusOr<planner::Problem> problem = ProblemOf(result.input);
-  if (!problem.ok()) return problem.status();
-  if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
-    return absl::InvalidArgumentError(fmt::format("{}: {}", result.input.name, MessageOf(valid)));
-  }
-  result.lower_bound = planner::LowerBound(*problem);
-  return result;
-}
-
-std::string_view NameOf(profiler::InputFormat format) {
-  switch (format) {
-    case profiler::InputFormat::kTrace:
-      return "trace";
-    case profiler::InputFormat::kEventCsv:
-      return "event CSV";
-    case profiler::InputFormat::kLifetimeCsv:
-      return "lifetime CSV";
-    case profiler::InputFormat::kSnapshot:
-      break;
-  }
-  return "snapshot";
-}
-
-// Of the bytes at the peak, those whose site is known.
-double AttributedShare(const InputStats& result) {
-  return result.sites.live > Bytes(0) ? static_cast<double>(result.sites.attributed.count()) /
-                                            static_cast<double>(result.sites.live.count())
-                                      : 0;
-}
-
-// One object on one line, so that several inputs give JSON lines.
-std::string StatsJson(const InputStats& result) {
-  const profiler::Stats& stats = result.stats;
-  Json json = {{"input", result.input.name},
-               {"format", NameOf(result.input.content.format)},
-               {"events", stats.events},
-               {"allocs", stats.allocs},
-               {"frees", stats.frees},
-               {"marks", stats.marks},
-               {"allocated", stats.allocated.count()},
-               {"live_peak", stats.live_peak.count()},
-               {"peak_at", stats.peak_at},
-               {"lower_bound", result.lower_bound.count()},
-               {"live_at_end", stats.live_at_end.count()},
-               {"dropped", result.input.content.trace.dropped},
-               {"iterations", stats.iterations},
-               {"iteration", nullptr},
-               {"histogram", Json::array()},
-               {"at_peak", Json::array()},
-               {"attributed", AttributedShare(result)},
-               {"frames_without_symbols", result.symbols.unnamed},
-               {"sites", Json::array()}};
-  if (const auto& iteration = stats.iteration) {
-    json["iteration"] = {{"tokens", iteration->tokens},
-                         {"found_at", iteration->first},
-                         {"persistent", iteration->persistent.count()},
-                         {"peak", iteration->peak.count()},
-                         {"allocated", iteration->allocated.count()}};
-  }
-  for (const profiler::SizeClass& c : stats.histogram) {
-    json["histogram"].push_back({{"from", c.from.count()}, {"blocks", c.blocks}, {"bytes", c.bytes.count()}});
-  }
-  for (const profiler::SizeCount& c : stats.at_peak) {
-    json["at_peak"].push_back({{"size", c.size.count()}, {"blocks", c.blocks}});
-  }
-  for (const profiler::SiteShare& share : result.sites.sites) {
-    json["sites"].push_back({{"site", share.site.label},
-                             {"file", share.site.file},
-                             {"line", share.site.line},
-                             {"function", share.site.function},
-                             {"library", share.site.library},
-                             {"bytes", share.bytes.count()},
-                             {"blocks", share.blocks}});
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
+  if (!stats.ok()) return stats.status();
+  return Shown{*std::move(stats), *std::move(input)};
 }
 
 std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {
   return fmt::format("  {:<13}{:>12}  {}\n", name, value, meaning);
 }
 
-std::string IterationRows(const InputStats& result) {
+std::string LeakRow(const profiler::Stats& stats) {
+  if (!stats.leak) return "";
+  const auto slope = static_cast<int64_t>(std::llround(stats.leak->bytes_per_iteration));
+  return Row("leaking", fmt::format("{}{}", slope < 0 ? "-" : "", FormatSize(Bytes(std::abs(slope)))),
+             fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
+}
+
+std::string IterationRows(const Shown& result) {
   const profiler::Stats& stats = result.stats;
   if (result.input.is_lifetimes()) return "";
   if (!stats.iteration) return Row("iterations", "none", "the sequence does not repeat");
@@ -193,7 +61,8 @@ std::string IterationRows(const InputStats& result) {
                          iteration.first)) +
          Row("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
          Row("iteration", FormatSize(iteration.peak - iteration.persistent),
-             fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated)));
+             fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +
+         LeakRow(stats);
 }
 
 std::string HistogramRows(const profiler::Stats& stats) {
@@ -204,6 +73,43 @@ std::string HistogramRows(const profiler::Stats& stats) {
     const auto width = static_cast<size_t>((c.blocks * kBarWidth + most - 1) / most);
     text += fmt::format("  {:>10}  {:>12}  {:>12}  {}\n", FormatSize(c.from), c.blocks, FormatSize(c.bytes),
                         std::string(width, '#'));
+  }
+  return text;
+}
+
+std::string LifetimeRows(const Shown& result) {
+  std::string text = fmt::format("  lived from  ({:>6})    blocks         bytes\n", result.lifetime_unit);
+  int64_t most = 1;
+  for (const profiler::LifetimeClass& c : result.stats.lifetimes) most = std::max(most, c.blocks);
+  for (const profiler::LifetimeClass& c : result.stats.lifetimes) {
+    const auto width = static_cast<size_t>((c.blocks * kBarWidth + most - 1) / most);
+    text += fmt::format("  {:>10}  {:>12}  {:>12}  {}\n", c.from, c.blocks, FormatSize(c.bytes),
+                        std::string(width, '#'));
+  }
+  return result.stats.lifetimes.empty() ? "" : text;
+}
+
+std::string SiteRows(const Shown& result) {
+  if (result.sites_at_peak.empty()) return "";
+  std::string text =
+      fmt::format("  top sites at the peak; {} of its bytes have one\n", FormatShare(result.attributed));
+  for (size_t i = 0; i < std::min(kSitesShown, result.sites_at_peak.size()); ++i) {
+    const profiler::SiteBytes& c = result.sites_at_peak[i];
+    const profiler::Site& site = result.sites.sites[c.site];
+    const std::string library = site.library.empty() ? "" : fmt::format(" ({})", site.library);
+    text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}{}\n", FormatSize(c.bytes),
+                        FormatShare(static_cast<double>(c.bytes.count()) /
+                                    static_cast<double>(result.stats.live_peak.count())),
+                        c.blocks, site.label, library);
+  }
+  if (result.sites_at_peak.size() > kSitesShown) {
+    text += fmt::format("  and {} more, under --json\n", result.sites_at_peak.size() - kSitesShown);
+  }
+  const SymbolCounts& symbols = result.input.symbols;
+  if (symbols.unnamed > 0) {
+    text +=
+        fmt::format("  {} of {} native frames have no name; of {} modules, {} are gone or another build\n",
+                    symbols.unnamed, symbols.frames, symbols.modules, symbols.other_builds);
   }
   return text;
 }
@@ -220,30 +126,7 @@ std::string PeakRows(const profiler::Stats& stats) {
   return text;
 }
 
-std::string SiteRows(const InputStats& result) {
-  if (result.sites.sites.empty()) return "";
-  std::string text = fmt::format("  top sites at the peak; {} of its bytes have one\n",
-                                 FormatShare(AttributedShare(result)));
-  for (size_t i = 0; i < std::min(kSitesShown, result.sites.sites.size()); ++i) {
-    const profiler::SiteShare& share = result.sites.sites[i];
-    const std::string library = share.site.library.empty() ? "" : fmt::format(" ({})", share.site.library);
-    text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}{}\n", FormatSize(share.bytes),
-                        FormatShare(static_cast<double>(share.bytes.count()) /
-                                    static_cast<double>(result.sites.live.count())),
-                        share.blocks, share.site.label, library);
-  }
-  if (result.sites.sites.size() > kSitesShown) {
-    text += fmt::format("  and {} more, under --json\n", result.sites.sites.size() - kSitesShown);
-  }
-  if (result.symbols.unnamed > 0) {
-    text += fmt::format(
-        "  {} of {} native frames have no name; of {} modules, {} are gone or another build\n",
-        result.symbols.unnamed, result.symbols.frames, result.symbols.modules, result.symbols.other_builds);
-  }
-  return text;
-}
-
-std::string StatsText(const InputStats& result) {
+std::string StatsText(const Shown& result) {
   const profiler::Stats& stats = result.stats;
   std::string text = fmt::format("{}: {}\n", result.input.name, NameOf(result.input.content.format));
   if (result.input.is_lifetimes()) {
@@ -260,20 +143,22 @@ std::string StatsText(const InputStats& result) {
   if (!result.input.is_lifetimes()) {
     text += Row("live at end", FormatSize(stats.live_at_end), "");
   }
-  return text + IterationRows(result) + HistogramRows(stats) + PeakRows(stats) + SiteRows(result);
+  return text + IterationRows(result) + HistogramRows(stats) + LifetimeRows(result) + PeakRows(stats) +
+         SiteRows(result);
 }
 
 int Stats(const StatsOptions& options) {
   int exit_status = kFine;
   const std::string* events = nullptr;
   for (const std::string& path : options.inputs) {
-    const absl::StatusOr<InputStats> result = StatsOfFile(path);
+    const absl::StatusOr<Shown> result = StatsOfFile(path);
     if (!result.ok()) {
       exit_status = Fail(result.status(), kBadInput);
       continue;
     }
     if (!result->input.is_lifetimes()) events = &path;
-    const absl::Status written = WriteStdout(options.json ? StatsJson(*result) : StatsText(*result));
+    const absl::Status written =
+        WriteStdout(options.json ? StatsJson(result->input, *result) : StatsText(*result));
     if (!written.ok()) return Fail(written, kUsage);
   }
   if (options.json) return exit_status;

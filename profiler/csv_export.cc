@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <map>
+
+#include "profiler/exports.h"
+#include "profiler/lifetimes.h"
 
 namespace reprise::profiler {
 
@@ -22,6 +27,19 @@ std::string ToEventCsv(const std::vector<Event>& events) {
         fmt::format_to(out, "mark,{},,\n", id);
         break;
     }
+  }
+  return csv;
+}
+
+std::string ToLifetimeCsv(const std::vector<Event>& events) {
+  std::string csv = "id,lower,upper,size,alignment,lane\n";
+  const auto out = std::back_inserter(csv);
+  std::map<Stream, size_t> lanes;
+  for (const BlockLifetime& block : LifetimesOf(events).blocks) {
+    const size_t lane = lanes.try_emplace(block.stream, lanes.size()).first->second;
+    fmt::format_to(out, "{},{},{},{},{},{}\n", static_cast<uint64_t>(block.id), block.alloc.count(),
+                   block.free.count(), block.bytes.count(), std::max(block.alignment, Bytes(1)).count(),
+                   lane);
   }
   return csv;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "profiler/kineto_import.h"
 #include "profiler/pickle.h"
 #include "profiler/read_file.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected a Reprise trace, an event CSV (header event,id,bytes,stream), a lifetime CSV (header "
-    "id,lower,upper,size) or a pickled snapshot of torch.cuda.memory";
+    "id,lower,upper,size), a pickled snapshot of torch.cuda.memory or a trace of PyTorch's profiler";
 
 bool LooksLikeTrace(std::string_view contents) {
   const std::string_view begin = contents.substr(0, kTraceMagic.size());
@@ -46,7 +47,18 @@ absl::StatusOr<Input> ParseAsSnapshot(std::string_view contents, std::string_vie
   if (!snapshot.ok()) return snapshot.status();
   Input input{.format = InputFormat::kSnapshot, .trace = {}, .snapshot = *std::move(snapshot)};
   input.trace.events = std::exchange(input.snapshot.events, {});
+  input.trace.stacks = std::exchange(input.snapshot.stacks, {});
   input.trace.notes = std::exchange(input.snapshot.notes, {});
+  input.trace.closed = true;
+  return input;
+}
+
+absl::StatusOr<Input> ParseAsKineto(std::string_view contents, std::string_view name) {
+  absl::StatusOr<KinetoTrace> kineto = ParseKineto(contents, name);
+  if (!kineto.ok()) return kineto.status();
+  Input input{.format = InputFormat::kKineto, .trace = {}};
+  input.trace.events = std::move(kineto->events);
+  input.trace.notes = std::move(kineto->notes);
   input.trace.closed = true;
   return input;
 }
@@ -58,6 +70,7 @@ absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name) {
     return absl::InvalidArgumentError(fmt::format("{}: the file is empty; {}", name, kExpected));
   if (LooksLikeTrace(contents)) return ParseAsTrace(contents, name);
   if (LooksLikePickle(contents)) return ParseAsSnapshot(contents, name);
+  if (LooksLikeJson(contents)) return ParseAsKineto(contents, name);
   if (LooksLikeEventCsv(contents)) return ParseAsEvents(contents, name);
   if (LooksLikeLifetimeCsv(contents)) return ParseAsLifetimes(contents, name);
   return absl::InvalidArgumentError(fmt::format("{}:1: an unknown format; {}", name, kExpected));

@@ -13,14 +13,15 @@
 namespace reprise::profiler {
 
 // A trace, or an event CSV (a Trace with events alone, closed), or a lifetime CSV, or a pickled snapshot of
-// PyTorch's allocator (a Trace with events and notes, closed, and what the snapshot says beside).
-enum class InputFormat { kTrace, kEventCsv, kLifetimeCsv, kSnapshot };
+// PyTorch's allocator (a Trace with events, stacks and notes, closed, and what the snapshot says beside), or
+// a trace of PyTorch's profiler (a Trace with events and notes, closed).
+enum class InputFormat { kTrace, kEventCsv, kLifetimeCsv, kSnapshot, kKineto };
 
 struct Input {
   InputFormat format = InputFormat::kTrace;
   Trace trace;                        // of all formats but lifetimes
   std::vector<Lifetime> lifetimes{};  // of a lifetime CSV
-  Snapshot snapshot{};                // of a snapshot; its events and notes have moved to `trace`
+  Snapshot snapshot{};                // of a snapshot; its events, stacks and notes have moved to `trace`
 };
 
 // Errors: those of ReadFile; InvalidArgument for a file that is none of these, naming what was

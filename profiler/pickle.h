@@ -67,6 +67,9 @@ class PickleValue {
   PickleValue operator[](size_t i) const {  // of a list or a tuple, i < size()
     return {pickle_, items()[i]};
   }
+  // The same number wherever the pickle names one value again by its memo: what has been read need not be
+  // read again.
+  uint32_t identity() const { return index_; }
   // What a dict has under the string `key`; of several the last. Looks through them all.
   std::optional<PickleValue> Find(std::string_view key) const;
 

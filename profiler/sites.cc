@@ -4,11 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <tuple>
-#include <utility>
-
-#include "absl/container/flat_hash_map.h"
 
 namespace reprise::profiler {
 namespace {
@@ -76,6 +71,8 @@ Role RoleOf(const Frame& frame) {
   const KnownLibrary* const known = Known(frame.module);
   return known == nullptr ? Role::kOther : known->role;
 }
+
+constexpr std::string_view kNoStack = "(no stack)";
 
 constexpr std::array<std::string_view, 2> kPackageFolders = {"/site-packages/", "/dist-packages/"};
 // Of a PyTorch that runs from where it was built.
@@ -197,40 +194,11 @@ Site SiteOf(const StackTable& stacks, StackId stack) {
   if (own_native != nullptr) return OfNative(*own_native);
   if (library_entry != nullptr) return OfNative(*library_entry);
   const auto frames = stacks.stack(stack);
-  return frames.empty() ? Site{} : OfNative(stacks.frame(frames.front()));
+  return frames.empty() ? Site{.label = std::string(kNoStack)} : OfNative(stacks.frame(frames.front()));
 }
 
-SitesLive SitesLiveAt(const std::vector<Event>& events, const StackTable& stacks, size_t at) {
-  absl::flat_hash_map<BlockId, const Event*> live;
-  for (size_t i = 0; i < events.size() && i <= at; ++i) {
-    if (events[i].kind == EventKind::kAlloc) live[events[i].id] = &events[i];
-    if (events[i].kind == EventKind::kFree) live.erase(events[i].id);
-  }
-  SitesLive result;
-  absl::flat_hash_map<StackId, std::pair<Bytes, int64_t>> by_stack;
-  for (const auto& [id, event] : live) {
-    result.live += event->bytes;
-    if (event->stack == StackId(0)) continue;
-    auto& [bytes, blocks] = by_stack[event->stack];
-    bytes += event->bytes;
-    ++blocks;
-  }
-  using Key = std::tuple<std::string, std::string, int64_t, std::string, std::string>;
-  absl::flat_hash_map<Key, size_t> numbers;
-  for (const auto& [stack, amount] : by_stack) {
-    Site site = SiteOf(stacks, stack);
-    if (!site.function.starts_with(kThreadFrame)) result.attributed += amount.first;
-    const auto [it, added] = numbers.try_emplace(
-        Key{site.label, site.file, site.line, site.function, site.library}, result.sites.size());
-    if (added) result.sites.push_back({.site = std::move(site), .bytes = Bytes(0), .blocks = 0});
-    result.sites[it->second].bytes += amount.first;
-    result.sites[it->second].blocks += amount.second;
-  }
-  std::sort(result.sites.begin(), result.sites.end(), [](const SiteShare& a, const SiteShare& b) {
-    if (a.bytes != b.bytes) return a.bytes > b.bytes;
-    return std::tie(a.site.label, a.site.file) < std::tie(b.site.label, b.site.file);
-  });
-  return result;
+bool SaysWhere(const Site& site) {
+  return site.label != kNoStack && !site.function.starts_with(kThreadFrame);
 }
 
 }  // namespace reprise::profiler

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "profiler/event_check.h"
 #include "profiler/pickle.h"
+#include "profiler/snapshot_frames.h"
 
 namespace reprise::profiler {
 namespace {
@@ -62,6 +63,7 @@ class SnapshotReader {
     Bytes bytes;
     Stream stream{};
     std::optional<size_t> freed;  // in history_
+    StackId stack{};
   };
 
   absl::Status Error(std::string_view where, std::string_view what) const {
@@ -106,6 +108,11 @@ class SnapshotReader {
     }
     *stream = Stream(static_cast<uint64_t>(number));
     return absl::OkStatus();
+  }
+
+  StackId StackOf(PickleValue dict) {
+    const std::optional<PickleValue> frames = dict.Find("frames");
+    return frames ? frames_.Read(*frames) : StackId(0);
   }
 
   static int64_t DeviceOf(PickleValue segment) {
@@ -181,7 +188,8 @@ class SnapshotReader {
       if (absl::Status s = Number(dict, "requested_size", where, 0, kMostAddress, &requested); !s.ok())
         return s;
     }
-    segment.live.push_back({Offset(address), Bytes(size), Bytes(requested > 0 ? requested : size)});
+    segment.live.push_back(
+        {Offset(address), Bytes(size), Bytes(requested > 0 ? requested : size), StackOf(dict)});
     return absl::OkStatus();
   }
 
@@ -223,6 +231,7 @@ class SnapshotReader {
     Event event;
     Offset address;
     if (absl::Status s = ReadPlace(dict, 1, &event, &address); !s.ok()) return s;
+    event.stack = StackOf(dict);
     Address& at = addresses_[address.count()];
     // Where the free of the block before is missing: what lies there now is what the allocator said last.
     const Event free{.kind = EventKind::kFree, .stream = event.stream, .time_ns = event.time_ns};
@@ -287,7 +296,10 @@ class SnapshotReader {
       for (const SnapshotBlock& block : segment.live) {
         const auto it = addresses_.find(block.address.count());
         if (it == addresses_.end()) {
-          early_[block.address] = {.bytes = block.requested, .stream = segment.stream, .freed = std::nullopt};
+          early_[block.address] = {.bytes = block.requested,
+                                   .stream = segment.stream,
+                                   .freed = std::nullopt,
+                                   .stack = block.stack};
         } else if (!it->second.live && !early_pending_.contains(block.address.count())) {
           ++lost_;
         }
@@ -302,7 +314,8 @@ class SnapshotReader {
     for (const auto& [address, block] : early_) {
       const auto id = BlockId(next++);
       if (block.freed) early_ids[*block.freed] = id;
-      snapshot_.events.push_back({.id = id, .bytes = block.bytes, .stream = block.stream});
+      snapshot_.events.push_back(
+          {.id = id, .bytes = block.bytes, .stream = block.stream, .stack = block.stack});
       snapshot_.addresses.push_back(address);
     }
     snapshot_.live_at_begin = early_.size();
@@ -322,6 +335,7 @@ class SnapshotReader {
         return Error(fmt::format("event {}", i), std::string_view(s.message().data(), s.message().size()));
       }
     }
+    snapshot_.stacks = frames_.Take();
     snapshot_.reserved_at_end = reserved_;
     snapshot_.reserved_at_begin = std::max(reserved_ - Bytes(change_), Bytes(0));
     snapshot_.reserved_peak = snapshot_.reserved_at_begin + Bytes(most_change_);
@@ -363,6 +377,7 @@ class SnapshotReader {
   absl::flat_hash_set<int64_t> early_pending_;       // addresses of early blocks whose free is not completed
   absl::flat_hash_map<int64_t, Address> addresses_;  // every one that the history names
   std::optional<int64_t> first_time_;
+  SnapshotFrames frames_;
   Bytes reserved_;
   int64_t change_ = 0, most_change_ = 0;  // of the reserved bytes since the history began
   int64_t lost_ = 0, unknown_ = 0;

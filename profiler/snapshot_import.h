@@ -9,6 +9,9 @@
 // The history is a window: blocks that were live when it begins have no alloc in it. They are put in front of
 // it, from their frees and from the segments. A block ends with its free_completed: before, the allocator
 // cannot hand it out.
+//
+// Stacks: an entry's and a block's `frames`, innermost first, as PyTorch has them. Where they were recorded
+// with stacks="all", frames of C++ and of Python are mixed, and told apart by the names of their files.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "profiler/stacks.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
@@ -25,6 +29,7 @@ struct SnapshotBlock {
   Offset address;
   Bytes size;       // as the allocator holds it
   Bytes requested;  // as the job asked for it; the size where the snapshot does not say
+  StackId stack{};
 };
 
 struct SnapshotSegment {
@@ -41,6 +46,7 @@ struct Snapshot {
   // (event_check.h).
   std::vector<Event> events;
   std::vector<Offset> addresses;  // of each event's block
+  StackTable stacks{};            // that the events name
   size_t live_at_begin = 0;       // that many events stand for blocks without an alloc in the history
   std::vector<SnapshotSegment> segments{};  // of the device, at the moment of the snapshot
   int64_t device = 0;

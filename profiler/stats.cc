@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/iteration.h"
@@ -16,7 +17,8 @@ constexpr Bytes kLeastToken{4096};  // the period finder's, as the engine feeds 
 
 struct LiveBlock {
   Bytes bytes;
-  Tick token{-1};  // its token in the history; -1: too small to be one
+  int64_t born = 0;  // index of its event, or microseconds
+  Tick token{-1};    // its token in the history; -1: too small to be one
 };
 
 IterationStats StatsOfIteration(const History& history, const Iteration& iteration) {
@@ -33,22 +35,50 @@ IterationStats StatsOfIteration(const History& history, const Iteration& iterati
   return stats;
 }
 
+// A token as it came by.
+struct TokenNote {
+  int64_t event = 0;
+  Bytes live_before;
+};
+
+// The slope of `levels`, one an iteration, by least squares.
+double Slope(const std::vector<Bytes>& levels) {
+  const auto n = static_cast<double>(levels.size());
+  const double middle = (n - 1) / 2;
+  double mean = 0;
+  for (const Bytes level : levels) mean += static_cast<double>(level.count()) / n;
+  double up = 0, down = 0;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const double x = static_cast<double>(i) - middle;
+    up += x * (static_cast<double>(levels[i].count()) - mean);
+    down += x * x;
+  }
+  return up / down;
+}
+
 // Follows the stream with the live blocks, the period finder and its history.
 class Follower {
  public:
+  explicit Follower(bool timed) { stats_.lifetimes_in_us = timed; }
+
   void Add(const Event& event, int64_t index) {
     if (event.kind == EventKind::kAlloc) {
       Alloc(event, index);
     } else if (event.kind == EventKind::kFree) {
-      Free(event);
+      Free(event, index);
     } else {
       ++stats_.marks;
     }
   }
 
-  Stats Finish(int64_t events) {
+  Stats Finish(const std::vector<Event>& events, FoundIteration* found) {
     if (finder_.confirmed() && finder_.in_step()) Extract();  // more rounds are known now
-    stats_.events = events;
+    if (stats_.iteration) MeasureLeak(events);
+    for (const LifetimeClass& lived : lived_) {
+      if (lived.blocks > 0) stats_.lifetimes.push_back(lived);
+    }
+    if (found != nullptr && stats_.iteration) Describe(*found);
+    stats_.events = static_cast<int64_t>(events.size());
     stats_.live_at_end = live_bytes_;
     stats_.iterations = finder_.iterations();
     for (const SizeClass& size_class : classes_) {
@@ -59,13 +89,17 @@ class Follower {
 
  private:
   void Alloc(const Event& event, int64_t index) {
-    LiveBlock block{event.bytes, Tick(-1)};
+    LiveBlock block{event.bytes, When(event, index), Tick(-1)};
     if (event.bytes >= kLeastToken) {
       const bool found = finder_.OnAlloc(event.bytes, event.stream, live_bytes_);
       block.token = history_.OnAlloc(event.bytes, event.alignment, event.stream, live_bytes_);
       history_.Reserve(finder_.capacity());
+      tokens_.push_back({index, live_bytes_});
       if (found) {
-        if (!stats_.iteration) first_found_ = index;
+        if (!stats_.iteration) {
+          first_found_ = index;
+          first_token_ = block.token;
+        }
         Extract();
       }
     }
@@ -84,20 +118,58 @@ class Follower {
     size_class.bytes += event.bytes;
   }
 
-  void Free(const Event& event) {
+  void Free(const Event& event, int64_t index) {
     ++stats_.frees;
     const auto it = live_.find(event.id);
     if (it == live_.end()) return;
+    const auto length = static_cast<uint64_t>(std::max<int64_t>(0, When(event, index) - it->second.born));
+    LifetimeClass& lived = lived_[static_cast<size_t>(std::bit_width(length))];
+    lived.from = length == 0 ? 0 : static_cast<int64_t>(std::bit_floor(length));
+    ++lived.blocks;
+    lived.bytes += it->second.bytes;
     if (it->second.token >= Tick(0)) history_.OnFree(it->second.token, event.stream);
     live_bytes_ -= it->second.bytes;
     live_.erase(it);
   }
 
   void Extract() {
-    const Iteration iteration = ExtractIteration(history_, *finder_.confirmed());
+    Iteration iteration = ExtractIteration(history_, *finder_.confirmed());
     if (iteration.slots.empty()) return;
     stats_.iteration = StatsOfIteration(history_, iteration);
     stats_.iteration->first = first_found_;
+    iteration_ = std::move(iteration);
+  }
+
+  // The cuts are followed backwards from the latest, as long as the token of the cut is found there and the
+  // period had been confirmed: before, a job creates what it keeps.
+  void MeasureLeak(const std::vector<Event>& events) {
+    const Slot& cut = iteration_.slots[0];
+    std::vector<Bytes> levels;
+    for (Tick tick = iteration_.origin; tick >= std::max(first_token_, Tick(0));
+         tick = tick - iteration_.period) {
+      const TokenNote& token = tokens_[static_cast<size_t>(tick.count())];
+      const Event& event = events[static_cast<size_t>(token.event)];
+      if (event.bytes != cut.bytes || event.stream != cut.stream) break;
+      levels.push_back(token.live_before);
+    }
+    if (static_cast<int64_t>(levels.size()) < kLeastCuts) return;
+    std::reverse(levels.begin(), levels.end());
+    stats_.leak = {Slope(levels), static_cast<int64_t>(levels.size())};
+  }
+
+  void Describe(FoundIteration& found) {
+    // Of the round before the latest cut, which is complete, where it was seen.
+    const Tick before = iteration_.origin - iteration_.period;
+    const Tick first = before >= Tick(0) ? before : iteration_.origin;
+    for (int64_t i = 0; i < iteration_.period; ++i) {
+      const auto tick = static_cast<size_t>((first + i).count());
+      found.event_of_slot.push_back(tick < tokens_.size() ? tokens_[tick].event : 0);
+    }
+    found.iteration = std::move(iteration_);
+  }
+
+  int64_t When(const Event& event, int64_t index) const {
+    return stats_.lifetimes_in_us ? event.time_ns / 1000 : index;
   }
 
   Stats stats_;
@@ -106,7 +178,11 @@ class Follower {
   absl::flat_hash_map<BlockId, LiveBlock> live_;
   Bytes live_bytes_;
   int64_t first_found_ = 0;
+  Tick first_token_;               // the one at which the first period was confirmed
+  Iteration iteration_;            // as last extracted
+  std::vector<TokenNote> tokens_;  // all of them: the history forgets
   SizeClass classes_[64];
+  LifetimeClass lived_[65];  // by bit width
 };
 
 // The blocks live right after the event `at`, by size. A second pass costs less than keeping the sizes of
@@ -131,12 +207,20 @@ std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at)
 
 }  // namespace
 
-Stats StatsOf(const std::vector<Event>& events) {
-  Follower follower;
+Stats StatsOf(const std::vector<Event>& events, FoundIteration* found) {
+  Follower follower(!events.empty() && events.back().time_ns > 0);
   for (size_t i = 0; i < events.size(); ++i) follower.Add(events[i], static_cast<int64_t>(i));
-  Stats stats = follower.Finish(static_cast<int64_t>(events.size()));
+  Stats stats = follower.Finish(events, found);
   if (stats.allocs > 0) stats.at_peak = SizesLiveAt(events, stats.peak_at);
   return stats;
+}
+
+void CountLifetime(int64_t length, Bytes bytes, std::vector<LifetimeClass>& classes) {
+  const int64_t from = length <= 0 ? 0 : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length)));
+  auto it = std::ranges::lower_bound(classes, from, {}, &LifetimeClass::from);
+  if (it == classes.end() || it->from != from) it = classes.insert(it, {.from = from});
+  ++it->blocks;
+  it->bytes += bytes;
 }
 
 }  // namespace reprise::profiler

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "profiler/iteration.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
@@ -23,6 +24,21 @@ struct SizeCount {
   int64_t blocks = 0;
   friend bool operator==(const SizeCount&, const SizeCount&) = default;
 };
+
+// Freed blocks that lived for [from, 2 * from); the first class begins at 0.
+struct LifetimeClass {
+  int64_t from = 0;
+  int64_t blocks = 0;
+  Bytes bytes;
+};
+
+// How what stays from one iteration to the next grows: a line through the live bytes at the cuts, by least
+// squares.
+struct Leak {
+  double bytes_per_iteration = 0;
+  int64_t cuts = 0;  // that the line goes through, at least kLeastCuts
+};
+inline constexpr int64_t kLeastCuts = 3;
 
 // One round of the cycle that the period finder confirmed last.
 struct IterationStats {
@@ -46,9 +62,22 @@ struct Stats {
   std::vector<SizeCount> at_peak;           // most bytes first, then largest size first
   int64_t iterations = 0;                   // complete ones
   std::optional<IterationStats> iteration;  // none: no period was found
+  std::optional<Leak> leak;                 // none: too few cuts were seen
+  std::vector<LifetimeClass> lifetimes;     // ascending; classes without a block are left out
+  bool lifetimes_in_us = false;             // microseconds, where the events have times; else events
+};
+
+// The iteration that the statistics speak of, and for each of its slots the event of one allocation there.
+struct FoundIteration {
+  Iteration iteration;
+  std::vector<int64_t> event_of_slot;
 };
 
 // `events` must be consistent (event_check.h). Linear but for the sizes live at the peak, which are sorted.
-Stats StatsOf(const std::vector<Event>& events);
+// `found` gets the iteration where there is one; it may be null.
+Stats StatsOf(const std::vector<Event>& events, FoundIteration* found = nullptr);
+
+// Counts a block that lived for `length` >= 0 into its class of `classes`, which stays ascending.
+void CountLifetime(int64_t length, Bytes bytes, std::vector<LifetimeClass>& classes);
 
 }  // namespace reprise::profiler

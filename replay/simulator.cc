@@ -36,26 +36,39 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(engine_options, std::move(memory), &runner);
   if (!engine.ok()) return engine.status();
 
+  SimulationResult result;
+  const Watch& watch = options.watch;
+  watch.Begin(events.size());
   OverlapChecker checker;
   absl::flat_hash_map<BlockId, Offset> placed;
   const Engine::Guard guard = (*engine)->Lock();
-  for (const profiler::Event& event : events) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    const profiler::Event& event = events[i];
+    if (watch.ShouldStop(i)) {
+      result.stopped = true;
+      break;
+    }
+    if (watch.track != nullptr) watch.track->reserved[i] = counted.committed();
     if (event.kind == profiler::EventKind::kAlloc) {
       const std::optional<Offset> offset =
           (*engine)->Allocate(guard, event.bytes, event.alignment, event.stream);
       if (!offset.has_value()) continue;
       checker.OnPlaced(*offset, event.bytes);
       placed[event.id] = *offset;
+      if (watch.track != nullptr) {
+        watch.track->offsets[i] = *offset;
+        watch.track->reserved[i] = counted.committed();
+      }
     } else if (event.kind == profiler::EventKind::kFree) {
       const auto it = placed.find(event.id);
       if (it == placed.end()) continue;  // was left to the real allocator
       checker.OnFreed(it->second);
       (*engine)->Free(guard, it->second, event.stream);
       placed.erase(it);
+      if (watch.track != nullptr) watch.track->reserved[i] = counted.committed();
     }
   }
 
-  SimulationResult result;
   result.counters = (*engine)->counters(guard);
   const Counters& c = result.counters;
   result.reserved_peak = counted.peak();

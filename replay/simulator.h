@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "profiler/types.h"
 #include "replay/engine.h"
+#include "replay/track.h"
 
 namespace reprise::replay {
 
@@ -18,6 +19,7 @@ struct SimulationOptions {
   Sequence::Rules sequence_rules{};
   Arena::Rules arena_rules{};
   profiler::PeriodFinder::Rules period_rules{};
+  Watch watch{};
 };
 
 struct SimulationResult {
@@ -28,6 +30,7 @@ struct SimulationResult {
   double planned_after_plan = 0;        // share of the requests after the first adoption, by count
   double planned_bytes_after_plan = 0;  // and by bytes
   double seconds = 0;                   // wall time of the whole simulation
+  bool stopped = false;                 // told to (SimulationOptions::watch); the rest was not simulated
 };
 
 // `events`: a consistent sequence (a free names a live block). Marks are not consulted. Planning takes no

@@ -7,8 +7,9 @@
 
 namespace reprise::replay {
 
-ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& model) {
+ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& model, const Watch& watch) {
   ModelResult result;
+  watch.Begin(events.size());
   OverlapChecker checker;
   absl::flat_hash_map<BlockId, Offset> live;
   const auto note_peaks = [&] {
@@ -18,6 +19,11 @@ ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& mo
   note_peaks();
   for (size_t i = 0; i < events.size(); ++i) {
     const profiler::Event& event = events[i];
+    if (watch.ShouldStop(i)) {
+      result.stopped = true;
+      break;
+    }
+    if (watch.track != nullptr) watch.track->reserved[i] = model.reserved();
     if (event.kind == profiler::EventKind::kAlloc) {
       if (event.bytes <= Bytes(0)) {
         ++result.ignored;
@@ -31,6 +37,10 @@ ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& mo
       }
       checker.OnPlaced(*offset, event.bytes);
       live[event.id] = *offset;
+      if (watch.track != nullptr) {
+        watch.track->offsets[i] = *offset;
+        watch.track->reserved[i] = model.reserved();
+      }
     } else if (event.kind == profiler::EventKind::kFree) {
       const auto it = live.find(event.id);
       if (it == live.end()) {
@@ -40,6 +50,7 @@ ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& mo
       checker.OnFreed(it->second);
       model.Free(it->second, event.stream);
       live.erase(it);
+      if (watch.track != nullptr) watch.track->reserved[i] = model.reserved();
     }
   }
   result.driver_allocations = model.driver_allocations();

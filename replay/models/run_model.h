@@ -7,6 +7,7 @@
 
 #include "profiler/types.h"
 #include "replay/models/model.h"
+#include "replay/track.h"
 
 namespace reprise::replay {
 
@@ -17,8 +18,9 @@ struct ModelResult {
   std::optional<int64_t> failed_at;  // index of the event at which memory was out; the rest was not replayed
   int64_t overlaps = 0;              // as an independent checker counted them; anything but 0 is a defect
   int64_t ignored = 0;               // blocks of no bytes, frees of blocks that are not live
+  bool stopped = false;              // told to; the rest was not replayed
 };
 
-ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& model);
+ModelResult RunModel(std::span<const profiler::Event> events, AllocatorModel& model, const Watch& watch = {});
 
 }  // namespace reprise::replay

@@ -92,6 +92,23 @@ class Run(command.CommandTest):
         self.ok("plan", "out/trace.reprise", "-o", "plan.json")
         self.ok("check", "out/trace.reprise", "plan.json")
 
+    def test_report_when_the_job_has_ended(self):
+        done = self.run_job("--mode", "record", "--report", status=3)
+        self.assertIn("wrote reprise-out/report.html", done.err)
+        self.assertIn("next: reprise stats reprise-out/trace.reprise", done.err.splitlines()[-1])
+        head = json.loads(self.read("reprise-out/report.html").decode().split('id="head">')[1].split("</script>")[0])
+        self.assertIn("The trace covers all of the job's", head["coverage"])
+        self.assertEqual(head["counters"]["requests"], head["stats"]["allocs"])
+        self.assertIn(sys.executable, head["provenance"]["command"])
+        # A second run into the same folder overwrites nothing.
+        self.run_job("--mode", "record", "--out", "reprise-out", "--report")
+        self.assertTrue(os.path.exists(self.path("reprise-out/report.2.html")))
+
+    def test_report_of_a_job_without_a_trace(self):
+        done = self.run_host("--mode", "off", "--out", "out", "--report", "--", "true")
+        self.assert_status(done, 0)
+        self.assertNotIn("wrote", done.err)
+
     def test_damaged_traces(self):
         self.run_job("--mode", "record", "--out", "out")
         whole = self.read("out/trace.reprise")

@@ -92,7 +92,7 @@ class Python(StacksTest):
             RELEASED.allocate_on_thread(32 * 1024, b"pt_autograd_0")
             """)
         self.assert_site(sites[8 * 16], "# in a thread", "work")
-        self.assertEqual((sites[16]["site"], sites[32]["site"]), ("thread worker 7", "backward pass"))
+        self.assertEqual((sites[16]["label"], sites[32]["label"]), ("thread worker 7", "backward pass"))
         # A thread's name names no code.
         self.assertAlmostEqual(self.stats["attributed"], (4 + 8 * 16 + 32) / (4 + 8 * 16 + 16 + 32), places=9)
 

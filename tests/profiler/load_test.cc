@@ -44,10 +44,21 @@ TEST(Load, ALifetimeCsvByItsHeader) {
 
 TEST(Load, SaysWhatItExpected) {
   EXPECT_THAT(Text(Parse("", "f").status()), StartsWith("f: the file is empty; expected a Reprise trace"));
-  for (const std::string contents : {"hello", "{}", "\n\n", "\x80\x01pickle"}) {
+  for (const std::string contents : {"hello", "\n\n", "\x80\x01pickle"}) {
     EXPECT_THAT(Text(Parse(contents, "f").status()), HasSubstr("unknown format; expected a Reprise trace"))
         << contents;
   }
+}
+
+TEST(Load, AProfilersTraceByItsFirstCharacter) {
+  const absl::StatusOr<Input> input =
+      Parse(R"( {"traceEvents": [{"name": "[memory]", "ts": 1.5, "args": {"Bytes": 64, "Addr": 4096}}]})",
+            "k.json");
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_EQ(input->format, InputFormat::kKineto);
+  ASSERT_EQ(input->trace.events.size(), 1u);
+  EXPECT_EQ(input->trace.events[0].bytes, Bytes(64));
+  EXPECT_THAT(Text(Parse("{}", "k.json").status()), HasSubstr("k.json: no \"[memory]\" event in it"));
 }
 
 TEST(Load, LeavesTheErrorToTheFormat) {

@@ -101,36 +101,14 @@ TEST_F(SitesTest, TheCallThatEnteredTheInnermostLibrary) {
 }
 
 TEST_F(SitesTest, NothingIsKnown) {
-  EXPECT_EQ(SiteOf(stacks_, StackId(0)), Site{});
+  EXPECT_EQ(SiteOf(stacks_, StackId(0)), Site{.label = "(no stack)"});
   EXPECT_EQ(Of({Native("/lib/libc.so.6", 16)}).label, "libc.so.6+0x10");
 }
 
-TEST_F(SitesTest, WhatIsLiveBySite) {
-  const StackId step = Stack({Python("train.py", 3, "step")});
-  const StackId step_through_torch = Stack({Python(kTorch, 1, "f"), Python("train.py", 3, "step")});
-  const StackId load = Stack({Python("data.py", 8, "load")});
-  const StackId thread = Stack({Python("", 0, "<thread x>")});
-  std::vector<Event> events;
-  const auto alloc = [&](uint64_t id, int64_t bytes, StackId stack) {
-    events.push_back(Alloc(id, bytes));
-    events.back().stack = stack;
-  };
-  alloc(0, 100, step);
-  alloc(1, 50, step_through_torch);
-  alloc(2, 400, load);
-  alloc(3, 7, StackId(0));
-  alloc(4, 3, thread);
-  events.push_back(Free(2));
-  const SitesLive before = SitesLiveAt(events, stacks_, 4);
-  EXPECT_EQ(before.live, Bytes(560));
-  EXPECT_EQ(before.attributed, Bytes(550));
-  ASSERT_EQ(before.sites.size(), 3u);
-  EXPECT_EQ(before.sites[0].site.label, "data.py:8 load");
-  EXPECT_EQ(before.sites[1].site.label, "train.py:3 step");
-  EXPECT_EQ(before.sites[1].bytes, Bytes(150));
-  EXPECT_EQ(before.sites[1].blocks, 2);
-  EXPECT_EQ(SitesLiveAt(events, stacks_, 5).live, Bytes(160));
-  EXPECT_EQ(SitesLiveAt({}, stacks_, 0).sites.size(), 0u);
+TEST_F(SitesTest, AThreadsNameSaysNotWhere) {
+  EXPECT_TRUE(SaysWhere(Of({Python("train.py", 3, "step")})));
+  EXPECT_FALSE(SaysWhere(Of({Python("", 0, "<thread x>")})));
+  EXPECT_FALSE(SaysWhere(SiteOf(stacks_, StackId(0))));
 }
 
 }  // namespace

@@ -203,5 +203,48 @@ TEST(SnapshotImport, IsToldByContent) {
   EXPECT_TRUE(input->trace.closed);
 }
 
+std::string FrameOf(const std::string& name, const std::string& file, int64_t line) {
+  return PickledDict(
+      {{"name", PickledString(name)}, {"filename", PickledString(file)}, {"line", PickledInt(line)}});
+}
+
+TEST(SnapshotImport, StacksOfEntriesAndOfBlocksFromBefore) {
+  const std::string frames = PickledList(
+      {FrameOf("malloc", "??", 0), FrameOf("set", "Engine.cpp", 3), FrameOf("step", "/job/train.py", 7)});
+  const std::string alloc = PickledDict({{"action", PickledString("alloc")},
+                                         {"addr", PickledInt(8192)},
+                                         {"size", PickledInt(200)},
+                                         {"frames", frames}});
+  const std::string block = PickledDict({{"address", PickledInt(4096)},
+                                         {"size", PickledInt(512)},
+                                         {"state", PickledString("active_allocated")},
+                                         {"frames", frames}});
+  const Snapshot snapshot = Read(SnapshotOf({Segment(4096, 1 << 20, {block})}, {{alloc}}));
+  ASSERT_EQ(snapshot.events.size(), 2u);
+  EXPECT_EQ(snapshot.events[0].stack, snapshot.events[1].stack);
+  const auto stack = snapshot.stacks.stack(snapshot.events[0].stack);
+  ASSERT_EQ(stack.size(), 3u);
+  EXPECT_EQ(snapshot.stacks.frame(stack[0]).kind, FrameKind::kNative);
+  EXPECT_EQ(snapshot.stacks.frame(stack[0]).file, "");
+  EXPECT_EQ(snapshot.stacks.frame(stack[1]).kind, FrameKind::kNative);
+  EXPECT_EQ(snapshot.stacks.frame(stack[2]),
+            (Frame{.kind = FrameKind::kPython, .function = "step", .file = "/job/train.py", .line = 7}));
+}
+
+TEST(SnapshotImport, FramesThatAreNoneAreLeftOut) {
+  const std::string frames = PickledList({PickledInt(3), PickledDict({}),
+                                          PickledDict({{"name", PickledInt(1)}, {"line", PickledInt(-5)}}),
+                                          FrameOf("step", "/job/train.py", -7)});
+  for (const std::string& what : {frames, PickledInt(7), PickledList({})}) {
+    const std::string alloc = PickledDict({{"action", PickledString("alloc")},
+                                           {"addr", PickledInt(8192)},
+                                           {"size", PickledInt(200)},
+                                           {"frames", what}});
+    const Snapshot snapshot = Read(SnapshotOf({}, {{alloc}}));
+    ASSERT_EQ(snapshot.events.size(), 1u);
+    EXPECT_LE(snapshot.stacks.frames(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace reprise::profiler

@@ -102,5 +102,76 @@ TEST(StatsOf, FindsTheIterationAndWhatStays) {
 
 TEST(StatsOf, SmallBlocksMakeNoIteration) { EXPECT_FALSE(StatsOf(Job(8, 16)).iteration.has_value()); }
 
+// Rounds of eight blocks that are freed at the end of each; every round also leaves `left` bytes behind, by a
+// block too small to be a token.
+std::vector<Event> Rounds(int rounds, int64_t left) {
+  std::vector<Event> events;
+  uint64_t id = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t first = id;
+    for (int k = 1; k <= 8; ++k) events.push_back(Alloc(id++, 4096 * k));
+    for (uint64_t k = first; k < first + 8; ++k) events.push_back(Free(k));
+    if (left > 0) events.push_back(Alloc(id++, left));
+  }
+  return events;
+}
+
+TEST(StatsOf, WhatEachRoundLeavesIsTheSlope) {
+  const Stats stats = StatsOf(Rounds(40, 100));
+  ASSERT_TRUE(stats.leak.has_value());
+  EXPECT_DOUBLE_EQ(stats.leak->bytes_per_iteration, 100);
+  EXPECT_GE(stats.leak->cuts, kLeastCuts);
+}
+
+TEST(StatsOf, ASteadyJobLeaksNothing) {
+  const Stats stats = StatsOf(Rounds(40, 0));
+  ASSERT_TRUE(stats.leak.has_value());
+  EXPECT_DOUBLE_EQ(stats.leak->bytes_per_iteration, 0);
+}
+
+TEST(StatsOf, WithoutIterationsThereIsNoSlope) { EXPECT_FALSE(StatsOf(Rounds(1, 100)).leak.has_value()); }
+
+TEST(StatsOf, LifetimesInEventsByPowersOfTwo) {
+  // 0 lives for 1 event, 1 for 3, 2 for 2; 3 is never freed.
+  const Stats stats =
+      StatsOf({Alloc(0, 10), Free(0), Alloc(1, 20), Alloc(2, 30), Mark(0), Free(1), Free(2), Alloc(3, 5)});
+  EXPECT_FALSE(stats.lifetimes_in_us);
+  ASSERT_EQ(stats.lifetimes.size(), 2u);
+  EXPECT_EQ(stats.lifetimes[0].from, 1);
+  EXPECT_EQ(stats.lifetimes[0].blocks, 1);
+  EXPECT_EQ(stats.lifetimes[1].from, 2);
+  EXPECT_EQ(stats.lifetimes[1].blocks, 2);
+  EXPECT_EQ(stats.lifetimes[1].bytes, Bytes(50));
+}
+
+TEST(StatsOf, LifetimesInMicrosecondsWhereThereAreTimes) {
+  std::vector<Event> events = {Alloc(0, 10), Free(0)};
+  events[1].time_ns = 9'000;
+  const Stats stats = StatsOf(events);
+  EXPECT_TRUE(stats.lifetimes_in_us);
+  ASSERT_EQ(stats.lifetimes.size(), 1u);
+  EXPECT_EQ(stats.lifetimes[0].from, 8);
+}
+
+TEST(StatsOf, TheFoundIterationNamesAnEventForEachSlot) {
+  const std::vector<Event> events = Rounds(40, 0);
+  FoundIteration found;
+  const Stats stats = StatsOf(events, &found);
+  ASSERT_TRUE(stats.iteration.has_value());
+  ASSERT_EQ(found.event_of_slot.size(), found.iteration.slots.size());
+  for (size_t i = 0; i < found.event_of_slot.size(); ++i) {
+    EXPECT_EQ(events[static_cast<size_t>(found.event_of_slot[i])].bytes, found.iteration.slots[i].bytes);
+  }
+}
+
+TEST(CountLifetime, ClassesStayAscending) {
+  std::vector<LifetimeClass> classes;
+  for (const int64_t length : {9, 0, 1, 8, 3}) CountLifetime(length, Bytes(1), classes);
+  std::vector<int64_t> from;
+  for (const LifetimeClass& c : classes) from.push_back(c.from);
+  EXPECT_THAT(from, ElementsAre(0, 1, 2, 8));
+  EXPECT_EQ(classes[3].blocks, 2);
+}
+
 }  // namespace
 }  // namespace reprise::profiler

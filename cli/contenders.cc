@@ -1,0 +1,87 @@
+#include "cli/contenders.h"
+
+#include <nlohmann/json.hpp>
+
+#include "replay/models/run_model.h"
+#include "replay/simulator.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T, typename F>
+Json OrNull(const std::optional<T>& value, F&& as_json) {
+  return value ? Json(as_json(*value)) : Json(nullptr);
+}
+
+}  // namespace
+
+Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::Event>& events,
+                   std::optional<Bytes> capacity, const replay::Watch& watch) {
+  const auto unlimited = replay::RunModel(events, *model.make(Bytes(0)), watch);
+  Contender contender{.name = std::string(model.name),
+                      .meaning = std::string(model.meaning),
+                      .reserved_peak = unlimited.reserved_peak,
+                      .allocated_peak = unlimited.allocated_peak,
+                      .driver_allocations = unlimited.driver_allocations,
+                      .failed = unlimited.failed_at.has_value(),
+                      .stopped = unlimited.stopped,
+                      .overlaps = unlimited.overlaps};
+  if (!capacity || contender.stopped) return contender;
+  const auto limited = replay::RunModel(events, *model.make(*capacity), {.stop = watch.stop});
+  contender.stopped = limited.stopped;
+  contender.fits = !limited.failed_at.has_value();
+  contender.failed_at = limited.failed_at;
+  contender.overlaps += limited.overlaps;
+  return contender;
+}
+
+absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::optional<Bytes> capacity,
+                               const replay::Watch& watch) {
+  const auto unlimited = replay::Simulate(events, {.watch = watch});
+  if (!unlimited.ok()) return unlimited.status();
+  Contender contender{.name = "reprise",
+                      .meaning = "the engine that serves jobs, recording included",
+                      .reserved_peak = unlimited->reserved_peak,
+                      .allocated_peak = unlimited->counters.live_peak,
+                      .driver_allocations = unlimited->memory_calls,
+                      .failed = unlimited->counters.passed > 0,
+                      .stopped = unlimited->stopped,
+                      .overlaps = unlimited->overlaps};
+  if (!capacity || contender.stopped) return contender;
+  const auto limited = replay::Simulate(events, {.capacity = *capacity, .watch = {.stop = watch.stop}});
+  if (!limited.ok()) return limited.status();
+  contender.stopped = limited->stopped;
+  contender.fits = limited->counters.passed == 0;
+  contender.overlaps += limited->overlaps;
+  return contender;
+}
+
+Contender Recorded(const profiler::Snapshot& snapshot) {
+  return {.name = "as recorded",
+          .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"
+                                                  : "the segments of the snapshot",
+          .reserved_peak = snapshot.reserved_peak};
+}
+
+std::string ContendersJson(const std::string& input, std::optional<Bytes> capacity, Bytes live_peak,
+                           const std::vector<Contender>& contenders) {
+  const auto same = [](auto value) { return value; };
+  const auto count = [](Bytes bytes) { return bytes.count(); };
+  Json json = {{"input", input},
+               {"live_peak", live_peak.count()},
+               {"capacity", OrNull(capacity, count)},
+               {"allocators", Json::array()}};
+  for (const Contender& c : contenders) {
+    json["allocators"].push_back({{"name", c.name},
+                                  {"reserved_peak", c.reserved_peak.count()},
+                                  {"allocated_peak", OrNull(c.allocated_peak, count)},
+                                  {"driver_allocations", OrNull(c.driver_allocations, same)},
+                                  {"fits", OrNull(c.fits, same)},
+                                  {"failed_at", OrNull(c.failed_at, same)}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,135 @@
+// reprise convert: an input in the format of another tool.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input_stats.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "profiler/csv_export.h"
+#include "profiler/exports.h"
+#include "replay/models/models.h"
+#include "replay/models/run_model.h"
+
+namespace reprise::cli {
+namespace {
+
+struct ConvertOptions {
+  std::string input, output;
+  std::string format;  // empty: by the output's name
+};
+
+struct Format {
+  std::string_view name;
+  std::string_view ending;  // of a file's name
+};
+// A longer ending stands before one that it ends in.
+constexpr Format kFormats[] = {{"lifetimes", ".lifetimes.csv"},
+                               {"events", ".csv"},
+                               {"speedscope", ".speedscope.json"},
+                               {"json", ".json"},
+                               {"perfetto", ".perfetto-trace"},
+                               {"perfetto", ".pftrace"},
+                               {"folded", ".folded"},
+                               {"snapshot", ".pickle"}};
+
+std::string FormatOf(const ConvertOptions& options) {
+  if (!options.format.empty()) return options.format;
+  for (const Format& format : kFormats) {
+    if (options.output.ends_with(format.ending)) return std::string(format.name);
+  }
+  return "";
+}
+
+// Places for a snapshot: those of a plain arena. An input's own addresses would be one segment with holes of
+// terabytes.
+std::vector<Offset> Places(const std::vector<profiler::Event>& events) {
+  replay::Track track;
+  for (const replay::ModelInfo& model : replay::Models()) {
+    if (model.name == "plain-arena")
+      replay::RunModel(events, *model.make(Bytes(0)), {.track = &track, .stop = {}});
+  }
+  track.offsets.resize(events.size(), replay::Track::kNowhere);
+  return track.offsets;
+}
+
+std::string Converted(const LoadedInput& input, std::string_view format) {
+  const std::vector<profiler::Event> events =
+      input.is_lifetimes() ? TimelineOf(input.content.lifetimes).events : input.content.trace.events;
+  const profiler::StackTable& stacks = input.content.trace.stacks;
+  if (format == "events") return profiler::ToEventCsv(events);
+  if (format == "lifetimes") return profiler::ToLifetimeCsv(events);
+  if (format == "json") return profiler::ToJson(events, stacks);
+  if (format == "folded") return profiler::ToFolded(events, stacks);
+  if (format == "speedscope") return profiler::ToSpeedscope(events, stacks, input.name);
+  if (format == "perfetto") return profiler::ToPerfetto(events, stacks);
+  return profiler::ToSnapshot(events, stacks, Places(events));
+}
+
+// What a person does with it next.
+std::string_view OpenedBy(std::string_view format) {
+  if (format == "perfetto") return "open it in ui.perfetto.dev";
+  if (format == "speedscope") return "open it in speedscope";
+  if (format == "folded") return "give it to flamegraph.pl, or open it in speedscope";
+  if (format == "snapshot") return "open it in PyTorch's memory_viz; its addresses are made up";
+  return "";
+}
+
+int Convert(const ConvertOptions& options) {
+  const std::string format = FormatOf(options);
+  if (format.empty()) {
+    return Fail(fmt::format("{}: no known ending; name a format with --to", options.output), kUsage);
+  }
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  const std::string converted = Converted(*input, format);
+  if (options.output == "-") return Finish(converted, kFine);
+  {
+    std::ofstream out(options.output, std::ios::binary | std::ios::trunc);
+    out << converted;
+    out.close();
+    if (!out) return Fail(fmt::format("cannot write {}: {}", options.output, strerror(errno)), kUsage);
+  }
+  Say(fmt::format("wrote {}, {}, as {}", options.output,
+                  FormatSize(Bytes(static_cast<int64_t>(converted.size()))), format));
+  if (const std::string_view opened = OpenedBy(format); !opened.empty()) Say(opened);
+  const bool reads = format == "events" || format == "lifetimes" || format == "snapshot";
+  SayNext(fmt::format("stats {}", ShellQuoted(reads ? options.output : options.input)));
+  return kFine;
+}
+
+}  // namespace
+
+void AddConvert(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("convert", "Write an input in the format of another tool");
+  const auto options = std::make_shared<ConvertOptions>();
+  command
+      ->add_option("INPUT", options->input,
+                   "Trace, event CSV, lifetime CSV, snapshot or PyTorch profiler trace; - for standard input")
+      ->required();
+  command
+      ->add_option("OUT", options->output,
+                   "The file to write, replaced if it is there; - for standard output")
+      ->required();
+  command
+      ->add_option("--to", options->format,
+                   "events, lifetimes, json, perfetto, speedscope, folded or snapshot; "
+                   "by default what the ending of OUT says")
+      ->check(CLI::IsMember({"events", "lifetimes", "json", "perfetto", "speedscope", "folded", "snapshot"}))
+      ->type_name("FORMAT");
+  command->footer(
+      "Endings: .csv events, .lifetimes.csv lifetimes, .json, .speedscope.json, .perfetto-trace or .pftrace, "
+      ".folded, "
+      ".pickle snapshot.\n\nExample:\n  reprise convert reprise-out/trace.reprise job.perfetto-trace");
+  command->callback([options, &exit_status] { exit_status = Convert(*options); });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,218 @@
+// reprise diff: what the peak of one input has that another has not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/input_stats.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kRowsShown = 20;  // for people; all under --json
+
+struct DiffOptions {
+  std::string before, after;
+  std::string fail_above;  // a size or a percentage; empty: never
+  bool json = false;
+};
+
+// What is live at the peak under one name, before and after.
+struct Row {
+  std::string name;
+  Bytes before, after;
+  Bytes change() const { return after - before; }
+};
+
+struct Side {
+  LoadedInput input;
+  InputStats stats;
+};
+
+absl::StatusOr<Side> SideOf(const std::string& path) {
+  absl::StatusOr<LoadedInput> input = LoadInput(path);
+  if (!input.ok()) return input.status();
+  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
+  if (!stats.ok()) return stats.status();
+  return Side{*std::move(input), *std::move(stats)};
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// A site without its line, which an edit further up moves.
+std::string WithoutLine(const profiler::Site& site) {
+  return site.file.empty() ? site.label : fmt::format("{} {}", FileName(site.file), site.function);
+}
+
+// Sites that are on both sides are compared; of the others, those of one function are taken together, so that
+// a line that has moved is no site that is new and one that is gone.
+std::vector<Row> RowsBySite(const InputStats& before, const InputStats& after) {
+  std::map<std::string, Row> rows;
+  const auto add = [](const InputStats& stats, Bytes Row::*side, std::map<std::string, Row>& sums,
+                      const auto& name, const auto& wanted) {
+    for (const profiler::SiteBytes& at : stats.sites_at_peak) {
+      const profiler::Site& site = stats.sites.sites[at.site];
+      if (!wanted(site)) continue;
+      Row& row = sums[name(site)];
+      row.name = name(site);
+      row.*side += at.bytes;
+    }
+  };
+  const auto label = [](const profiler::Site& site) { return site.label; };
+  const auto all = [](const profiler::Site&) { return true; };
+  add(before, &Row::before, rows, label, all);
+  add(after, &Row::after, rows, label, all);
+  const auto one_side = [&](const profiler::Site& site) {
+    const Row& row = rows[site.label];
+    return row.before == Bytes(0) || row.after == Bytes(0);
+  };
+  std::map<std::string, Row> moved;
+  add(before, &Row::before, moved, WithoutLine, one_side);
+  add(after, &Row::after, moved, WithoutLine, one_side);
+  std::vector<Row> found;
+  for (const auto& [name, row] : rows) {
+    if (row.before > Bytes(0) && row.after > Bytes(0)) found.push_back(row);
+  }
+  for (const auto& [name, row] : moved) found.push_back(row);
+  return found;
+}
+
+std::vector<Row> RowsBySize(const InputStats& before, const InputStats& after) {
+  std::map<Bytes, Row> rows;
+  for (const profiler::SizeCount& c : before.stats.at_peak) rows[c.size].before = c.size * c.blocks;
+  for (const profiler::SizeCount& c : after.stats.at_peak) rows[c.size].after = c.size * c.blocks;
+  std::vector<Row> found;
+  for (auto& [size, row] : rows) {
+    row.name = fmt::format("blocks of {}", FormatSize(size));
+    found.push_back(row);
+  }
+  return found;
+}
+
+std::string_view KindOf(const Row& row) {
+  if (row.before == Bytes(0)) return "new";
+  if (row.after == Bytes(0)) return "gone";
+  return row.change() == Bytes(0) ? "same" : "changed";
+}
+
+std::string Signed(Bytes bytes) {
+  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : "+", FormatSize(Bytes(std::abs(bytes.count()))));
+}
+
+// The most that the peak may grow by. nullopt: `text` is neither a size nor a percentage.
+std::optional<double> LimitOf(const std::string& text, Bytes before) {
+  if (!text.ends_with('%')) {
+    const std::optional<Bytes> size = text == "0" ? Bytes(0) : ParseSize(text);
+    return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
+  }
+  char* end = nullptr;
+  const std::string number = text.substr(0, text.size() - 1);
+  const double percent = std::strtod(number.c_str(), &end);
+  if (number.empty() || *end != '\0' || !std::isfinite(percent) || percent < 0) return std::nullopt;
+  return static_cast<double>(before.count()) * percent / 100;
+}
+
+std::string ResultJson(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows,
+                       bool failed) {
+  Json json = {
+      {"before", {{"input", before.input.name}, {"live_peak", before.stats.stats.live_peak.count()}}},
+      {"after", {{"input", after.input.name}, {"live_peak", after.stats.stats.live_peak.count()}}},
+      {"change", (after.stats.stats.live_peak - before.stats.stats.live_peak).count()},
+      {"failed", failed},
+      {"by", by_site ? "site" : "size"},
+      {"rows", Json::array()}};
+  for (const Row& row : rows) {
+    json["rows"].push_back({{"name", row.name},
+                            {"kind", KindOf(row)},
+                            {"before", row.before.count()},
+                            {"after", row.after.count()},
+                            {"change", row.change().count()}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string ResultText(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows) {
+  const Bytes was = before.stats.stats.live_peak, is = after.stats.stats.live_peak;
+  const double share =
+      static_cast<double>((is - was).count()) / static_cast<double>(std::max(was, Bytes(1)).count());
+  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {} ({:+.2f} %)\n", FormatSize(was),
+                                 FormatSize(is), Signed(is - was), 100 * share);
+  text += fmt::format("at the peak, by {}\n", by_site ? "site" : "size");
+  size_t shown = 0, same = 0;
+  for (const Row& row : rows) {
+    if (row.change() == Bytes(0)) {
+      ++same;
+    } else if (shown++ < kRowsShown) {
+      text += fmt::format("  {:<7} {:>12} -> {:>12}  {:>13}  {}\n", KindOf(row), FormatSize(row.before),
+                          FormatSize(row.after), Signed(row.change()), row.name);
+    }
+  }
+  if (shown > kRowsShown)
+    text += fmt::format("  and {} more that differ; all of them with --json\n", shown - kRowsShown);
+  return text + fmt::format("  {} are the same\n", same);
+}
+
+int Diff(const DiffOptions& options) {
+  const absl::StatusOr<Side> before = SideOf(options.before);
+  if (!before.ok()) return Fail(before.status(), kBadInput);
+  const absl::StatusOr<Side> after = SideOf(options.after);
+  if (!after.ok()) return Fail(after.status(), kBadInput);
+  const Bytes grown = after->stats.stats.live_peak - before->stats.stats.live_peak;
+  bool failed = false;
+  if (!options.fail_above.empty()) {
+    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.stats.live_peak);
+    if (!limit) {
+      return Fail(fmt::format("--fail-above: \"{}\" is neither a size such as 100MiB nor a share such as 5%",
+                              options.fail_above),
+                  kUsage);
+    }
+    failed = static_cast<double>(grown.count()) > *limit;
+  }
+  const bool by_site = !before->stats.sites_at_peak.empty() && !after->stats.sites_at_peak.empty();
+  std::vector<Row> rows =
+      by_site ? RowsBySite(before->stats, after->stats) : RowsBySize(before->stats, after->stats);
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::abs(a.change().count()) > std::abs(b.change().count());
+  });
+  const int exit_status = Finish(options.json ? ResultJson(*before, *after, by_site, rows, failed)
+                                              : ResultText(*before, *after, by_site, rows),
+                                 failed ? kNegative : kFine);
+  if (failed)
+    Say(fmt::format("the live peak has grown by {}, more than {}", FormatSize(grown), options.fail_above));
+  if (!options.json) SayNext(fmt::format("report {}", ShellQuoted(options.after)));
+  return exit_status;
+}
+
+}  // namespace
+
+void AddDiff(CLI::App& app, int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("diff", "Show what has changed at the peak between two inputs");
+  const auto options = std::make_shared<DiffOptions>();
+  command->add_option("BEFORE", options->before, "Trace, event CSV, lifetime CSV or snapshot")->required();
+  command->add_option("AFTER", options->after, "The same of the later job")->required();
+  command
+      ->add_option("--fail-above", options->fail_above,
+                   "Status 1 if the live peak has grown by more: a size, or a percentage such as 5%")
+      ->type_name("LIMIT");
+  command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
+  command->footer(
+      "By site where both inputs have stacks, by size of the blocks otherwise.\n\nExample:\n"
+      "  reprise diff main.reprise branch.reprise --fail-above 2%");
+  command->callback([options, &exit_status] { exit_status = Diff(*options); });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,168 @@
+#include "cli/input_stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "planner/bound.h"
+#include "planner/problem.h"
+
+namespace reprise::cli {
+
+using Json = nlohmann::ordered_json;
+
+Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
+  struct Change {
+    Tick tick;
+    bool alloc;
+    size_t index;
+  };
+  std::vector<Change> changes;
+  changes.reserve(2 * lifetimes.size());
+  for (size_t i = 0; i < lifetimes.size(); ++i) {
+    changes.push_back({lifetimes[i].lower, true, i});
+    for (const profiler::Lifetime::Gap& gap : lifetimes[i].gaps) {
+      changes.push_back({gap.lower, false, i});
+      changes.push_back({gap.upper, true, i});
+    }
+    changes.push_back({lifetimes[i].upper, false, i});
+  }
+  // Half-open: at one tick the frees come first.
+  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return a.tick != b.tick ? a.tick < b.tick : a.alloc < b.alloc;
+  });
+  Timeline timeline;
+  for (const Change& change : changes) {
+    profiler::Event event;
+    event.kind = change.alloc ? profiler::EventKind::kAlloc : profiler::EventKind::kFree;
+    event.id = BlockId{change.index};
+    if (change.alloc) event.bytes = lifetimes[change.index].size;
+    timeline.events.push_back(event);
+    timeline.ticks.push_back(change.tick);
+  }
+  return timeline;
+}
+
+static double AttributedShare(const InputStats& result) {
+  Bytes all, attributed;
+  for (const profiler::SiteBytes& c : result.sites_at_peak) {
+    all += c.bytes;
+    if (profiler::SaysWhere(result.sites.sites[c.site])) attributed += c.bytes;
+  }
+  return all > Bytes(0) ? static_cast<double>(attributed.count()) / static_cast<double>(all.count()) : 0;
+}
+
+absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found) {
+  InputStats result;
+  if (input.is_lifetimes()) {
+    const Timeline timeline = TimelineOf(input.content.lifetimes);
+    result.stats = profiler::StatsOf(timeline.events);
+    if (result.stats.allocs > 0) {
+      result.stats.peak_at = timeline.ticks[static_cast<size_t>(result.stats.peak_at)].count();
+    }
+    // The file is one iteration; what repeats inside is none.
+    result.stats.iterations = 0;
+    result.stats.iteration.reset();
+    result.stats.leak.reset();
+    result.stats.lifetimes.clear();
+    for (const profiler::Lifetime& l : input.content.lifetimes) {
+      profiler::CountLifetime(l.upper - l.lower, l.size, result.stats.lifetimes);
+    }
+    result.lifetime_unit = "ticks";
+  } else {
+    const profiler::Trace& trace = input.content.trace;
+    result.stats = profiler::StatsOf(trace.events, found);
+    if (result.stats.lifetimes_in_us) result.lifetime_unit = "us";
+    if (trace.stacks.stacks() > 0) {
+      result.sites = profiler::SitesOf(trace.stacks);
+      result.sites_at_peak =
+          profiler::BySite(result.sites, profiler::StacksLiveAt(trace.events, result.stats.peak_at));
+      result.attributed = AttributedShare(result);
+    }
+  }
+  if (result.stats.allocs == 0) return result;
+  const absl::StatusOr<planner::Problem> problem = ProblemOf(input);
+  if (!problem.ok()) return problem.status();
+  if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", input.name, MessageOf(valid)));
+  }
+  result.lower_bound = planner::LowerBound(*problem);
+  return result;
+}
+
+std::string_view NameOf(profiler::InputFormat format) {
+  switch (format) {
+    case profiler::InputFormat::kTrace:
+      return "trace";
+    case profiler::InputFormat::kEventCsv:
+      return "event CSV";
+    case profiler::InputFormat::kLifetimeCsv:
+      return "lifetime CSV";
+    case profiler::InputFormat::kKineto:
+      return "profiler trace";
+    case profiler::InputFormat::kSnapshot:
+      break;
+  }
+  return "snapshot";
+}
+
+// One object on one line, so that several inputs give JSON lines.
+std::string StatsJson(const LoadedInput& input, const InputStats& result) {
+  const profiler::Stats& stats = result.stats;
+  Json json = {{"input", input.name},
+               {"format", NameOf(input.content.format)},
+               {"events", stats.events},
+               {"allocs", stats.allocs},
+               {"frees", stats.frees},
+               {"marks", stats.marks},
+               {"allocated", stats.allocated.count()},
+               {"live_peak", stats.live_peak.count()},
+               {"peak_at", stats.peak_at},
+               {"lower_bound", result.lower_bound.count()},
+               {"live_at_end", stats.live_at_end.count()},
+               {"dropped", input.content.trace.dropped},
+               {"iterations", stats.iterations},
+               {"iteration", nullptr},
+               {"histogram", Json::array()},
+               {"at_peak", Json::array()},
+               {"leak", nullptr},
+               {"lifetimes", {{"unit", result.lifetime_unit}, {"classes", Json::array()}}},
+               {"attributed", result.attributed},
+               {"frames_without_symbols", input.symbols.unnamed},
+               {"sites", Json::array()}};
+  if (const auto& iteration = stats.iteration) {
+    json["iteration"] = {{"tokens", iteration->tokens},
+                         {"found_at", iteration->first},
+                         {"persistent", iteration->persistent.count()},
+                         {"peak", iteration->peak.count()},
+                         {"allocated", iteration->allocated.count()}};
+  }
+  for (const profiler::SizeClass& c : stats.histogram) {
+    json["histogram"].push_back({{"from", c.from.count()}, {"blocks", c.blocks}, {"bytes", c.bytes.count()}});
+  }
+  for (const profiler::SizeCount& c : stats.at_peak) {
+    json["at_peak"].push_back({{"size", c.size.count()}, {"blocks", c.blocks}});
+  }
+  if (stats.leak) {
+    json["leak"] = {{"bytes_per_iteration", stats.leak->bytes_per_iteration}, {"cuts", stats.leak->cuts}};
+  }
+  for (const profiler::LifetimeClass& c : stats.lifetimes) {
+    json["lifetimes"]["classes"].push_back(
+        {{"from", c.from}, {"blocks", c.blocks}, {"bytes", c.bytes.count()}});
+  }
+  for (const profiler::SiteBytes& c : result.sites_at_peak) {
+    const profiler::Site& site = result.sites.sites[c.site];
+    json["sites"].push_back({{"label", site.label},
+                             {"file", site.file},
+                             {"line", site.line},
+                             {"function", site.function},
+                             {"library", site.library},
+                             {"blocks", c.blocks},
+                             {"bytes", c.bytes.count()}});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,39 @@
+// What an input amounts to, gathered for `stats`, `report` and `diff`: they show the same figures.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/input.h"
+#include "profiler/site_stats.h"
+#include "profiler/stats.h"
+
+namespace reprise::cli {
+
+struct InputStats {
+  profiler::Stats stats;
+  Bytes lower_bound;
+  std::string lifetime_unit = "events";              // or "us", or "ticks" of a lifetime CSV
+  profiler::SiteTable sites{};                       // empty where the input has no stacks
+  std::vector<profiler::SiteBytes> sites_at_peak{};  // the same
+  double attributed = 0;                             // share of the bytes at the peak whose site says where
+};
+
+// Lifetimes as the events that they stand for.
+struct Timeline {
+  std::vector<profiler::Event> events;
+  std::vector<Tick> ticks;  // of each event, as the file counts them
+};
+Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
+
+// `found` gets the iteration where there is one; it may be null. Errors: a lifetime CSV that is no problem.
+absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);
+
+std::string_view NameOf(profiler::InputFormat format);
+
+// One object on one line, so that several inputs give JSON lines.
+std::string StatsJson(const LoadedInput& input, const InputStats& result);
+
+}  // namespace reprise::cli

@@ -1,0 +1,234 @@
+#include "profiler/kineto_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "profiler/event_check.h"
+
+namespace reprise::profiler {
+namespace {
+
+constexpr double kMostMicroseconds = 0x1p53;
+constexpr int64_t kMostBytes = int64_t{1} << 61;
+
+using DeviceKey = std::pair<int64_t, int64_t>;  // type, id
+
+struct MemoryEvent {
+  double ts = 0;
+  int64_t bytes = 0;
+  uint64_t address = 0;
+};
+
+// Hears the file piece by piece and keeps the memory events alone: traces of gigabytes are mostly other
+// things.
+class Handler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::map<DeviceKey, std::vector<MemoryEvent>> by_device;
+  int64_t malformed = 0;
+  std::string error;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t value) override { return Number(static_cast<double>(value), value); }
+  bool number_unsigned(uint64_t value) override {
+    if (InArgs() && key_ == "Addr") address_ = value;
+    return Number(static_cast<double>(value), static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
+  }
+  bool number_float(double value, const std::string&) override { return Number(value, std::nullopt); }
+  bool string(std::string& value) override {
+    if (InEvent() && key_ == "name") is_memory_ = value == "[memory]";
+    return true;
+  }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool key(std::string& value) override {
+    key_ = value;
+    return true;
+  }
+  bool start_object(size_t) override {
+    ++level_;
+    if (events_level_ > 0 && level_ == events_level_ + 1) Begin();
+    if (events_level_ > 0 && level_ == events_level_ + 2) in_args_ = key_ == "args";
+    return true;
+  }
+  bool end_object() override {
+    if (events_level_ > 0 && level_ == events_level_ + 1) End();
+    if (events_level_ > 0 && level_ == events_level_ + 2) in_args_ = false;
+    --level_;
+    return true;
+  }
+  bool start_array(size_t) override {
+    ++level_;
+    if (events_level_ == 0 && (level_ == 1 || (level_ == 2 && key_ == "traceEvents"))) events_level_ = level_;
+    return true;
+  }
+  bool end_array() override {
+    if (level_ == events_level_) events_level_ = 0;
+    --level_;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
+    error = fmt::format("byte {}: no JSON from here on", position);
+    return false;
+  }
+
+ private:
+  bool InEvent() const { return events_level_ > 0 && level_ == events_level_ + 1; }
+  bool InArgs() const { return in_args_ && level_ == events_level_ + 2; }
+
+  void Begin() {
+    is_memory_ = false;
+    ts_.reset();
+    bytes_.reset();
+    address_.reset();
+    device_ = {0, 0};
+  }
+  void End() {
+    if (!is_memory_) return;
+    if (!ts_ || !bytes_ || !address_ || *bytes_ == 0 || std::abs(*ts_) > kMostMicroseconds ||
+        *bytes_ > kMostBytes || *bytes_ < -kMostBytes) {
+      ++malformed;
+      return;
+    }
+    by_device[device_].push_back({*ts_, *bytes_, *address_});
+  }
+  bool Number(double value, std::optional<int64_t> whole) {
+    if (InEvent() && key_ == "ts") ts_ = value;
+    if (!InArgs() || !whole) return true;
+    if (key_ == "Bytes") bytes_ = whole;
+    if (key_ == "Addr" && *whole < 0) address_ = static_cast<uint64_t>(*whole);
+    if (key_ == "Device Type") device_.first = *whole;
+    if (key_ == "Device Id") device_.second = *whole;
+    return true;
+  }
+
+  int64_t level_ = 0;         // of nesting
+  int64_t events_level_ = 0;  // of the array of events; 0: not in it
+  bool in_args_ = false;
+  std::string key_;
+  bool is_memory_ = false;  // of the event that is read
+  std::optional<double> ts_;
+  std::optional<int64_t> bytes_;
+  std::optional<uint64_t> address_;
+  DeviceKey device_;
+};
+
+class Sequencer {
+ public:
+  void Add(const MemoryEvent& from, double first) {
+    Event event;
+    event.time_ns = static_cast<int64_t>((from.ts - first) * 1000);
+    const auto [it, unseen] = live_.try_emplace(from.address, kNotLive);
+    if (from.bytes > 0) {
+      if (it->second != kNotLive) {
+        AddFree(it->second, event.time_ns);
+        ++lost_;
+      }
+      event.bytes = Bytes(from.bytes);
+      it->second = static_cast<int64_t>(history_.size());
+      history_.push_back({event, kNotLive});
+    } else if (it->second != kNotLive) {
+      AddFree(it->second, event.time_ns);
+      it->second = kNotLive;
+    } else if (unseen) {
+      early_.emplace_back(-from.bytes);
+      AddFree(-static_cast<int64_t>(early_.size()) - 1, event.time_ns);
+    } else {
+      ++lost_;
+    }
+  }
+
+  absl::StatusOr<KinetoTrace> Finish(std::string_view name) {
+    KinetoTrace trace;
+    uint64_t next = 0;
+    for (const Bytes bytes : early_) trace.events.push_back({.id = BlockId(next++), .bytes = bytes});
+    std::vector<BlockId> ids(history_.size());
+    for (size_t i = 0; i < history_.size(); ++i) {
+      Entry& entry = history_[i];
+      if (entry.event.kind == EventKind::kAlloc) {
+        entry.event.id = ids[i] = BlockId(next++);
+      } else {
+        entry.event.id = entry.alloc < 0 ? BlockId(static_cast<uint64_t>(-entry.alloc - 2))
+                                         : ids[static_cast<size_t>(entry.alloc)];
+      }
+      trace.events.push_back(entry.event);
+    }
+    EventChecker checker;
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      if (const absl::Status s = checker.Add(trace.events[i]); !s.ok()) {
+        return absl::InvalidArgumentError(fmt::format(
+            "{}: memory event {}: {}", name, i, std::string_view(s.message().data(), s.message().size())));
+      }
+    }
+    if (!early_.empty()) {
+      trace.notes.push_back(
+          fmt::format("{} blocks are freed that were not allocated in it; they are taken as allocated first",
+                      early_.size()));
+    }
+    if (lost_ > 0)
+      trace.notes.push_back(
+          fmt::format("{} events do not fit what was before them and were set right", lost_));
+    return trace;
+  }
+
+ private:
+  static constexpr int64_t kNotLive = -1;
+  struct Entry {
+    Event event;
+    int64_t alloc;  // of a free: index of its alloc in history_; below -1: -2 - index in early_
+  };
+  void AddFree(int64_t alloc, int64_t time_ns) {
+    history_.push_back({{.kind = EventKind::kFree, .time_ns = time_ns}, alloc});
+  }
+
+  absl::flat_hash_map<uint64_t, int64_t> live_;  // by address, every one seen
+  std::vector<Entry> history_;
+  std::vector<Bytes> early_;
+  int64_t lost_ = 0;
+};
+
+}  // namespace
+
+bool LooksLikeJson(std::string_view contents) {
+  const size_t first = contents.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (contents[first] == '{' || contents[first] == '[');
+}
+
+absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_view name) {
+  Handler handler;
+  if (!nlohmann::json::sax_parse(contents, &handler)) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", name, handler.error));
+  }
+  const auto most =
+      std::ranges::max_element(handler.by_device, {}, [](const auto& d) { return d.second.size(); });
+  if (most == handler.by_device.end()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: no \"[memory]\" event in it; expected a trace of PyTorch's profiler with profile_memory=True",
+        name));
+  }
+  std::vector<MemoryEvent>& events = most->second;
+  std::ranges::stable_sort(events, {}, &MemoryEvent::ts);
+  Sequencer sequencer;
+  for (const MemoryEvent& event : events) sequencer.Add(event, events.front().ts);
+  absl::StatusOr<KinetoTrace> trace = sequencer.Finish(name);
+  if (!trace.ok()) return trace.status();
+  if (handler.by_device.size() > 1) {
+    trace->notes.push_back(
+        fmt::format("{} devices in it; only device type {}, number {}, the one with the most events, is read",
+                    handler.by_device.size(), most->first.first, most->first.second));
+  }
+  if (handler.malformed > 0) {
+    trace->notes.push_back(
+        fmt::format("{} memory events without time, address or size were ignored", handler.malformed));
+  }
+  return trace;
+}
+
+}  // namespace reprise::profiler

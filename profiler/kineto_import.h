@@ -1,0 +1,32 @@
+// Reads the memory events of a trace that PyTorch's profiler exported (profile_memory=True): instant events
+// named
+// "[memory]" whose args say Bytes (negative: freed), Addr, Device Type and Device Id. Everything else in the
+// file is passed over, and never kept.
+//
+// As of a snapshot, the trace is a window: what is freed in it and was not allocated in it is taken as
+// allocated first. Such a trace has no streams and, for the allocations themselves, no stacks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "profiler/types.h"
+
+namespace reprise::profiler {
+
+struct KinetoTrace {
+  std::vector<Event> events;  // a consistent sequence (event_check.h)
+  std::vector<std::string> notes{};
+};
+
+// Whether the first character that is no blank begins a JSON object or array.
+bool LooksLikeJson(std::string_view contents);
+
+// Of the device with the most of them; a note names the others. InvalidArgument: no JSON, or no such event in
+// it, or sizes that sum to more than 2^62. Memory linear in the file.
+absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_view name);
+
+}  // namespace reprise::profiler

@@ -1,0 +1,95 @@
+#include "profiler/site_stats.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace reprise::profiler {
+
+SiteTable SitesOf(const StackTable& stacks) {
+  SiteTable table;
+  std::map<std::tuple<std::string, std::string, std::string>, uint32_t> known;
+  for (uint32_t i = 0; i <= stacks.stacks(); ++i) {
+    Site site = SiteOf(stacks, StackId(i));
+    const auto [it, added] =
+        known.try_emplace({site.label, site.file, site.library}, static_cast<uint32_t>(table.sites.size()));
+    if (added) table.sites.push_back(std::move(site));
+    table.site_of_stack.push_back(it->second);
+  }
+  return table;
+}
+
+std::vector<StackBytes> StacksLiveAt(const std::vector<Event>& events, int64_t at) {
+  absl::flat_hash_map<BlockId, int64_t> live;  // index of the allocation
+  for (int64_t i = 0; i <= at && i < static_cast<int64_t>(events.size()); ++i) {
+    const Event& event = events[static_cast<size_t>(i)];
+    if (event.kind == EventKind::kAlloc) live[event.id] = i;
+    if (event.kind == EventKind::kFree) live.erase(event.id);
+  }
+  std::map<StackId, StackBytes> sums;
+  for (const auto& [id, index] : live) {
+    const Event& event = events[static_cast<size_t>(index)];
+    StackBytes& sum = sums[event.stack];
+    sum.stack = event.stack;
+    ++sum.blocks;
+    sum.bytes += event.bytes;
+  }
+  std::vector<StackBytes> stacks;
+  stacks.reserve(sums.size());
+  for (const auto& [stack, sum] : sums) stacks.push_back(sum);
+  std::stable_sort(stacks.begin(), stacks.end(),
+                   [](const StackBytes& a, const StackBytes& b) { return a.bytes > b.bytes; });
+  return stacks;
+}
+
+std::vector<SiteBytes> BySite(const SiteTable& table, std::span<const StackBytes> stacks) {
+  std::map<uint32_t, SiteBytes> sums;
+  for (const StackBytes& stack : stacks) {
+    const uint32_t site = table.site_of_stack[static_cast<size_t>(stack.stack)];
+    SiteBytes& sum = sums[site];
+    sum.site = site;
+    sum.blocks += stack.blocks;
+    sum.bytes += stack.bytes;
+  }
+  std::vector<SiteBytes> sites;
+  sites.reserve(sums.size());
+  for (const auto& [site, sum] : sums) sites.push_back(sum);
+  std::stable_sort(sites.begin(), sites.end(),
+                   [](const SiteBytes& a, const SiteBytes& b) { return a.bytes > b.bytes; });
+  return sites;
+}
+
+std::vector<Bytes> PeaksWithout(const std::vector<Event>& events, const SiteTable& table,
+                                std::span<const uint32_t> sites) {
+  struct Block {
+    Bytes bytes;
+    size_t column;
+  };
+  const size_t none = sites.size();
+  std::vector<size_t> column_of(table.sites.size(), none);
+  for (size_t i = 0; i < sites.size(); ++i) column_of[sites[i]] = i;
+  absl::flat_hash_map<BlockId, Block> live;
+  std::vector<Bytes> held(sites.size() + 1), peaks(sites.size());
+  Bytes total;
+  for (const Event& event : events) {
+    if (event.kind == EventKind::kAlloc) {
+      const size_t column = column_of[table.site_of_stack[static_cast<size_t>(event.stack)]];
+      live[event.id] = {event.bytes, column};
+      held[column] += event.bytes;
+      total += event.bytes;
+      for (size_t i = 0; i < peaks.size(); ++i) peaks[i] = std::max(peaks[i], total - held[i]);
+    } else if (event.kind == EventKind::kFree) {
+      const auto it = live.find(event.id);
+      if (it == live.end()) continue;
+      held[it->second.column] -= it->second.bytes;
+      total -= it->second.bytes;
+      live.erase(it);
+    }
+  }
+  return peaks;
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,51 @@
+#include "profiler/snapshot_frames.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace reprise::profiler {
+namespace {
+
+constexpr size_t kMostFrameKeys = 64;  // a frame has about five
+
+// A snapshot does not say of which kind a frame is. C++ frames have no line, or a source file of C or C++.
+FrameKind KindOf(const Frame& frame) {
+  static constexpr std::string_view kNativeEndings[] = {".c",   ".cc", ".cpp", ".cxx", ".cu",
+                                                        ".cuh", ".h",  ".hpp", ".inc", ".S"};
+  if (frame.file.empty() || frame.file == "??" || frame.line <= 0) return FrameKind::kNative;
+  const auto ends = [&](std::string_view ending) { return frame.file.ends_with(ending); };
+  return std::ranges::any_of(kNativeEndings, ends) ? FrameKind::kNative : FrameKind::kPython;
+}
+
+}  // namespace
+
+StackId SnapshotFrames::Read(PickleValue frames) {
+  if (!frames.is_sequence()) return StackId(0);
+  const auto [it, unseen] = lists_.try_emplace(frames.identity());
+  if (!unseen) return it->second;
+  frames_.clear();
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const FrameId frame = ReadFrame(frames[i]);
+    if (frame != FrameId(0)) frames_.push_back(frame);
+  }
+  return it->second = table_.Intern(frames_);
+}
+
+FrameId SnapshotFrames::ReadFrame(PickleValue dict) {
+  if (dict.kind() != Pickle::Kind::kDict || dict.size() > kMostFrameKeys) return FrameId(0);
+  const auto [it, unseen] = dicts_.try_emplace(dict.identity());
+  if (!unseen) return it->second;
+  const std::optional<PickleValue> name = dict.Find("name"), file = dict.Find("filename"),
+                                   line = dict.Find("line");
+  Frame frame;
+  if (name) frame.function = name->string().value_or("");
+  if (file) frame.file = file->string().value_or("");
+  if (line) frame.line = std::max<int64_t>(0, line->integer().value_or(0));
+  frame.kind = KindOf(frame);
+  if (frame.file == "??") frame.file.clear();
+  if (frame.function.empty() && frame.file.empty()) return FrameId(0);
+  return it->second = table_.Intern(frame);
+}
+
+}  // namespace reprise::profiler

@@ -1,0 +1,198 @@
+"""Why this exists: a file that another tool does not open is worth nothing. Each format is read back here by what shares
+no code with us: Python's unpickler, json, a reader of protobuf's wire format of twenty lines; and by ourselves where we
+read it too."""
+
+import json
+import pickle
+import unittest
+
+import command
+import snapshots
+from report_test import secret_snapshot
+from stats_test import job
+
+
+def fields(message):
+    """The fields of a protobuf message as {number: [value]}."""
+    found, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        if tag & 7 == 0:
+            value = varint()
+        elif tag & 7 == 2:
+            length = varint()
+            value, at = message[at : at + length], at + length
+        else:
+            raise ValueError(f"wire type {tag & 7}")
+        found.setdefault(tag >> 3, []).append(value)
+    return found
+
+
+def memory(ts, size, addr, device=0):
+    return {
+        "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts,
+        "args": {"Total Reserved": 0, "Total Allocated": 0, "Bytes": size, "Addr": addr, "Device Id": device,
+                 "Device Type": 1, "Ev Idx": 4},
+    }
+
+
+KINETO = {
+    "schemaVersion": 1,
+    "deviceProperties": [{"id": 0, "name": "[memory]"}],
+    "traceEvents": [
+        {"ph": "X", "name": "aten::empty", "ts": 1.0, "dur": 2.5, "args": {"Bytes": 7, "deep": {"args": [1, {"Bytes": 3}]}}},
+        memory(20.5, 300, 0x7F0000000200),
+        memory(10.25, 100, 0x7F0000000000),
+        memory(30.0, -100, 0x7F0000000000),
+        memory(31.0, -50, 0x7F0000000900),
+        memory(12.0, 64, 16, device=1),
+    ],
+}
+
+
+class Convert(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        self.write("e.csv", command.EVENTS)
+        self.write("job.csv", job(5))
+
+    def same(self, a, b, *but):
+        one, other = self.json("stats", a), self.json("stats", b)
+        for key in ("live_peak", "allocs", "frees", "live_at_end", "at_peak", "allocated", *but):
+            self.assertEqual(one[key], other[key], key)
+
+    def test_event_csv(self):
+        self.ok("convert", "s.pickle", "out.csv")
+        self.same("s.pickle", "out.csv")
+
+    def test_lifetime_csv(self):
+        self.ok("convert", "e.csv", "out.lifetimes.csv")
+        self.assertEqual(
+            self.read("out.lifetimes.csv").decode(),
+            "id,lower,upper,size,alignment,lane\n0,0,2,100,1,0\n1,1,4,50,1,0\n2,3,5,80,1,0\n")
+        self.assertEqual(self.json("stats", "out.lifetimes.csv")["live_peak"], 150)
+
+    def test_lifetimes_become_events(self):
+        self.write("a.csv", command.LIFETIMES)
+        out = self.ok("convert", "a.csv", "-", "--to", "events").out
+        self.assertEqual([line.split(",")[0] for line in out.splitlines()[1:]],
+                         ["alloc", "alloc", "free", "alloc", "free", "free"])
+
+    def test_json(self):
+        self.ok("convert", "s.pickle", "out.json")
+        out = json.loads(self.read("out.json"))
+        self.assertEqual(len(out["events"]), 6)
+        stack = out["stacks"][out["events"][1][out["columns"].index("stack")]]
+        self.assertEqual([out["frames"][f - 1]["line"] for f in stack], [0, 3, 42])
+
+    def test_folded(self):
+        self.ok("convert", "s.pickle", "out.folded")
+        lines = dict(line.rsplit(" ", 1) for line in self.read("out.folded").decode().splitlines())
+        self.assertEqual(sum(map(int, lines.values())), self.json("stats", "s.pickle")["live_peak"])
+        self.assertEqual(max(len(line.split(";")) for line in lines), 3)
+        self.assertTrue(any(line.endswith("at::empty+0x0") or line.endswith("at::empty") for line in lines), lines)
+
+    def test_speedscope(self):
+        self.ok("convert", "s.pickle", "out.speedscope.json")
+        out = json.loads(self.read("out.speedscope.json"))
+        self.assertEqual(out["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        frames = out["shared"]["frames"]
+        for profile in out["profiles"]:
+            self.assertEqual((profile["type"], profile["unit"]), ("sampled", "bytes"))
+            self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+            self.assertEqual(profile["endValue"], sum(profile["weights"]))
+            self.assertTrue(all(0 <= f < len(frames) for sample in profile["samples"] for f in sample))
+        deepest = max(out["profiles"][0]["samples"], key=len)
+        self.assertEqual([frames[f].get("line") for f in deepest], [42, 3, None], "outermost first")
+
+    def test_perfetto(self):
+        self.ok("convert", "e.csv", "out.pftrace")
+        packets = [fields(packet) for packet in fields(self.read("out.pftrace"))[1]]
+        tracks = [fields(p[60][0]) for p in packets if 60 in p]
+        self.assertEqual([(t[1], t[2], fields(t[8][0])) for t in tracks], [([1], [b"live bytes"], {3: [3]})])
+        values = [(p[8][0], fields(p[11][0])) for p in packets if 11 in p]
+        self.assertEqual([time for time, _ in values], [0, 1000, 2000, 3000, 4000])
+        self.assertEqual([v[30] for _, v in values], [[100], [150], [50], [130], [80]])
+        for _, value in values:
+            self.assertEqual((value[9], value[11]), ([4], [1]), "a counter's value, of the track")
+        self.assertTrue(all(p[10] == [1] for p in packets))
+
+    def test_perfetto_by_site(self):
+        self.ok("convert", "s.pickle", "out.perfetto-trace")
+        packets = [fields(packet) for packet in fields(self.read("out.perfetto-trace"))[1]]
+        names = [fields(p[60][0])[2][0].decode() for p in packets if 60 in p]
+        self.assertEqual(names[0], "live bytes")
+        self.assertEqual(len(names), 3)
+        last = {}
+        for p in packets:
+            if 11 in p:
+                value = fields(p[11][0])
+                last[value[11][0]] = value[30][0]
+        self.assertEqual(last[1], last[2] + last[3])
+
+    def test_snapshot_is_read_by_python_and_by_us(self):
+        for name in ("job.csv", "s.pickle"):
+            self.ok("convert", name, "out.pickle")
+            out = pickle.loads(self.read("out.pickle"))
+            self.assertEqual(set(out), {"device_traces", "segments"})
+            self.same(name, "out.pickle", "sites")
+            segment = out["segments"][0]
+            at = segment["address"]
+            for block in segment["blocks"]:
+                self.assertEqual(block["address"], at, "blocks lie one behind the other")
+                at += block["size"]
+            self.assertEqual(at, segment["address"] + segment["total_size"])
+            live = {}
+            for entry in out["device_traces"][0]:
+                if entry["action"] == "alloc":
+                    for addr, size in live.items():
+                        self.assertTrue(entry["addr"] >= addr + size or entry["addr"] + entry["size"] <= addr)
+                    live[entry["addr"]] = entry["size"]
+                elif entry["action"] == "free_completed":
+                    live.pop(entry["addr"])
+
+    def test_kineto(self):
+        for content in (KINETO, KINETO["traceEvents"]):
+            self.write("k.json", json.dumps(content))
+            done = self.ok("stats", "k.json", "--json")
+            stats = json.loads(done.out)
+            self.assertEqual((stats["format"], stats["allocs"], stats["frees"]), ("profiler trace", 3, 2))
+            self.assertEqual((stats["live_peak"], stats["live_at_end"]), (450, 300))
+            self.assertIn("1 blocks are freed that were not allocated", done.err)
+            self.assertIn("2 devices in it", done.err)
+        self.ok("report", "k.json", "-o", "k.html")
+
+    def test_json_that_is_no_memory_trace(self):
+        for content, says in (
+            ("{}", 'no "\\[memory\\]" event'),
+            ('{"traceEvents": 3}', "no "),
+            ('{"traceEvents": [', "byte 18: no JSON"),
+            ("[" * 100000, "no JSON"),
+            (json.dumps([memory(1, 1 << 61, 1), memory(2, 1 << 61, 2), memory(3, 1 << 61, 3)]), "memory event 2"),
+            (json.dumps([{"name": "[memory]", "args": {"Bytes": "many"}}]), "no "),
+        ):
+            self.write("k.json", content)
+            self.fails(3, "stats", "k.json", says=says)
+
+    def test_what_cannot_be_converted(self):
+        self.fails(2, "convert", "e.csv", "out.doc", says="no known ending")
+        self.fails(2, "convert", "e.csv", "nowhere/out.csv", says="cannot write")
+        self.fails(3, "convert", "nowhere.csv", "out.csv", says="nowhere.csv")
+        self.fails(2, "convert", "e.csv", "-", "--to", "xml", says="xml")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""Why this exists: people let a change of their model fail on what this says, so it must see growth, name what grew,
+and not cry out over a line that has moved."""
+
+import unittest
+
+import command
+import snapshots
+
+MIB = snapshots.MIB
+
+
+def with_sites(*sites):
+    """A snapshot with a block for each (function, line, size)."""
+    events = []
+    for k, (function, line, size) in enumerate(sites):
+        entry = snapshots.entry("alloc", snapshots.BASE + 64 * MIB * k, size)
+        entry["frames"] = [{"name": function, "filename": "/job/train.py", "line": line}]
+        events.append(entry)
+    return snapshots.pickled(snapshots.snapshot([], events))
+
+
+class Diff(command.CommandTest):
+    def test_by_size_without_stacks(self):
+        self.write("a.csv", "event,id,bytes,stream\nalloc,0,100,0\nalloc,1,50,0\n")
+        self.write("b.csv", "event,id,bytes,stream\nalloc,0,100,0\nalloc,1,100,0\nalloc,2,70,0\n")
+        result = self.json("diff", "a.csv", "b.csv")
+        self.assertEqual((result["change"], result["by"], result["failed"]), (120, "size", False))
+        self.assertEqual(
+            [(row["kind"], row["change"]) for row in result["rows"]], [("changed", 100), ("new", 70), ("gone", -50)]
+        )
+
+    def test_by_site(self):
+        self.write("a.pickle", with_sites(("step", 7, MIB), ("load", 9, MIB)))
+        self.write("b.pickle", with_sites(("step", 7, 3 * MIB), ("save", 11, MIB)))
+        result = self.json("diff", "a.pickle", "b.pickle")
+        self.assertEqual(
+            {row["name"]: (row["kind"], row["change"]) for row in result["rows"]},
+            {
+                "train.py:7 step": ("changed", 2 * MIB),
+                "train.py load": ("gone", -MIB),
+                "train.py save": ("new", MIB),
+            },
+        )
+
+    def test_a_line_that_moved_is_no_change(self):
+        self.write("a.pickle", with_sites(("step", 7, MIB)))
+        self.write("b.pickle", with_sites(("step", 8, MIB)))
+        self.assertEqual([row["kind"] for row in self.json("diff", "a.pickle", "b.pickle")["rows"]], ["same"])
+
+    def test_fail_above(self):
+        self.write("a.csv", "event,id,bytes,stream\nalloc,0,1000,0\n")
+        self.write("b.csv", "event,id,bytes,stream\nalloc,0,1050,0\n")
+        for limit, status in (("5%", 0), ("4.9%", 1), ("50", 0), ("49", 1), ("0", 1), ("1KiB", 0)):
+            with self.subTest(limit=limit):
+                self.assert_status(self.reprise("diff", "a.csv", "b.csv", "--fail-above", limit), status)
+        self.assert_status(self.reprise("diff", "b.csv", "a.csv", "--fail-above", "0"), 0)
+        self.fails(1, "diff", "a.csv", "b.csv", "--fail-above", "1%", says="grown by 50 B, more than 1%")
+        for limit in ("much", "%", "-1%", "nan%"):
+            self.fails(2, "diff", "a.csv", "b.csv", "--fail-above", limit, says="neither a size")
+
+    def test_people(self):
+        self.write("a.csv", "event,id,bytes,stream\nalloc,0,1000,0\n")
+        self.write("b.csv", "event,id,bytes,stream\nalloc,0,1050,0\n")
+        done = self.ok("diff", "a.csv", "b.csv")
+        self.assertRegex(done.out, r"live peak +1000 B -> +1.03 KiB  \+50 B \(\+5.00 %\)")
+        self.assertIn("next: reprise report b.csv", done.err)
+        self.assertIn("1 are the same", self.ok("diff", "a.csv", "a.csv").out.replace("  1", "1"))
+
+    def test_what_cannot_be_read(self):
+        self.write("a.csv", command.EVENTS)
+        self.fails(3, "diff", "a.csv", "nowhere.csv", says="nowhere.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()

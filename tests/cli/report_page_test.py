@@ -1,0 +1,201 @@
+"""Why this exists: a page that throws, shows another number than the command, or cannot be used without a mouse is no
+report. Opens real pages in a headless Chromium; skipped where there is none."""
+
+import json
+import unittest
+
+import browser
+
+browser.require()
+
+import command
+import snapshots
+from report_test import secret_snapshot
+from stats_test import job
+
+
+def big_job(events):
+    """Rounds of 600 layers forth and back on two streams, as CSV rows, at least so many."""
+    rows, number = ["event,id,bytes,stream"], 0
+    sizes = [65536 * (1 << (7 * k % 5)) + 512 * (k % 61) for k in range(600)]
+    while len(rows) < events:
+        live = []
+        for k, size in enumerate(sizes):
+            rows.append(f"alloc,{number},{size},{int(k % 50 == 0)}")
+            live.append(number)
+            rows += [f"alloc,{number + 1},{size // 4 + 512},0", f"free,{number + 1},,0"]
+            number += 2
+        rows += [f"free,{block},,0" for block in reversed(live)]
+    return "\n".join(rows) + "\n"
+
+
+class Page(command.CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.driver = browser.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.driver.quit()
+
+    def open(self, *words, dark=False):
+        self.ok("report", *words, "-o", "page.html")
+        browser.open_page(self.driver, self.path("page.html"), dark)
+        self.assert_quiet()
+
+    def assert_quiet(self):
+        self.assertEqual(self.driver.get_log("browser"), [])
+        self.assertTrue(self.js("return document.getElementById('failure').hidden"))
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def text(self, name):
+        return self.js("return document.getElementById(arguments[0]).innerText", name)
+
+    def press(self, name, *keys):
+        from selenium.webdriver.common.keys import Keys
+
+        canvas = self.driver.find_element("id", name)
+        self.js("arguments[0].focus()", canvas)
+        for key in keys:
+            canvas.send_keys(getattr(Keys, key, key))
+        browser.settle(self.driver)
+
+    def test_numbers_are_those_of_stats(self):
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        stats = self.json("stats", "s.pickle")
+        self.open("s.pickle")
+        head = json.loads(self.js("return document.getElementById('head').textContent"))
+        self.assertEqual(head["stats"], stats)
+        self.assertIn("6.00 MiB", self.text("figures"))
+        rows = self.js(
+            "return [...document.querySelectorAll('#sites tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
+        )
+        shown = [(row[0], row[1], row[3]) for row in rows]
+        size = {s["bytes"]: f"{s['bytes'] / (1 << 20):.2f} MiB" for s in stats["sites"]}
+        self.assertEqual(shown, [(s["label"], size[s["bytes"]], str(s["blocks"])) for s in stats["sites"]])
+
+    def test_every_kind_of_input_opens_without_an_error(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.write("e.csv", command.EVENTS)
+        self.write("job.csv", job(40))
+        self.write("s.pickle", snapshots.pickled())
+        for name in ("a.csv", "e.csv", "job.csv", "s.pickle"):
+            for dark in (False, True):
+                with self.subTest(name=name, dark=dark):
+                    self.open(name, dark=dark)
+                    self.assertEqual(
+                        self.js("return document.documentElement.dataset.theme"), "dark" if dark else "light"
+                    )
+                    options = self.js("return document.getElementById('layout').options.length")
+                    for i in range(options):
+                        self.js(
+                            "const s = document.getElementById('layout'); s.value = arguments[0];"
+                            "s.dispatchEvent(new Event('change'))", i)
+                        browser.settle(self.driver)
+                        self.assertRegex(self.text("packed-text"), r"\d+ blocks? drawn")
+                    for by in ("site", "stream", "size", "lifetime"):
+                        self.js(
+                            "const s = document.getElementById('colour'); s.value = arguments[0];"
+                            "s.dispatchEvent(new Event('change'))", by)
+                        browser.settle(self.driver)
+                        self.assertNotEqual(self.text("legend"), "")
+                    self.assert_quiet()
+
+    def test_the_theme_switch(self):
+        self.write("job.csv", job(40))
+        self.open("job.csv")
+        for theme in ("dark", "light"):
+            self.js("const s = document.getElementById('theme'); s.value = arguments[0];"
+                    "s.dispatchEvent(new Event('change'))", theme)
+            browser.settle(self.driver)
+            self.assertEqual(self.js("return document.documentElement.dataset.theme"), theme)
+        self.assert_quiet()
+
+    def test_keyboard(self):
+        self.write("job.csv", job(40))
+        self.open("job.csv")
+        whole = self.text("packed-text")
+        self.press("packed", "+", "+", "+", "ARROW_RIGHT")
+        self.assertIn("outside this span", self.text("packed-text"))
+        self.press("packed", "ENTER")
+        self.assertRegex(self.text("picked"), r"Picked: .* at offset ")
+        first = self.text("picked")
+        self.press("packed", "ARROW_UP")
+        self.assertNotEqual(self.text("picked"), first)
+        self.press("packed", "-", "HOME", "END", "ESCAPE")
+        self.assertEqual(self.text("packed-text"), whole)
+        self.press("timeline", "+", "ARROW_LEFT", "ESCAPE")
+        outline = self.js("return getComputedStyle(document.getElementById('timeline')).outlineStyle")
+        self.assertEqual(outline, "solid", "focus can be seen")
+        self.assert_quiet()
+
+    def test_flame_graph_by_keyboard(self):
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        self.open("s.pickle")
+        self.press("flame", "ARROW_UP")
+        self.assertIn("50.00 % of the peak", self.text("flame-text"))
+        self.press("flame", "ENTER", "ESCAPE")
+        self.assertIn("100.00 % of the peak", self.text("flame-text"))
+        self.assert_quiet()
+
+    def test_brush_click_and_search(self):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        self.open("s.pickle")
+        canvas = self.driver.find_element("id", "packed")
+        ActionChains(self.driver).move_to_element(canvas).click().perform()
+        browser.settle(self.driver)
+        self.assertIn("train.py", self.text("picked"))
+        ActionChains(self.driver).move_to_element_with_offset(canvas, 60, 0).click_and_hold().move_by_offset(
+            200, 0).release().perform()
+        browser.settle(self.driver)
+        self.driver.find_element("id", "search").send_keys("optimize")
+        browser.settle(self.driver)
+        self.assertEqual(self.js("return document.querySelectorAll('#sites tr.found').length"), 1)
+        self.assert_quiet()
+
+    def test_a_capacity_is_judged(self):
+        self.write("e.csv", command.EVENTS)
+        self.open("e.csv")
+        self.driver.find_element("id", "capacity").send_keys("1")
+        self.assertIn("yes", self.text("allocators"))
+        self.assertNotIn("no,", self.text("allocators"))
+
+    def test_charts_have_names_and_text(self):
+        self.write("job.csv", job(40))
+        self.open("job.csv")
+        for name in ("timeline", "packed"):
+            label = self.js("return document.getElementById(arguments[0]).getAttribute('aria-label')", name)
+            self.assertRegex(label, r"(KiB|MiB|bytes)")
+            self.assertEqual(self.js("return document.getElementById(arguments[0]).tabIndex", name), 0)
+
+    def test_a_redacted_page_shows_no_name(self):
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        self.open("s.pickle", "--redact")
+        self.press("packed", "ENTER")
+        body = self.js("return document.title + document.body.innerText")
+        for secret in ("secret", "train", "optimize", "alert", "s.pickle"):
+            self.assertNotIn(secret, body)
+        self.assertIn("file-", self.text("sites"))
+
+    def test_a_million_events(self):
+        self.write("big.csv", big_job(1_000_000))
+        self.open("big.csv")
+        self.assertIn("not on the page", self.text("packed-text") + self.change_layout(1))
+        paint = self.js("return performance.getEntriesByType('paint').map(p => `${p.name} ${Math.round(p.startTime)} ms`)")
+        print("a million events:", ", ".join(paint), "drawn after",
+              self.js("return document.documentElement.dataset.ready"), "ms")
+        self.assert_quiet()
+
+    def change_layout(self, number):
+        self.js("const s = document.getElementById('layout'); s.value = arguments[0];"
+                "s.dispatchEvent(new Event('change'))", number)
+        browser.settle(self.driver)
+        return self.text("packed-text")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,186 @@
+"""Why this exists: the page is what people keep and hand on, so it must say what the other commands say, hold nothing
+but what was meant to leave the house, and be written whole or not at all."""
+
+import base64
+import json
+import os
+import re
+import struct
+import unittest
+import zlib
+
+import command
+import snapshots
+from stats_test import job
+
+HEAD = re.compile(r'<script type="application/json" id="head">(.*?)</script>', re.DOTALL)
+DATA = re.compile(r'<script type="application/octet-stream" id="data">(.*?)</script>', re.DOTALL)
+
+
+def head_of(page):
+    return json.loads(HEAD.search(page).group(1))
+
+
+def data_of(page):
+    """The text and the columns behind the head, read without any of our code."""
+    raw = zlib.decompress(base64.b64decode(DATA.search(page).group(1)), -15)
+    (length,) = struct.unpack_from("<I", raw)
+    text = json.loads(raw[4 : 4 + length])
+    first = (4 + length + 7) // 8 * 8
+    columns = {}
+    for name, column in text["columns"].items():
+        form = {"u32": "I", "f64": "d"}[column["type"]]
+        columns[name] = struct.unpack_from(f"<{column['count']}{form}", raw, first + column["at"])
+    return text, columns
+
+
+SECRET = "/srv/secret-project/train.py"
+
+
+def secret_snapshot():
+    """One with stacks of its own: a job's file, an installed package's, and a name that tries to end the script."""
+    frames = [
+        {"name": "at::empty", "filename": "??", "line": 0},
+        {"name": "linear", "filename": "/opt/venv/lib/python3.12/site-packages/torch/nn/functional.py", "line": 3},
+        {"name": "</script><script>alert(1)</script>", "filename": SECRET, "line": 42},
+    ]
+    other = [{"name": "optimize", "filename": SECRET, "line": 50}]
+    base, mib = snapshots.BASE, snapshots.MIB
+    events = []
+    for k in range(6):
+        entry = snapshots.entry("alloc", base + k * mib, mib)
+        entry["frames"] = frames if k % 2 else other
+        events.append(entry)
+    return snapshots.snapshot([], events)
+
+
+class Report(command.CommandTest):
+    def page(self, *words, **options):
+        self.ok("report", *words, "-o", "out.html", **options)
+        return self.read("out.html").decode()
+
+    def test_figures_are_those_of_stats_and_compare(self):
+        self.write("job.csv", job(40))
+        head = head_of(self.page("job.csv"))
+        self.assertEqual(head["stats"], self.json("stats", "job.csv"))
+        self.assertEqual(
+            sorted(a["name"] for a in head["compare"]["allocators"]),
+            sorted(a["name"] for a in self.json("compare", "job.csv")["allocators"]),
+        )
+        self.assertEqual(
+            {a["name"]: a["reserved_peak"] for a in head["compare"]["allocators"]},
+            {a["name"]: a["reserved_peak"] for a in self.json("compare", "job.csv")["allocators"]},
+        )
+
+    def test_blocks_and_places(self):
+        self.write("e.csv", command.EVENTS)
+        page = self.page("e.csv")
+        _, columns = data_of(page)
+        self.assertEqual(columns["start"], (0, 1, 2))  # differences of 0, 1, 3
+        self.assertEqual(columns["length"], (2, 3, 2))
+        self.assertEqual([columns["kind.bytes"][k] for k in columns["kind"]], [100, 50, 80])
+        self.assertEqual(columns["live.most"], (100, 150, 50, 130, 80))
+        plan = head_of(page)["layouts"][0]
+        self.assertEqual((plan["name"], plan["height"]), ("plan", 150))
+
+    def test_the_plan_of_an_iteration_overlaps_nowhere(self):
+        self.write("job.csv", job(40))
+        page = self.page("job.csv")
+        plan = head_of(page)["plan"]
+        _, columns = data_of(page)
+        taken = {}
+        for start, length, offset, kind in zip(*(columns[f"plan.{c}"] for c in ("start", "length", "offset", "kind"))):
+            begin, size = offset * plan["unit"], int(columns["kind.bytes"][kind])
+            self.assertLessEqual(begin + size, plan["slab"])
+            for tick in range(start, start + length):
+                for a, b in taken.setdefault(tick % plan["period"], []):
+                    self.assertTrue(b <= begin or begin + size <= a, "two blocks share bytes")
+                taken[tick % plan["period"]].append((begin, begin + size))
+        self.assertEqual(len(columns["plan.start"]), plan["blocks"])
+
+    def test_nothing_is_loaded(self):
+        self.write("e.csv", command.EVENTS)
+        page = self.page("e.csv")
+        self.assertIn("default-src 'none'", page)
+        self.assertNotRegex(page, r"https?://")
+        self.assertNotRegex(page, r"<(link|img|iframe)\b")
+
+    def test_every_kind_of_input(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.write("s.pickle", snapshots.pickled())
+        self.assertIn("in no recorded order", head_of(self.page("a.csv"))["coverage"])
+        head = head_of(self.page("s.pickle"))
+        self.assertIn("1 of the 5 allocations were live before", head["coverage"])
+        self.assertEqual(head["compare"]["allocators"][0]["name"], "as recorded")
+        self.assertIn("as recorded", [layout["name"] for layout in head["layouts"]])
+        head_of(self.page("-", input=command.EVENTS.encode()))
+
+    def test_names_from_outside_do_not_end_the_script(self):
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        page = self.page("s.pickle")
+        self.assertNotIn("<script>alert", page)
+        labels = [site["label"] for site in head_of(page)["stats"]["sites"]]
+        self.assertIn("train.py:42 </script><script>alert(1)</script>", labels)
+
+    def test_redacted(self):
+        self.write("s.pickle", snapshots.pickled(secret_snapshot()))
+        open_page, page = self.page("s.pickle"), self.page("s.pickle", "--redact")
+        def outside(page):  # all that is not the page's own source
+            return json.dumps([head_of(page), data_of(page)[0]])
+
+        everything = outside(page)
+        for secret in ("secret-project", "train.py", "optimize", "linear", "alert", "s.pickle", "/opt/venv", "torch/nn"):
+            self.assertIn(secret, outside(open_page))
+            self.assertNotIn(secret, everything)
+        plain, redacted = head_of(open_page)["stats"]["sites"], head_of(page)["stats"]["sites"]
+        self.assertEqual([site["bytes"] for site in plain], [site["bytes"] for site in redacted])
+        self.assertEqual([site["line"] for site in plain], [site["line"] for site in redacted])
+        self.assertEqual(len({site["file"] for site in redacted}), 1, "one file has one name")
+        self.assertTrue(head_of(page)["provenance"]["redacted"])
+
+    def test_a_redacted_run_tells_no_command_and_no_host(self):
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", command.EVENTS)
+        self.write("out/summary.json", json.dumps({"requests": 30, "host": "node17", "deep": {"path": "/srv/x", "n": 4}}))
+        plain = self.page("out")
+        self.assertIn("node17", plain)
+        self.assertIn("not say what part", head_of(plain)["coverage"], "an event CSV, whatever it is called")
+        head = head_of(self.page("out", "--redact"))
+        self.assertEqual(head["counters"], {"requests": 30, "deep": {"n": 4}})
+
+    def test_capacity(self):
+        self.write("e.csv", command.EVENTS)
+        head = head_of(self.page("e.csv", "--capacity", "3MiB"))
+        fits = {a["name"]: a["fits"] for a in head["compare"]["allocators"]}
+        self.assertEqual((fits["reprise"], fits["torch-native"]), (True, True))
+        self.assertEqual(head["compare"]["capacity"], 3 << 20)
+
+    def test_time_limit_leaves_out_and_says_so(self):
+        self.write("job.csv", job(40))
+        done = self.ok("report", "job.csv", "-o", "out.html", "--time-limit", "0.000001ms")
+        self.assertIn("left out: reprise", done.err)
+        head = head_of(self.read("out.html").decode())
+        self.assertTrue(any("reprise" in line for line in head["left_out"]))
+        self.assertEqual(head["stats"], self.json("stats", "job.csv"))
+
+    def test_where_it_goes(self):
+        self.write("e.csv", command.EVENTS)
+        self.assertIn("wrote e.html", self.ok("report", "e.csv").err)
+        self.assertIn("next: reprise stats e.csv", self.ok("report", "e.csv").err)
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", command.EVENTS)
+        self.ok("report", "out")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["report.html", "trace.reprise"])
+        self.fails(2, "report", "e.csv", "-o", "nowhere/x.html", says="cannot write")
+        self.assertEqual([f for f in os.listdir(self.folder) if f.endswith(".part")], [])
+
+    def test_what_cannot_be_reported(self):
+        self.write("none.csv", "event,id,bytes,stream\n")
+        self.fails(3, "report", "none.csv", says="not one allocation")
+        os.mkdir(self.path("empty"))
+        self.fails(3, "report", "empty", says="a folder without a trace")
+        self.fails(3, "report", "nowhere.csv", says="nowhere.csv")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -44,7 +44,7 @@ ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRul
       rules_(rules),
       first_turn_(beside ? std::size(kStrategies) : 0),
       random_(seed),
-      state_(OrNone(instance), rules.twins) {
+      state_(OrNone(instance)) {
   state_.Reset(0);
   for (int32_t slot = 0; slot < state_.slots(); ++slot) full_load_.push_back(state_.load(slot));
   for (int64_t load : full_load_) largest_load_ = std::max(largest_load_, load);
@@ -86,7 +86,6 @@ ExactSearch::Answer ExactSearch::Decide(int64_t capacity, int64_t node_limit,
 void ExactSearch::Restart(int64_t capacity) {
   capacity_ = capacity;
   refuted_all_ = false;
-  refuted_.Clear();
   std::fill(trouble_.begin(), trouble_.end(), 1.0);
   failure_ = 1;
   turn_ = first_turn_;
@@ -183,18 +182,12 @@ ExactSearch::Outcome ExactSearch::Extend(Items items) {
 // Each turn of the loop puts a buffer on its floor and, when that fails, goes on with the state in which the
 // buffer is not there. The first state of the loop has a solution exactly if one of all these has.
 ExactSearch::Outcome ExactSearch::Branch(Items items) {
-  RefutedStates::Key first;
-  for (bool at_first = true;; at_first = false) {
+  for (;;) {
     if (!state_.Propagate(rules_.not_first)) {
       NoteFailure(state_.failed_slot());
       break;
     }
     if (items.begin == items.end) return Outcome::kPlaced;
-    if (rules_.table) {
-      const RefutedStates::Key key = state_.KeyOf(In(items));
-      if (at_first) first = key;
-      if (refuted_.Has(key)) break;
-    }
     std::vector<Items> parts;
     if (rules_.components && Split(items, parts)) {
       const Outcome outcome = ExtendAll(parts);
@@ -211,7 +204,6 @@ ExactSearch::Outcome ExactSearch::Branch(Items items) {
     state_.Undo(mark);
     if (!state_.Reject(buffer)) break;
   }
-  if (rules_.table && first != RefutedStates::Key{}) refuted_.Add(first);
   return Outcome::kRefuted;
 }
 

@@ -11,16 +11,13 @@
 
 #include "planner/exact_state.h"
 #include "planner/problem.h"
-#include "planner/refuted_states.h"
 
 namespace reprise::planner {
 
 // The parts of the search that can be left out, to see what each is worth. None changes an answer.
 struct ExactRules {
   bool not_first = true;  // ExactState::Propagate raises the floors of those that cannot lie lowest in a slot
-  bool twins = true;      // buffers that are alike lie in the order of their indices
   bool components = true;  // parts of the instance that have come to share no slot are solved one by one
-  bool table = true;       // refuted states are remembered, over all strategies
   bool trouble = true;     // a strategy that goes where the failures are
   bool rivals = true;      // strategies that go where few buffers compete, and not only from the bottom up
   bool perturbed = true;   // after the first round, the orders of the strategies vary at random
@@ -37,7 +34,7 @@ struct ExactRules {
 //
 // Search times are heavy-tailed: a strategy that needs a thousand nodes on one instance needs millions on the
 // next. Several strategies therefore take turns with limits that grow; after the first round their orders
-// are perturbed at random. What was refuted and where it failed stays known over all of them.
+// are perturbed at random. Where it failed stays known over all of them.
 class ExactSearch {
  public:
   static constexpr int32_t kMostBuffers = 2000;
@@ -106,7 +103,6 @@ class ExactSearch {
   const size_t first_turn_;
   std::mt19937_64 random_;
   ExactState state_;
-  RefutedStates refuted_;
   std::vector<int64_t> full_load_;  // by slot, of the free buffers
   int64_t largest_load_ = 0;
   std::vector<int32_t> rank_;       // by buffer; a permutation: no ties

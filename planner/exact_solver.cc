@@ -17,9 +17,7 @@ namespace {
 
 ExactRules RulesOf(const Search& search) {
   return {.not_first = search.on("exact-not-first"),
-          .twins = search.on("exact-twins"),
           .components = search.on("exact-components"),
-          .table = search.on("exact-table"),
           .trouble = search.on("exact-trouble"),
           .rivals = search.on("exact-rivals"),
           .perturbed = search.on("exact-perturbed"),

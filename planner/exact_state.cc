@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 
 namespace reprise::planner {
 namespace {
@@ -17,22 +16,15 @@ bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
 }
 
 // The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
-ExactState::ExactState(const Instance& instance, bool twins)
-    : size_(instance.size), alignment_(instance.alignment), twin_(instance.buffers(), -1) {
+ExactState::ExactState(const Instance& instance) : size_(instance.size), alignment_(instance.alignment) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (instance.is_free(i)) free_.push_back(i);
   }
   ListSlots(instance);
   ListConflicts(instance);
-  if (twins) ListTwins(instance);
   floor_.resize(instance.buffers());
   placed_.resize(instance.buffers());
   raised_.reserve(instance.buffers() * 8);
@@ -81,20 +73,6 @@ void ExactState::ListConflicts(const Instance& instance) {
   first_obstacle_.push_back(static_cast<int32_t>(obstacle_list_.size()));
 }
 
-void ExactState::ListTwins(const Instance& instance) {
-  const auto like = [&](int32_t i) {
-    return std::tuple(instance.begin[i], instance.end[i], instance.size[i], instance.alignment[i]);
-  };
-  const auto alike = [&](int32_t i, int32_t k) {
-    return like(i) == like(k) && std::ranges::equal(instance.ranges(i), instance.ranges(k));
-  };
-  std::vector<int32_t> sorted = free_;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](int32_t i, int32_t k) { return like(i) < like(k); });
-  for (size_t k = 1; k < sorted.size(); ++k) {
-    if (alike(sorted[k - 1], sorted[k])) twin_[sorted[k - 1]] = sorted[k];
-  }
-}
-
 void ExactState::Reset(int64_t capacity) {
   capacity_ = capacity;
   std::fill(placed_.begin(), placed_.end(), 0);
@@ -110,9 +88,6 @@ void ExactState::Reset(int64_t capacity) {
       Await(slot);
     }
     floor_[buffer] = Fit(buffer, 0);
-  }
-  for (int32_t buffer : free_) {
-    if (twin_[buffer] >= 0) Raise(twin_[buffer], floor_end(buffer));
   }
   raised_.clear();
   placed_order_.clear();
@@ -132,12 +107,10 @@ int64_t ExactState::Fit(int32_t buffer, int64_t offset) const {
 }
 
 void ExactState::Raise(int32_t buffer, int64_t floor) {
-  for (; buffer >= 0 && !placed(buffer) && floor_[buffer] < floor; buffer = twin_[buffer]) {
-    raised_.push_back({buffer, floor_[buffer]});
-    floor_[buffer] = Fit(buffer, floor);
-    for (int32_t slot : slots_of(buffer)) Await(slot);
-    floor = floor_end(buffer);
-  }
+  if (floor_[buffer] >= floor) return;
+  raised_.push_back({buffer, floor_[buffer]});
+  floor_[buffer] = Fit(buffer, floor);
+  for (int32_t slot : slots_of(buffer)) Await(slot);
 }
 
 void ExactState::Place(int32_t buffer) {
@@ -240,18 +213,6 @@ bool ExactState::PropagateSlot(int32_t slot, bool not_first) {
     if (floor_[buffer] > highest_first && floor_[buffer] < least_end) Raise(buffer, least_end);
   }
   return true;
-}
-
-RefutedStates::Key ExactState::KeyOf(std::span<const int32_t> buffers) const {
-  RefutedStates::Key key;
-  for (int32_t buffer : buffers) {
-    const uint64_t floor = static_cast<uint64_t>(floor_[buffer]);
-    const uint64_t name = static_cast<uint64_t>(buffer) + 1;
-    key.low += Mix(floor * 0x9e3779b97f4a7c15u + name * 0xd1342543de82ef95u);
-    key.high += Mix(floor * 0xbea225f9eb34556du ^ name * 0x632be59bd9b4e019u);
-  }
-  looks_ += static_cast<int64_t>(buffers.size());
-  return key;
 }
 
 }  // namespace reprise::planner

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "planner/problem.h"
-#include "planner/refuted_states.h"
 
 namespace reprise::planner {
 
@@ -21,14 +20,12 @@ namespace reprise::planner {
 //            if no unplaced buffer can lie beneath it: Rest() > floor
 //   Reject   the buffer does not lie on its floor, so it lies on somebody else: Rest() is its new floor
 //   Propagate  what follows in single slots
-//
-// Buffers that are alike (in slots, size and alignment) lie in the order of their indices.
 class ExactState {
  public:
   static constexpr int64_t kNever = INT64_MAX;
 
-  // Takes memory quadratic in the buffers. `twins`: keep those that are alike in order.
-  explicit ExactState(const Instance& instance, bool twins = true);
+  // Takes memory quadratic in the buffers.
+  explicit ExactState(const Instance& instance);
 
   // Everything unplaced, floors at the lowest places that obstacles leave. Each slot awaits propagation.
   void Reset(int64_t capacity);
@@ -49,10 +46,6 @@ class ExactState {
   };
   Mark mark() const { return {raised_.size(), placed_order_.size()}; }
   void Undo(Mark mark);
-
-  // Identifies the question put by these unplaced buffers: each of them and its floor. It needs neither the
-  // order in which the search takes buffers nor where it has come to, since a state implies neither.
-  RefutedStates::Key KeyOf(std::span<const int32_t> buffers) const;
 
   int32_t slots() const { return static_cast<int32_t>(load_.size()); }
   bool placed(int32_t buffer) const { return placed_[buffer] != 0; }
@@ -85,7 +78,6 @@ class ExactState {
 
   void ListSlots(const Instance& instance);
   void ListConflicts(const Instance& instance);
-  void ListTwins(const Instance& instance);
   int64_t Fit(int32_t buffer, int64_t offset) const;
   void Raise(int32_t buffer, int64_t floor);
   bool PropagateSlot(int32_t slot, bool not_first);
@@ -97,7 +89,6 @@ class ExactState {
   std::vector<int32_t> free_;  // buffers
   std::vector<int64_t> size_;
   std::vector<int64_t> alignment_;
-  std::vector<int32_t> twin_;  // the next buffer that is alike, or -1
   // By buffer. Conflicts are with free buffers only; pinned ones are obstacles, sorted by their beginning.
   std::vector<int32_t> first_slot_, slot_list_;
   std::vector<int32_t> first_conflict_, conflict_list_;

@@ -20,7 +20,6 @@ TEST(ExactState, PlacingRaisesThoseThatConflictAndUndoTakesItBack) {
   const Instance instance = Compress(problem);
   ExactState state(instance);
   state.Reset(8);
-  const RefutedStates::Key before = state.KeyOf(std::vector{0, 1, 2});
   const ExactState::Mark mark = state.mark();
   state.Place(0);
   EXPECT_EQ(Floors(state, 3), (std::vector<int64_t>{0, 3, 0}));
@@ -29,7 +28,6 @@ TEST(ExactState, PlacingRaisesThoseThatConflictAndUndoTakesItBack) {
   state.Undo(mark);
   EXPECT_EQ(Floors(state, 3), (std::vector<int64_t>{0, 0, 0}));
   EXPECT_FALSE(state.placed(0));
-  EXPECT_EQ(state.KeyOf(std::vector{0, 1, 2}), before);
 }
 
 TEST(ExactState, ARejectedBufferRestsOnTheLowestEnd) {
@@ -74,30 +72,6 @@ TEST(ExactState, ASlotThatCannotHoldItsLoadFails) {
   state.Reset(8);
   EXPECT_FALSE(state.Propagate(true));
   EXPECT_EQ(state.failed_slot(), 0);
-}
-
-TEST(ExactState, BuffersThatAreAlikeLieInTheirOrder) {
-  const Problem problem{.buffers = {Block(0, 2, 3), Block(0, 2, 3), Block(0, 2, 3)}};
-  const Instance instance = Compress(problem);
-  ExactState state(instance);
-  state.Reset(9);
-  EXPECT_EQ(Floors(state, 3), (std::vector<int64_t>{0, 3, 6}));
-}
-
-TEST(ExactState, TheKeyKnowsTheFloorsAndNotTheWayThere) {
-  const Problem problem{.buffers = {Block(0, 1, 4), Block(2, 3, 4), Block(0, 3, 4), Block(0, 3, 2)}};
-  const Instance instance = Compress(problem);
-  ExactState state(instance);
-  const std::vector<int32_t> rest{2, 3};
-  const auto key_after = [&](std::vector<int32_t> placed) {
-    state.Reset(20);
-    for (int32_t buffer : placed) state.Place(buffer);
-    return state.KeyOf(rest);
-  };
-  EXPECT_EQ(key_after({0, 1}), key_after({1, 0}));
-  const RefutedStates::Key key = key_after({0, 1});
-  ASSERT_TRUE(state.Reject(2));
-  EXPECT_NE(state.KeyOf(rest), key);
 }
 
 }  // namespace

@@ -13,4 +13,4 @@ libc.free.argtypes = [ctypes.c_void_p]
 for _ in range(int(sys.argv[1])):
     for block in [libc.aligned_alloc(64, 4096 * (i * 7 % 30 + 2)) for i in range(40)]:
         libc.free(block)
-sys.exit(int((sys.argv + ["0"])[2]))
+sys.exit(int(sys.argv[2]) if len(sys.argv) > 2 else 0)

@@ -25,8 +25,11 @@ GLIBC = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libpthread|libdl|librt)\.
 CXX_RUNTIME = re.compile(r"^(libstdc\+\+|libgcc_s)\.so")
 EXTRAS = (
     "LICENSE",
+    "docs/cluster-administrators.md",
+    "docs/cluster-users.md",
     "docs/cuda.md",
     "scripts/gpu-check",
+    "scripts/slurm/task-prolog.sh",
     "tests/gpu",
     "tests/cuda",
     "tests/frameworks/train_jax.py",

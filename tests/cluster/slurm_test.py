@@ -69,10 +69,14 @@ class OnTheCluster(command.CommandTest):
         return done
 
     def batch(self, *lines, options=(), wait=True, status=0, **variables):
-        """Submits a script; its job's number."""
+        """Submits a script and waits until it has ended with `status`, unless told not to; its job's number."""
         name = self.write("job.sh", "\n".join(("#!/bin/sh", *lines, "")))
-        words = ("sbatch", "--parsable", *(["--wait"] if wait else []), "-N2", "-n2", "-o", "out.txt", *options, name)
-        return self.go(*words, status=status, **variables).out.strip()
+        words = ("sbatch", "--parsable", "-N2", "-n2", "-o", "out.txt", *options, name)
+        number = self.go(*words, **variables).out.strip()
+        if wait:
+            self.end_of(number)
+            self.assertEqual(cluster.show(number, "ExitCode"), f"{status}:0", self.said())
+        return number
 
     def said(self):
         return self.read("out.txt").decode(errors="replace")
@@ -191,11 +195,11 @@ class OnTheCluster(command.CommandTest):
         self.write("endless.py", ENDLESS)
         words = f"srun {sys.executable} -B {self.path('endless.py')} {self.path('begun')} {' '.join(arguments)}"
         number = self.batch(f"{wrapper}{words}", "echo status $?", wait=False)
-        wait_for(lambda: len(glob.glob(self.path("begun.*"))) == 2 or cluster.state(number) == "FAILED")
+        wait_for(lambda: len(glob.glob(self.path("begun.*"))) == 2 or cluster.show(number, "JobState") == "FAILED")
         return number
 
     def end_of(self, number):
-        return wait_for(lambda: (state := cluster.state(number)) not in ("PENDING", "RUNNING", "COMPLETING", "") and state)
+        return wait_for(lambda: (state := cluster.show(number, "JobState")) not in ("PENDING", "RUNNING", "COMPLETING", "") and state, 240)
 
     def traces_of(self, number):
         traces = sorted(glob.glob(self.path(f"reprise-out/{number}/trace.rank*.reprise")))

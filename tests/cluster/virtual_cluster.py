@@ -112,11 +112,11 @@ class VirtualCluster:
     def ask(self, *words):
         return subprocess.run(words, env=self.environment, capture_output=True, text=True).stdout.strip()
 
-    def state(self, job):
-        """Of a job: RUNNING, COMPLETED, ...; also when it ended minutes ago."""
+    def show(self, job, what):
+        """Of a job, also when it ended minutes ago: what="JobState" gives RUNNING, COMPLETED, ..."""
         for word in self.ask("scontrol", "show", "job", str(job)).split():
-            if word.startswith("JobState="):
-                return word.removeprefix("JobState=")
+            if word.startswith(what + "="):
+                return word.removeprefix(what + "=")
         return ""
 
     def stop(self):

@@ -117,6 +117,8 @@ class OnTheCluster(command.CommandTest):
             self.assertGreaterEqual(rank["plans_resumed"], 1, again)
             self.assertEqual(rank["plans_refused"], "")
             self.assertLess(rank["first_planned_request"], before["first_planned_request"])
+            print(f"rank {rank['rank']}: planned from request {before['first_planned_request']}, the second time from "
+                  f"{rank['first_planned_request']}", file=sys.stderr)
 
         # One rank's entry is damaged: it records again, says so, and mends it.
         (entry,) = glob.glob(self.path("cache/*.rank1.entry"))

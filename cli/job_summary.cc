@@ -35,7 +35,7 @@ std::string FolderOfRanks(const replay::Launched& launched) {
 bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries) {
   std::vector<std::string> files;
   files.reserve(summaries.size());
-  for (const std::string& name : summaries) files.push_back(folder + "/" + name);
+  for (const std::string& name : summaries) files.push_back(fmt::format("{}/{}", folder, name));
   const MergedSummaries merged = MergeSummaries(files);
   if (!HasRanks(merged)) return false;
   for (const std::string& error : merged.errors) Say(error);

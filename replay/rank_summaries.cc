@@ -171,6 +171,7 @@ std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
     job.push_back(std::move(each));
   }
   std::vector<JobRanks> gathered;
+  gathered.reserve(jobs.size());
   for (auto& [name, all] : jobs) gathered.push_back(Gather(std::move(all)));
   return gathered;
 }

@@ -1,5 +1,5 @@
-"""Why this exists: the pages for users and administrators are followed word by word. Each block marked `sh` is run here as it
-stands, by a shell, on a cluster."""
+"""Why this exists: the pages for users and administrators are followed word by word. Each block marked `sh` is run
+here as it stands, by a shell, on a cluster."""
 
 import os
 import re
@@ -73,7 +73,8 @@ esac""")
         self.assertEqual(len(os.listdir(self.path("reprise-out"))), 1)
         self.follow(off)
         self.assertEqual(len(os.listdir(self.path("reprise-out"))), 1)
-        self.cluster.set_prolog(text.replace("/opt/reprise/lib/libreprise.so", host).replace('partitions=""', 'partitions="x y"'))
+        elsewhere = text.replace("/opt/reprise/lib/libreprise.so", host).replace('partitions=""', 'partitions="x y"')
+        self.cluster.set_prolog(elsewhere)
         self.follow("sbatch --wait -N2 -n2 --wrap 'srun python train.py'")
         self.assertEqual(len(os.listdir(self.path("reprise-out"))), 1, "another partition")
 

@@ -183,7 +183,8 @@ class OnTheCluster(command.CommandTest):
         self.batch(line, REPRISE_LIBRARY="/nowhere/libreprise.so")
         self.assertEqual(os.listdir(self.path("reprise-out")), [number])
         # What it sets for CUDA is what `reprise run` sets.
-        names = ("PYTORCH_CUDA_ALLOC_CONF", "TF_GPU_ALLOCATOR", "XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE")
+        names = ("PYTORCH_CUDA_ALLOC_CONF", "TF_GPU_ALLOCATOR", "XLA_PYTHON_CLIENT_ALLOCATOR",
+                 "XLA_PYTHON_CLIENT_PREALLOCATE")
         run = self.go(command.REPRISE, "run", "--cuda", "--mode", "off", "--", "printenv", *names)
         self.go("srun", "-N1", "-n1", "-o", "names.txt", "printenv", *names,
                 REPRISE_LIBRARY=os.environ["REPRISE_CUDA_LIBRARY"])
@@ -201,7 +202,11 @@ class OnTheCluster(command.CommandTest):
         return number
 
     def end_of(self, number):
-        return wait_for(lambda: (state := cluster.show(number, "JobState")) not in ("PENDING", "RUNNING", "COMPLETING", "") and state, 240)
+        def ended():
+            state = cluster.show(number, "JobState")
+            return state not in ("PENDING", "RUNNING", "COMPLETING", "") and state
+
+        return wait_for(ended, 240)
 
     def traces_of(self, number):
         traces = sorted(glob.glob(self.path(f"reprise-out/{number}/trace.rank*.reprise")))

@@ -65,6 +65,7 @@ TEST(CoreConfig, RecordingHasAFolder) {
 
 TEST(CoreConfig, ExpandsNamesInTheFolder) {
   EXPECT_EQ(Read({{"REPRISE_OUT", "o/%h.%p.%r.%j%%"}}).out, "o/node_1.42.3..._77%");
+  EXPECT_EQ(Read({{"REPRISE_OUT", "o/%j.%s"}}).out, "o/.._77.2");
 }
 
 TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {

@@ -9,6 +9,10 @@ namespace reprise::cli {
 
 // `job`: the words behind the first `--` of the command line, empty when there is none.
 void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status);
+// `words`: the command line without `job`.
+void AddSlurm(CLI::App& app, const std::vector<std::string>& words, const std::vector<std::string>& job,
+              int& exit_status);
+void AddMerge(CLI::App& app, int& exit_status);
 void AddPlan(CLI::App& app, int& exit_status);
 void AddCheck(CLI::App& app, int& exit_status);
 void AddSimulate(CLI::App& app, int& exit_status);

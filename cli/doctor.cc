@@ -132,9 +132,10 @@ void CheckLimits(std::vector<Check>& checks) {
 }
 
 void CheckVariables(std::vector<Check>& checks) {
-  const std::set<std::string_view> known = {
-      "REPRISE_MODE",      "REPRISE_OUT", "REPRISE_CAPACITY", "REPRISE_STACKS", "REPRISE_TRACE_LIMIT",
-      "REPRISE_THRESHOLD", "REPRISE_LOG", "REPRISE_DISABLE",  "REPRISE_PLAN",   "REPRISE_CACHE"};
+  const std::set<std::string_view> known = {"REPRISE_MODE",   "REPRISE_OUT",         "REPRISE_CAPACITY",
+                                            "REPRISE_STACKS", "REPRISE_TRACE_LIMIT", "REPRISE_THRESHOLD",
+                                            "REPRISE_LOG",    "REPRISE_DISABLE",     "REPRISE_PLAN",
+                                            "REPRISE_CACHE",  "REPRISE_GATHERED"};
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));
@@ -228,6 +229,7 @@ int Doctor(bool json) {
   CheckOtherPreloads(checks);
   CheckVariables(checks);
   CheckOutput(checks);
+  CheckLauncher(checks);
   CheckCuda(cuda, checks);
   CheckFrameworks(checks);
   const bool ready = std::none_of(checks.begin(), checks.end(),

@@ -46,6 +46,9 @@ inline std::string LineOf(const std::string& path) {
 // Driver, devices, toolkit. `driver`: the loader finds one.
 void CheckCuda(bool driver, std::vector<Check>& checks);
 
+// Who started this process, as which rank, and in what container.
+void CheckLauncher(std::vector<Check>& checks);
+
 // What others have the loader put into every process.
 void CheckOtherPreloads(std::vector<Check>& checks);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kFooter = R"(
 Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
   REPRISE_MODE         serve (default), record or off
-  REPRISE_OUT          folder for trace and summary; %h host, %p process, %r rank, %j job, %% a percent sign
+  REPRISE_OUT          folder for trace and summary; %h host, %p process, %r rank, %j job, %s step, %% a percent sign
   REPRISE_PLAN         plans that an earlier run of the job has left, a file
   REPRISE_CACHE        folder where each job leaves its plans and finds those of its last run
   REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
@@ -27,6 +27,7 @@ Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELO
   REPRISE_STACKS       off (default), native or python: whose call stacks a trace keeps
   REPRISE_LOG          quiet, warn (default), info or debug
   REPRISE_DISABLE      1: catch nothing at all
+  REPRISE_GATHERED     1: whoever started the ranks sums them up, so that none does it itself (set by reprise run)
 
 Sizes are binary: 65536, 64K, 64KB and 64KiB are the same. Exit status: 0 fine, 1 a negative finding, 2 usage,
 3 bad input, 4 does not fit the capacity, 5 out of time without a placement.
@@ -85,7 +86,7 @@ int ReportParse(CLI::App& app, const CLI::ParseError& error) {
 int Main(std::vector<std::string> words) {
   // The job's own command line is not for CLI11 to understand.
   std::vector<std::string> job;
-  if (!words.empty() && words[0] == "run") {
+  if (!words.empty() && (words[0] == "run" || words[0] == "slurm")) {
     const auto dashes = std::find(words.begin(), words.end(), "--");
     job.assign(dashes, words.end());
     if (!job.empty()) job.erase(job.begin());
@@ -100,6 +101,8 @@ int Main(std::vector<std::string> words) {
   app.footer(std::string(kFooter));
   app.require_subcommand(1);
   AddRun(app, job, exit_status);
+  AddSlurm(app, words, job, exit_status);
+  AddMerge(app, exit_status);
   AddPlan(app, exit_status);
   AddCheck(app, exit_status);
   AddSimulate(app, exit_status);

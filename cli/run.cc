@@ -1,4 +1,6 @@
 // reprise run: starts a job under the preload library and says what it left behind.
+#include "cli/run.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
 #include "cli/frameworks.h"
+#include "cli/job_summary.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "cli/report.h"
@@ -44,6 +47,7 @@ struct RunOptions {
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
   bool report = false;
+  std::string folder;  // where files go unless the user says; empty: a new one
 };
 
 // Where the job's processes leave their files.
@@ -111,6 +115,10 @@ OutputFolder ChooseFolder(const RunOptions& options) {
   if (!options.out.empty()) return NamedFolder(options.out);
   const char* const present = getenv("REPRISE_OUT");
   if (present != nullptr && *present != '\0') return NamedFolder(present);
+  if (const replay::Launched here = LaunchedHere(); options.mode != "off" && here.OneOfMany()) {
+    return NamedFolder(FolderOfRanks(here));
+  }
+  if (options.mode != "off" && !options.folder.empty()) return NamedFolder(options.folder);
   return options.mode == "off" ? OutputFolder() : NewFolder();
 }
 
@@ -123,6 +131,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
   if (!options.stacks.empty()) variables["REPRISE_STACKS"] = options.stacks;
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
+  if (!folder.path.empty() && !LaunchedHere().OneOfMany()) variables["REPRISE_GATHERED"] = "1";
   if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
   if (!options.cache.empty()) variables["REPRISE_CACHE"] = Absolute(options.cache);
   if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
@@ -190,7 +199,19 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& trace
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
 
+// One of several ranks: the others may still be running. One of them says where the files are, unless whoever
+// started them all will.
+void SayAsRank(const OutputFolder& folder) {
+  if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
+  Say(fmt::format("files of all ranks are in {}", folder.path));
+  SayNext(fmt::format("merge {}", ShellQuoted(folder.path)));
+}
+
 void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
+  if (LaunchedHere().OneOfMany()) {
+    SayAsRank(folder);
+    return;
+  }
   if (folder.pattern.empty()) {
     SayNext("doctor");
     return;
@@ -216,6 +237,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
   if (options.report) WritePage(folder, traces);
+  if (SayRanks(folder.path, summaries)) return;
   SayNext(traces.empty() ? "doctor"
                          : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
 }
@@ -224,7 +246,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
 ChildEnd RunWatched(const RunOptions& options, const std::string& library,
                     const std::vector<std::string>& job) {
   if (const char* const disable = getenv("REPRISE_DISABLE");
-      disable && *disable && strcmp(disable, "0") != 0) {
+      disable && *disable && strcmp(disable, "0") != 0 && LaunchedHere().rank == 0) {
     Say("REPRISE_DISABLE is set: nothing will be caught");
   }
   const OutputFolder folder = ChooseFolder(options);
@@ -272,8 +294,13 @@ std::vector<std::string> JobOf(const CLI::App& command, const std::vector<std::s
 }  // namespace
 
 void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("run", "Run a job, watched and served");
+  AddJobOptions(app.add_subcommand("run", "Run a job, watched and served"), {}, job, exit_status);
+}
+
+void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::vector<std::string>& job,
+                   int& exit_status) {
   const auto options = std::make_shared<RunOptions>();
+  options->folder = kind.folder;
   command->prefix_command();
   CLI::Option* const host =
       command->add_flag("--host", options->host, "Catch the host's aligned allocations");
@@ -292,7 +319,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
       ->type_name("KIND");
   command
       ->add_option("--out", options->out,
-                   "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j as in "
+                   "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j, %s as in "
                    "REPRISE_OUT")
       ->type_name("DIR");
   command
@@ -319,10 +346,15 @@ void AddRun(CLI::App& app, const std::vector<std::string>& job, int& exit_status
       "yourself "
       "stays.\n\nExample:\n"
       "  reprise run --mode record -- python train.py --epochs 3");
-  command->callback([options, command, &job, &exit_status] {
+  command->callback([options, command, instead = kind.instead, &job, &exit_status] {
+    if (const std::optional<int> done = instead ? instead(command->remaining()) : std::nullopt) {
+      exit_status = *done;
+      return;
+    }
     const std::vector<std::string> words = JobOf(*command, job);
     if (words.empty()) {
-      throw CLI::RequiredError("run needs the job's command line behind --", CLI::ExitCodes::RequiredError);
+      throw CLI::RequiredError(command->get_name() + " needs the job's command line behind --",
+                               CLI::ExitCodes::RequiredError);
     }
     exit_status = Run(*options, words);
   });

@@ -13,14 +13,6 @@
 namespace reprise::replay {
 namespace {
 
-std::string FirstOf(const Lookup& lookup, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const char* value = lookup(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  return "0";
-}
-
 // Names come from schedulers and may hold anything; a folder's name may not.
 std::string AsFileName(std::string_view text) {
   std::string name(text);
@@ -46,10 +38,13 @@ std::optional<std::string> Expand(std::string_view pattern, const ProcessNames& 
         path += std::to_string(names.pid);
         break;
       case 'r':
-        path += AsFileName(names.rank);
+        path += std::to_string(names.launched.rank);
         break;
       case 'j':
-        path += AsFileName(names.job);
+        path += AsFileName(names.launched.job);
+        break;
+      case 's':
+        path += AsFileName(names.launched.step);
         break;
       case '%':
         path += '%';
@@ -135,12 +130,7 @@ ProcessNames NamesOfThisProcess(const Lookup& lookup) {
   if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') host[0] = '0';
   names.host = host;
   names.pid = getpid();
-  names.rank = FirstOf(lookup, {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
-  names.job = FirstOf(lookup, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"});
-  const std::string size =
-      FirstOf(lookup, {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
-  std::from_chars(size.data(), size.data() + size.size(), names.world_size);
-  names.world_size = std::max(1, names.world_size);
+  names.launched = LaunchedBy(lookup);
   return names;
 }
 
@@ -169,9 +159,14 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
     if (const auto path = Expand(*out, names)) {
       config.out = *path;
     } else {
-      read.Complain("REPRISE_OUT", *out, "has a % that is none of %h, %p, %r, %j, %%",
+      read.Complain("REPRISE_OUT", *out, "has a % that is none of %h, %p, %r, %j, %s, %%",
                     config.out.empty() ? "no files" : config.out);
     }
+  }
+  if (names.launched.OneOfMany()) {
+    const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;
+    if (!apart) config.label = fmt::format("rank{}", names.launched.rank);
+    config.quiet_rank = names.launched.rank != 0 || read.Text("REPRISE_GATHERED").has_value();
   }
   return config;
 }

@@ -1,7 +1,6 @@
 // What the core is told by the environment.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "base/units.h"
 #include "replay/core_log.h"
+#include "replay/launcher.h"
 
 namespace reprise::replay {
 
@@ -19,6 +19,8 @@ enum class Stacks { kOff, kNative, kPython };
 struct Config {
   Mode mode = Mode::kServe;               // REPRISE_MODE=serve|record|off
   std::string out;                        // REPRISE_OUT, expanded; empty: no files
+  std::string label;                      // of the names of files there: "rank3" where several ranks share it
+  bool quiet_rank = false;                // another one speaks for the job, unless something is wrong
   std::string plan;                       // REPRISE_PLAN: the plans of an earlier run; empty: none named
   std::string cache;                      // REPRISE_CACHE: a folder of plans by job; empty: none
   Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
@@ -28,17 +30,12 @@ struct Config {
   std::vector<std::string> complaints;    // one line for each value that was not understood
 };
 
-// What REPRISE_OUT may name: %h, %p, %r, %j, and %% for itself.
+// What REPRISE_OUT may name: %h, %p, %r, %j, %s, and %% for itself.
 struct ProcessNames {
   std::string host;
   int pid = 0;
-  std::string rank;    // of the job's launcher; "0" where there is none
-  std::string job;     // of the scheduler; "0" where there is none
-  int world_size = 1;  // processes in the job, as its launcher says
+  Launched launched;
 };
-
-// The value of an environment variable, or null.
-using Lookup = std::function<const char*(const char* name)>;
 
 ProcessNames NamesOfThisProcess(const Lookup& lookup);
 

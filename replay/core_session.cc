@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "profiler/read_file.h"
 #include "replay/core_log.h"
+#include "replay/plan_cache.h"
 
 namespace reprise::replay {
 namespace {
@@ -84,7 +83,7 @@ bool CoreSession::InItsProcess() const { return getpid() == names_.pid; }
 // Whatever is wrong with files costs one line, and the files.
 bool CoreSession::OpenFolder() {
   if (config_.out.empty() || std::exchange(folder_tried_, true)) return out_.has_value();
-  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid);
+  absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid, config_.label);
   if (out.ok()) {
     out_ = *std::move(out);
   } else {
@@ -124,22 +123,30 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
 }
 
 JobSignature CoreSession::Signature(const std::string& kind, int device) const {
-  return {.command = CommandWords(), .device = kind, .ordinal = device, .world_size = names_.world_size};
+  return {.command = CommandWords(),
+          .device = kind,
+          .ordinal = device,
+          .world_size = std::max(1, names_.launched.world_size)};
 }
 
 PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, int device) const {
   PlansSummary plans;
   if (config_.mode != Mode::kServe) return plans;
   const JobSignature job = Signature(kind, device);
+  absl::Status used;
   if (!config_.plan.empty()) {
     plans.read = config_.plan;
-  } else if (const std::string path = config_.cache + "/" + FileNameFor(job);
-             !config_.cache.empty() && access(path.c_str(), F_OK) == 0) {
-    plans.read = path;
+  } else if (!config_.cache.empty()) {
+    const PlanCache cache(config_.cache, job, names_.launched.rank);
+    const absl::StatusOr<std::string> found = cache.Find();
+    if (absl::IsNotFound(found.status())) return plans;
+    plans.read = found.ok() ? *found : cache.EntryPath();
+    used = found.status();
   } else {
     return plans;
   }
-  if (const absl::Status used = Expect(plans.read, job, engine); !used.ok()) {
+  if (used.ok()) used = Expect(plans.read, job, engine);
+  if (!used.ok()) {
     plans.refused = std::string(used.message());
     Log(LogLevel::kWarn, fmt::format("the plans in {} are not used: {}", plans.read, plans.refused));
   }
@@ -150,21 +157,37 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
                              PlansSummary& plans) const {
   if (known.empty() || (!out_ && config_.cache.empty())) return;
   const JobSignature job = Signature(kind, device);
-  const SavedPlan saved = MakeSavedPlan(job, known, kSecondsToSave);
-  if (saved.cycles.empty()) return;
-  const std::string text = FormatSavedPlan(saved);
-  const auto write = [&](const std::string& path) {
+  const auto not_kept = [](const absl::Status& why) {
+    Log(LogLevel::kWarn, std::string(why.message()) + "; the plans are not kept there");
+  };
+  std::string text;
+  bool laid = false;  // or known to be laid by another rank
+  std::string in_cache;
+  if (!config_.cache.empty()) {
+    const PlanCache cache(config_.cache, job, names_.launched.rank);
+    absl::StatusOr<PlanCache::Left> left = cache.Leave(known, kSecondsToSave);
+    laid = left.ok();
+    if (left.ok()) {
+      text = std::move(left->text);
+      in_cache = left->path;
+    } else {
+      not_kept(left.status());
+    }
+  }
+  if (!laid) {
+    const SavedPlan saved = MakeSavedPlan(job, known, kSecondsToSave);
+    if (!saved.cycles.empty()) text = FormatSavedPlan(saved);
+  }
+  if (out_ && !text.empty()) {
+    const std::string path =
+        out_->PathOf(device == 0 ? "plans" : fmt::format("plans-device{}", device), ".json");
     const absl::Status written = WriteFileAtomically(path, text);
     if (written.ok())
       plans.written = path;
     else
-      Log(LogLevel::kWarn, std::string(written.message()) + "; the plans are not kept there");
-  };
-  if (out_) write(out_->PathOf(device == 0 ? "plans" : fmt::format("plans-device{}", device), ".json"));
-  if (config_.cache.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(config_.cache, error);  // writing says what is wrong with it
-  write(config_.cache + "/" + FileNameFor(job));
+      not_kept(written);
+  }
+  if (!in_cache.empty()) plans.written = in_cache;
 }
 
 Summary CoreSession::NewSummary() const {
@@ -172,6 +195,7 @@ Summary CoreSession::NewSummary() const {
   summary.mode = config_.mode;
   summary.pid = names_.pid;
   summary.host = names_.host;
+  summary.launched = names_.launched;
   summary.command = CommandLine();
   summary.capacity = config_.capacity;
   return summary;
@@ -194,7 +218,9 @@ void CoreSession::Report(const Summary& summary) const {
   const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
                      summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary ||
                      !summary.devices.empty();
-  LogText(worth ? LogLevel::kWarn : LogLevel::kInfo, SummaryText(summary));
+  const bool wrong = !summary.complete || summary.host_counters.errors > 0;
+  const bool speaks = worth && (!config_.quiet_rank || wrong);
+  LogText(speaks ? LogLevel::kWarn : LogLevel::kInfo, SummaryText(summary));
 }
 
 }  // namespace reprise::replay

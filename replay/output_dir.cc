@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace reprise::replay {
 namespace {
@@ -21,7 +22,7 @@ absl::Status SystemError(std::string_view what, std::string_view path) {
 
 absl::Status MakeFolder(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
-    if (mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) break;  // the last one tells
+    mkdir(path.substr(0, slash).c_str(), 0777);  // the last one tells: others may make them at the same time
   }
   if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
   const int error = errno;
@@ -48,15 +49,15 @@ absl::Status WriteAll(int file, std::string_view content, const std::string& pat
 
 }  // namespace
 
-absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid) {
+absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid, std::string_view label) {
   std::string folder(path);
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (const absl::Status made = MakeFolder(folder); !made.ok()) return made;
   for (int attempt = 0; attempt < kMostNames; ++attempt) {
     // The same process comes again after an exec.
-    const std::string suffix = attempt == 0   ? ""
-                               : attempt == 1 ? fmt::format(".{}", pid)
-                                              : fmt::format(".{}.{}", pid, attempt);
+    std::string suffix = label.empty() ? "" : fmt::format(".{}", label);
+    if (attempt > 0) suffix += fmt::format(".{}", pid);
+    if (attempt > 1) suffix += fmt::format(".{}", attempt);
     OutputDir names(folder, suffix);
     if (Exists(names.summary_path())) continue;
     const int file = open(names.trace_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -74,7 +75,13 @@ std::string OutputDir::PathOf(std::string_view name, std::string_view extension)
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  const std::string draft = fmt::format("{}.{}.part", path, getpid());
+  // Nobody else's, on no other machine either, and not what a dead process with our number has left.
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const std::string draft =
+      fmt::format("{}.{}.{}.{}{:09}.part", path, host, getpid(), now.tv_sec, now.tv_nsec);
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return SystemError("cannot create", draft);
   absl::Status status = WriteAll(file, content, draft);

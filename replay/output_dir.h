@@ -19,7 +19,8 @@ class OutputDir {
  public:
   // Makes the folder where it is not there (its parents too) and claims the names of process `pid` by
   // creating its trace file. Errors name the path and what the system said.
-  static absl::StatusOr<OutputDir> Open(std::string_view path, int pid);
+  // `label`: stands in each name, before the process id where both are needed; empty: none.
+  static absl::StatusOr<OutputDir> Open(std::string_view path, int pid, std::string_view label = "");
 
   // "summary.json" -> "DIR/summary.json", or "DIR/summary.4711.json" for a second process.
   std::string PathOf(std::string_view name, std::string_view extension) const;

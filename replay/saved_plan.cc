@@ -155,7 +155,7 @@ std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds
 
 }  // namespace
 
-std::string FileNameFor(const JobSignature& job) { return fmt::format("{:016x}.plans.json", Hash(job)); }
+std::string HashOf(const JobSignature& job) { return fmt::format("{:016x}", Hash(job)); }
 
 absl::Status CheckIsFor(const SavedPlan& saved, const JobSignature& job) {
   const auto differs = [](std::string_view what, const auto& then, const auto& now) {

@@ -39,8 +39,8 @@ struct SavedPlan {
   std::vector<Cycle> cycles;  // the one in use when it was saved comes first
 };
 
-// The file's name within a folder of plans: the same for the same signature.
-std::string FileNameFor(const JobSignature& job);
+// Sixteen letters, the same for the same signature: for names of files.
+std::string HashOf(const JobSignature& job);
 
 // FailedPrecondition names the first thing that differs.
 absl::Status CheckIsFor(const SavedPlan& saved, const JobSignature& job);

@@ -59,6 +59,7 @@ struct Summary {
   Mode mode = Mode::kServe;
   int pid = 0;
   std::string host;
+  Launched launched;
   std::string command;
   Bytes threshold;       // of the host's allocations
   Bytes capacity;        // 0: no limit

@@ -26,8 +26,11 @@ CXX_RUNTIME = re.compile(r"^(libstdc\+\+|libgcc_s)\.so")
 OPENED = "libunwind.so.8"  # by the core, where call stacks are wanted
 EXTRAS = (
     "LICENSE",
+    "docs/cluster-administrators.md",
+    "docs/cluster-users.md",
     "docs/cuda.md",
     "scripts/gpu-check",
+    "scripts/slurm/task-prolog.sh",
     "tests/gpu",
     "tests/cuda",
     "tests/frameworks/train_jax.py",

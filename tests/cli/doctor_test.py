@@ -57,6 +57,12 @@ class Doctor(command.CommandTest):
         checks = self.json("doctor", **options)["checks"]
         return [check["found"] for check in checks if check["check"] == name]
 
+    def test_launcher(self):
+        self.assertRegex(self.found("launcher", env={"SLURM_PROCID": "", "RANK": ""})[0], "^none")
+        step = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "16"}
+        self.assertEqual(self.found("launcher", env=step), ["Slurm: rank 5 of 16, local rank 0, job 77.2"])
+        self.assertRegex(self.found("container", env={"APPTAINER_CONTAINER": "a.sif"})[0], "^Apptainer, a.sif: ")
+
     def test_whose_preload_hooks_the_same(self):
         other = shutil.copy(os.environ["REPRISE_HOST_LIBRARY"], self.path("other.so"))
         self.assertEqual(

@@ -47,7 +47,9 @@ class Plans(command.CommandTest):
     def test_the_next_run_begins_with_the_plans_in_the_cache(self):
         rounds, first = self.learn("--cache", "plans")
         self.assertEqual((first["plans_read"], first["plans_resumed"]), ("", 0))
-        self.assertEqual(os.listdir(self.path("plans")), [os.path.basename(first["plans_written"])])
+        entry, plans = sorted(os.listdir(self.path("plans")), key=lambda name: name.endswith(".plans.json"))
+        self.assertRegex(entry, r"^[0-9a-f]{16}\.rank0\.entry$")
+        self.assertEqual(plans, os.path.basename(first["plans_written"]))
         done = self.run_job("--cache", "plans", "--out", "second", rounds=rounds)
         second = self.summary("second")
         self.assertEqual(second["plans_resumed"], 1, second)

@@ -25,7 +25,11 @@ Lookup In(const Environment& environment) {
 }
 
 Config Read(const Environment& environment) {
-  return ReadConfig(In(environment), {.host = "node 1", .pid = 42, .rank = "3", .job = "../77"});
+  return ReadConfig(
+      In(environment),
+      {.host = "node 1",
+       .pid = 42,
+       .launched = {.launcher = "Slurm", .rank = 3, .world_size = 4, .job = "../77", .step = "2"}});
 }
 
 TEST(CoreConfig, NothingSetMeansServeWithoutFiles) {
@@ -62,6 +66,7 @@ TEST(CoreConfig, RecordingHasAFolder) {
 
 TEST(CoreConfig, ExpandsNamesInTheFolder) {
   EXPECT_EQ(Read({{"REPRISE_OUT", "o/%h.%p.%r.%j%%"}}).out, "o/node_1.42.3..._77%");
+  EXPECT_EQ(Read({{"REPRISE_OUT", "o/%j.%s"}}).out, "o/.._77.2");
 }
 
 TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
@@ -99,16 +104,24 @@ TEST(ParseSize, RefusesWhatIsNoSize) {
 
 TEST(NamesOfThisProcess, ComeFromTheLauncher) {
   const ProcessNames alone = NamesOfThisProcess(In({}));
-  EXPECT_EQ(alone.rank, "0");
-  EXPECT_EQ(alone.job, "0");
+  EXPECT_EQ(alone.launched.launcher, "");
   EXPECT_GT(alone.pid, 0);
-  const Environment slurm = {{"SLURM_PROCID", "5"}, {"SLURM_JOB_ID", "1234"}};
-  EXPECT_EQ(NamesOfThisProcess(In(slurm)).rank, "5");
-  EXPECT_EQ(NamesOfThisProcess(In(slurm)).job, "1234");
-  EXPECT_EQ(alone.world_size, 1);
-  EXPECT_EQ(NamesOfThisProcess(In({{"SLURM_NTASKS", "16"}})).world_size, 16);
-  EXPECT_EQ(NamesOfThisProcess(In({{"WORLD_SIZE", "many"}})).world_size, 1);
-  EXPECT_EQ(NamesOfThisProcess(In({{"WORLD_SIZE", "-3"}})).world_size, 1);
+  const Environment two = {{"RANK", "1"}, {"WORLD_SIZE", "2"}};
+  EXPECT_EQ(NamesOfThisProcess(In(two)).launched.rank, 1);
+}
+
+TEST(CoreConfig, RanksAreToldApartByLabelWhereTheyShareAFolder) {
+  EXPECT_EQ(Read({{"REPRISE_OUT", "out/%j"}}).label, "rank3");
+  EXPECT_EQ(Read({{"REPRISE_OUT", "out/%j/%r"}}).label, "");
+  EXPECT_EQ(ReadConfig(In({}), {.host = "node"}).label, "");
+}
+
+TEST(CoreConfig, OneRankSpeaksForAll) {
+  EXPECT_TRUE(Read({}).quiet_rank);
+  const ProcessNames first = {.launched = {.launcher = "Slurm", .rank = 0, .world_size = 4}};
+  EXPECT_FALSE(ReadConfig(In({}), first).quiet_rank);
+  EXPECT_TRUE(ReadConfig(In({{"REPRISE_GATHERED", "1"}}), first).quiet_rank);
+  EXPECT_FALSE(ReadConfig(In({{"REPRISE_GATHERED", "1"}}), {}).quiet_rank) << "alone";
 }
 
 }  // namespace

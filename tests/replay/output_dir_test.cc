@@ -51,6 +51,14 @@ TEST_F(OutputDirTest, OthersGetNamesOfTheirOwn) {
   EXPECT_EQ(after_exec->trace_path(), folder_ + "/trace.4711.2.reprise");
 }
 
+TEST_F(OutputDirTest, RanksOfOneFolderAreToldApartByLabel) {
+  const auto rank = OutputDir::Open(folder_, 7, "rank3");
+  const auto worker = OutputDir::Open(folder_, 8, "rank3");
+  ASSERT_TRUE(rank.ok() && worker.ok());
+  EXPECT_EQ(rank->summary_path(), folder_ + "/summary.rank3.json");
+  EXPECT_EQ(worker->trace_path(), folder_ + "/trace.rank3.8.reprise");
+}
+
 TEST_F(OutputDirTest, AForeignSummaryIsNotOurs) {
   std::ofstream(folder_ + "/summary.json") << "somebody's";
   const auto out = OutputDir::Open(folder_, 4711);

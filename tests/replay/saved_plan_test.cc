@@ -79,8 +79,8 @@ TEST(SavedPlan, IsForOneJob) {
 TEST(SavedPlan, OneNameAJob) {
   JobSignature other = Job();
   other.command = {"python train.py"};
-  EXPECT_EQ(FileNameFor(Job()), FileNameFor(Job()));
-  EXPECT_NE(FileNameFor(Job()), FileNameFor(other)) << "one word is not two";
+  EXPECT_EQ(HashOf(Job()), HashOf(Job()));
+  EXPECT_NE(HashOf(Job()), HashOf(other)) << "one word is not two";
 }
 
 TEST(SavedPlan, CutShortAnywhereIsRefused) {

@@ -1,0 +1,49 @@
+#include "cli/job_summary.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "cli/console.h"
+#include "cli/merge.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr size_t kMostRanksSaid = 16;
+
+}  // namespace
+
+replay::Launched LaunchedHere() {
+  return replay::LaunchedBy([](const char* name) { return static_cast<const char*>(getenv(name)); });
+}
+
+std::string FolderOfRanks(const replay::Launched& launched) {
+  std::string folder = "reprise-out";
+  if (launched.job == "0") return folder;
+  folder += '/';
+  for (const char c : launched.job) {
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    folder += plain ? c : '_';
+  }
+  return folder;
+}
+
+bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries) {
+  std::vector<std::string> files;
+  files.reserve(summaries.size());
+  for (const std::string& name : summaries) files.push_back(fmt::format("{}/{}", folder, name));
+  const MergedSummaries merged = MergeSummaries(files);
+  if (!HasRanks(merged)) return false;
+  for (const std::string& error : merged.errors) Say(error);
+  const std::string text = MergedText(merged, kMostRanksSaid);
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty())))
+    Say(line);
+  SayNext(fmt::format("merge {}", ShellQuoted(folder)));
+  return true;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,226 @@
+// reprise merge: the summaries of a job's ranks as one.
+#include "cli/merge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/status.h"
+#include "profiler/read_file.h"
+#include "replay/summary.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using replay::FormatSize;
+using replay::JobRanks;
+using replay::ProcessSummary;
+
+constexpr int64_t kMostSummaryBytes = int64_t{16} << 20;
+
+// Every summary below `folder`; a folder that cannot be read is a line in `errors`.
+void Collect(const std::string& folder, std::vector<std::string>& files, std::vector<std::string>& errors) {
+  std::error_code error;
+  fs::recursive_directory_iterator it(folder, error);
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code of_file;
+    if (name.starts_with("summary") && name.ends_with(".json") && it->is_regular_file(of_file)) {
+      files.push_back(it->path().string());
+    }
+  }
+  if (error) errors.push_back(fmt::format("{}: {}", folder, error.message()));
+}
+
+std::string NameOf(const JobRanks& job) {
+  if (job.job == "0") return "the job";
+  return job.step == "0" ? fmt::format("job {}", job.job) : fmt::format("job {}.{}", job.job, job.step);
+}
+
+// The short name of a host: cluster nodes differ in it.
+std::string ShortHost(const std::string& host) { return host.substr(0, host.find('.')); }
+
+std::string RowOf(const ProcessSummary& rank) {
+  const bool planned = rank.plans > 0;
+  return fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", rank.launched.rank,
+                     ShortHost(rank.host), FormatSize(rank.live_peak), FormatSize(rank.reserved_peak),
+                     planned ? FormatSize(rank.lower_bound) : "-", planned ? FormatSize(rank.slab) : "-",
+                     planned ? fmt::format("{:.1f} %", 100 * rank.planned) : "-", rank.plans_resumed,
+                     rank.faults);
+}
+
+std::string JobText(const JobRanks& job, size_t most_ranks) {
+  std::string text =
+      fmt::format("{}: summaries of {} of {} ranks\n", NameOf(job), job.ranks.size(), job.world_size);
+  text += fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", "rank", "host",
+                      "live peak", "reserved", "bound", "slab", "planned", "resumed", "faults");
+  const size_t shown = std::min(most_ranks, job.ranks.size());
+  for (size_t i = 0; i < shown; ++i) text += RowOf(job.ranks[i]);
+  if (shown < job.ranks.size()) text += fmt::format("{:>6}  {} more\n", "...", job.ranks.size() - shown);
+  text += fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>26}\n", "sum", "",
+                      FormatSize(job.live_peak), FormatSize(job.reserved_peak), FormatSize(job.lower_bound),
+                      FormatSize(job.slab), job.faults);
+  const ProcessSummary& largest = job.ranks[job.largest];
+  if (job.ranks.size() > 1) {
+    text += fmt::format("  largest live peak: rank {} on {}, {}, {:.2f} times the median of {}\n",
+                        largest.launched.rank, ShortHost(largest.host), FormatSize(largest.live_peak),
+                        job.LargestOverMedian(), FormatSize(job.median_live_peak));
+  }
+  if (!job.further.empty()) {
+    text += fmt::format("  further processes, not in the sums: {}\n", job.further.size());
+  }
+  if (job.missing_count > 0) {
+    text += fmt::format("  no summary of rank {}{}\n", fmt::join(job.missing, ", "),
+                        static_cast<size_t>(job.missing_count) > job.missing.size() ? " and more" : "");
+  }
+  for (size_t i = 0; i < job.ranks.size(); ++i) {
+    const ProcessSummary& rank = job.ranks[i];
+    if (rank.refused.empty()) continue;
+    text += fmt::format("  rank {} did not use the plans it found: {}\n", rank.launched.rank, rank.refused);
+  }
+  return text;
+}
+
+Json ProcessJson(const ProcessSummary& process) {
+  return {{"rank", process.launched.rank},
+          {"local_rank", process.launched.local_rank},
+          {"launcher", process.launched.launcher},
+          {"host", process.host},
+          {"pid", process.pid},
+          {"file", process.file},
+          {"complete", process.complete},
+          {"live_peak", process.live_peak.count()},
+          {"reserved_peak", process.reserved_peak.count()},
+          {"lower_bound", process.lower_bound.count()},
+          {"slab", process.slab.count()},
+          {"planned_bytes_after_plan", process.planned},
+          {"plans", process.plans},
+          {"plans_resumed", process.plans_resumed},
+          {"first_planned_request", process.first_planned_request},
+          {"plans_refused", process.refused},
+          {"faults", process.faults}};
+}
+
+Json JobJson(const JobRanks& job) {
+  Json ranks = Json::array();
+  for (const ProcessSummary& rank : job.ranks) ranks.push_back(ProcessJson(rank));
+  Json further = Json::array();
+  for (const ProcessSummary& process : job.further) further.push_back(ProcessJson(process));
+  const ProcessSummary& largest = job.ranks[job.largest];
+  return {{"job", job.job},
+          {"step", job.step},
+          {"world_size", job.world_size},
+          {"live_peak", job.live_peak.count()},
+          {"reserved_peak", job.reserved_peak.count()},
+          {"lower_bound", job.lower_bound.count()},
+          {"slab", job.slab.count()},
+          {"faults", job.faults},
+          {"median_live_peak", job.median_live_peak.count()},
+          {"largest_rank", largest.launched.rank},
+          {"largest_over_median", job.LargestOverMedian()},
+          {"missing", job.missing},
+          {"missing_count", job.missing_count},
+          {"ranks", std::move(ranks)},
+          {"further", std::move(further)}};
+}
+
+std::string MergedJson(const MergedSummaries& merged) {
+  Json jobs = Json::array();
+  for (const JobRanks& job : merged.jobs) jobs.push_back(JobJson(job));
+  const Json json = {{"files", merged.files}, {"errors", merged.errors}, {"jobs", std::move(jobs)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int Merge(const std::vector<std::string>& inputs, bool json) {
+  std::vector<std::string> files;
+  std::vector<std::string> unread;
+  std::error_code error;
+  for (const std::string& input : inputs) {
+    if (fs::is_directory(input, error))
+      Collect(input, files, unread);
+    else
+      files.push_back(input);
+  }
+  MergedSummaries merged = MergeSummaries(files);
+  merged.errors.insert(merged.errors.end(), unread.begin(), unread.end());
+  for (const std::string& line : merged.errors) Say(line);
+  if (merged.jobs.empty() && merged.errors.empty()) {
+    return Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
+  }
+  const bool missing = std::any_of(merged.jobs.begin(), merged.jobs.end(),
+                                   [](const JobRanks& job) { return job.missing_count > 0; });
+  const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
+  const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
+  if (!json && !merged.jobs.empty()) {
+    const JobRanks& job = merged.jobs.front();
+    const fs::path folder = fs::path(job.ranks[job.largest].file).parent_path();
+    SayNext(fmt::format("stats {}/trace*.reprise", ShellQuoted(folder.empty() ? "." : folder.string())));
+  }
+  return status;
+}
+
+}  // namespace
+
+MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
+  MergedSummaries merged;
+  std::vector<ProcessSummary> processes;
+  for (const std::string& file : files) {
+    const absl::StatusOr<std::string> text = profiler::ReadFile(file, kMostSummaryBytes);
+    absl::StatusOr<ProcessSummary> process =
+        text.ok() ? replay::ParseSummary(*text, file) : absl::StatusOr<ProcessSummary>(text.status());
+    if (process.ok())
+      processes.push_back(*std::move(process));
+    else
+      merged.errors.push_back(MessageOf(process.status()));
+  }
+  merged.files = processes.size();
+  merged.jobs = replay::ByJob(std::move(processes));
+  return merged;
+}
+
+bool HasRanks(const MergedSummaries& merged) {
+  return std::any_of(merged.jobs.begin(), merged.jobs.end(), [](const JobRanks& job) {
+    return !job.ranks.empty() && job.ranks.front().launched.OneOfMany();
+  });
+}
+
+std::string MergedText(const MergedSummaries& merged, size_t most_ranks) {
+  std::string text;
+  for (const JobRanks& job : merged.jobs) text += JobText(job, most_ranks);
+  return text;
+}
+
+void AddMerge(CLI::App& app, int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("merge", "Put the summaries of a job's ranks together, and name the outlier");
+  struct Options {
+    std::vector<std::string> inputs;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("DIR", options->inputs,
+                   "Folders with the summary*.json of ranks, at any depth, or single summaries")
+      ->required();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "Status 1: ranks of the job have left no summary. 3: a file cannot be read or is no summary; the "
+      "others are "
+      "shown.\n\nExample:\n  reprise merge reprise-out");
+  command->callback([options, &exit_status] { exit_status = Merge(options->inputs, options->json); });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,27 @@
+// A job's ranks for people and for machines: of `reprise merge`, and at the end of a run that had ranks.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "replay/rank_summaries.h"
+
+namespace reprise::cli {
+
+struct MergedSummaries {
+  std::vector<replay::JobRanks> jobs;
+  size_t files = 0;                 // read and understood
+  std::vector<std::string> errors;  // a line for each file that was not
+};
+
+// One file at a time, so that what is held does not grow with their size.
+MergedSummaries MergeSummaries(const std::vector<std::string>& files);
+
+// True where at least one of them was started as one of several.
+bool HasRanks(const MergedSummaries& merged);
+
+// At most `most_ranks` rows a job; the rest is counted.
+std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
+
+}  // namespace reprise::cli

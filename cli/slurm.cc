@@ -1,0 +1,162 @@
+// reprise slurm: the one line of a batch script, and the batch script itself.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/job_summary.h"
+#include "cli/run.h"
+#include "cli/status.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNotFound = 127;
+constexpr int kNotStarted = 126;
+
+std::string Quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuoted(word);
+  return line;
+}
+
+// Options on sbatch's command line come before those in the script.
+std::string BatchScript(const std::string& self, const std::vector<std::string>& own,
+                        const std::vector<std::string>& job) {
+  const std::string name = fs::path(job[0]).filename().string();
+  std::string script = "#!/bin/sh\n";
+  if (!name.empty() && ShellQuoted(name) == name) script += fmt::format("#SBATCH --job-name={}\n", name);
+  // srun no longer takes this over from sbatch by itself.
+  script +=
+      "if [ -n \"${SLURM_CPUS_PER_TASK-}\" ]; then\n"
+      "  export SRUN_CPUS_PER_TASK=\"${SRUN_CPUS_PER_TASK-$SLURM_CPUS_PER_TASK}\"\n"
+      "fi\n";
+  std::vector<std::string> line = {self, "slurm"};
+  line.insert(line.end(), own.begin(), own.end());
+  line.insert(line.end(), {"--", "srun"});
+  line.insert(line.end(), job.begin(), job.end());
+  return script + "exec " + Quoted(line) + "\n";
+}
+
+// A file that is nowhere but in memory, to be read from its beginning. -1: errno says why.
+int InMemory(const std::string& text) {
+  const int file = memfd_create("batch script", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      lseek(file, 0, SEEK_SET) != 0) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
+// Passes on what comes, as it comes, and keeps it.
+std::string PassOn(int pipe) {
+  std::string all;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t bytes = read(pipe, buffer, sizeof buffer);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return all;
+    const std::string_view part(buffer, static_cast<size_t>(bytes));
+    all += part;
+    if (const absl::Status written = WriteStdout(part); !written.ok()) Say(MessageOf(written));
+  }
+}
+
+int StatusOf(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Its standard output is the id of the job, which becomes ours.
+int Sbatch(const std::vector<std::string>& options, const std::string& script, std::string& id) {
+  int pipes[2];
+  const int input = InMemory(script);
+  if (input < 0 || pipe2(pipes, O_CLOEXEC) != 0) {
+    return Fail(fmt::format("cannot make a batch script: {}", strerror(errno)), kUsage);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+  std::vector<std::string> words = {"sbatch", "--parsable"};
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, "sbatch", &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(input);
+  close(pipes[1]);
+  if (error == 0) id = PassOn(pipes[0]);
+  close(pipes[0]);
+  if (error == 0) return StatusOf(child);
+  return Fail(fmt::format("cannot start sbatch: {}", error == ENOENT ? "command not found" : strerror(error)),
+              error == ENOENT ? kNotFound : kNotStarted);
+}
+
+int Submit(const std::vector<std::string>& own, const std::vector<std::string>& options,
+           const std::vector<std::string>& job) {
+  if (job.empty()) return Fail("slurm submit needs the job's command line behind --", kUsage);
+  std::error_code error;
+  const std::string self = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) return Fail(fmt::format("cannot read /proc/self/exe: {}", error.message()), kUsage);
+  std::string id;
+  const int status = Sbatch(options, BatchScript(self, own, job), id);
+  id = id.substr(0, id.find_first_of(";\n"));  // "12;cluster" where there are several
+  if (status == kFine && !id.empty()) {
+    Say(fmt::format("job {}; one summary at the end of its output", id));
+    SayNext(fmt::format("merge reprise-out/{}", id));
+  }
+  return status;
+}
+
+}  // namespace
+
+void AddSlurm(CLI::App& app, const std::vector<std::string>& words, const std::vector<std::string>& job,
+              int& exit_status) {
+  CLI::App* const command =
+      app.add_subcommand("slurm", "Run a job's steps from a batch script, or submit one: slurm submit");
+  JobCommand kind;
+  if (const replay::Launched here = LaunchedHere(); here.job != "0") kind.folder = FolderOfRanks(here);
+  // In front of `submit` stand options for us, behind it those for sbatch.
+  kind.instead = [words, &job](const std::vector<std::string>& left_over) -> std::optional<int> {
+    if (left_over.empty() || left_over[0] != "submit") return std::nullopt;
+    const std::vector<std::string> own(words.begin() + 1,
+                                       words.end() - static_cast<std::ptrdiff_t>(left_over.size()));
+    return Submit(own, {left_over.begin() + 1, left_over.end()}, job);
+  };
+  AddJobOptions(command, kind, job, exit_status);
+  command->footer(
+      "In a batch script:\n"
+      "  reprise slurm -- srun python train.py\n"
+      "Everything that run takes; files go to reprise-out/JOB, one summary of all ranks at the end.\n\n"
+      "From anywhere, with a batch script made for it:\n"
+      "  reprise slurm submit --nodes=2 --ntasks=8 -- python train.py\n"
+      "The words between submit and -- are sbatch's, options for reprise stand in front of submit. Prints "
+      "the "
+      "job's\nnumber; the status is that of sbatch, which with --wait is the job's.");
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,120 @@
+#include "replay/plan_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "base/fnv1a.h"
+#include "profiler/read_file.h"
+#include "replay/output_dir.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr std::string_view kBeginning = "reprise plans ";
+constexpr size_t kHashLetters = 16;
+constexpr int64_t kMostEntryBytes = 256;
+constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
+
+// What ranks with the same sequence have in common before anything is laid.
+std::string NameOf(const JobSignature& job, const std::vector<Sequence::Known>& known) {
+  SavedPlan plan = {.job = job};
+  for (const Sequence::Known& each : known) {
+    plan.cycles.push_back({.slots = each.cycle,
+                           .offsets = std::vector<Offset>(each.cycle.size(), Offset(0)),
+                           .slab = Bytes(0),
+                           .lower_bound = Bytes(0),
+                           .from = each.from});
+  }
+  return fmt::format("{:016x}", Fnv1a(FormatSavedPlan(plan)));
+}
+
+std::string EntryOf(std::string_view plans) {
+  return fmt::format("{}{} {:016x}\n", kBeginning, plans, Fnv1a(plans));
+}
+
+bool IsOfThisJob(const std::string& text, const JobSignature& job) {
+  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(text, "the file");
+  return plan.ok() && CheckIsFor(*plan, job).ok();
+}
+
+}  // namespace
+
+std::string PlanCache::EntryPath() const {
+  return fmt::format("{}/{}.rank{}.entry", folder_, HashOf(job_), rank_);
+}
+
+absl::StatusOr<std::string> PlanCache::Find() const {
+  const std::string entry = EntryPath();
+  if (access(entry.c_str(), F_OK) != 0) return absl::NotFoundError(fmt::format("{} is not there", entry));
+  const absl::StatusOr<std::string> text = profiler::ReadFile(entry, kMostEntryBytes);
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  const std::string plans =
+      text->size() < kBeginning.size() ? "" : text->substr(kBeginning.size(), kHashLetters);
+  // The name leads to a file: nothing but what we write ourselves.
+  if (*text != EntryOf(plans) || plans.find_first_not_of("0123456789abcdef") != plans.npos) {
+    return absl::InvalidArgumentError("the entry is cut short or damaged");
+  }
+  return fmt::format("{}/{}.plans.json", folder_, plans);
+}
+
+// True: it is for us to lay the plans.
+bool PlanCache::TakeLease(const std::string& path) const {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) {
+      close(file);
+      return true;
+    }
+    if (errno != EEXIST) return true;  // leases cannot be had here; writing says what is wrong
+    struct stat there;
+    // Clocks of two machines may differ: what is from far ahead is as dead as what is old.
+    if (stat(path.c_str(), &there) == 0 && std::abs(time(nullptr) - there.st_mtime) <= kLeaseSeconds)
+      return false;
+    unlink(path.c_str());
+  }
+  return false;
+}
+
+absl::Status PlanCache::WriteEntry(const std::string& plans) const {
+  return WriteFileAtomically(EntryPath(), EntryOf(plans));
+}
+
+absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Known>& known,
+                                                 double seconds) const {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);  // writing says what is wrong with it
+  const std::string name = NameOf(job_, known);
+  const std::string path = fmt::format("{}/{}.plans.json", folder_, name);
+  if (absl::StatusOr<std::string> there = profiler::ReadFile(path, kMostPlanBytes);
+      there.ok() && IsOfThisJob(*there, job_)) {
+    if (absl::Status written = WriteEntry(name); !written.ok()) return written;
+    return Left{*std::move(there), path};
+  }
+  const std::string lease = fmt::format("{}/{}.lease", folder_, name);
+  if (!TakeLease(lease)) {
+    if (absl::Status written = WriteEntry(name); !written.ok()) return written;
+    return Left{"", path};
+  }
+  Left left;
+  absl::Status status;
+  if (const SavedPlan saved = MakeSavedPlan(job_, known, seconds); !saved.cycles.empty()) {
+    left = {FormatSavedPlan(saved), path};
+    status = WriteFileAtomically(path, left.text);
+    if (status.ok()) status = WriteEntry(name);
+  }
+  unlink(lease.c_str());
+  if (!status.ok()) return status;
+  return left;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,179 @@
+#include "replay/rank_summaries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace reprise::replay {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostMissingNamed = 100;
+
+// The value where it is there and of that type, else what it is by default.
+template <typename Value>
+void Read(const json& object, const char* name, Value& value) {
+  const auto found = object.find(name);
+  if (found == object.end()) return;
+  if constexpr (std::is_same_v<Value, std::string>) {
+    if (found->is_string()) value = found->get<std::string>();
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    if (found->is_boolean()) value = found->get<bool>();
+  } else if (found->is_number()) {
+    value = found->get<Value>();
+  }
+}
+
+Bytes Size(const json& object, const char* name) {
+  int64_t bytes = 0;
+  Read(object, name, bytes);
+  return Bytes(std::max(int64_t{0}, bytes));
+}
+
+int64_t Count(const json& object, const char* name) {
+  int64_t count = 0;
+  Read(object, name, count);
+  return std::max(int64_t{0}, count);
+}
+
+// What stands once for the host and once for each device.
+void ReadPart(const json& part, ProcessSummary& process) {
+  bool complete = true;
+  Read(part, "complete", complete);
+  process.complete = process.complete && complete;
+  process.faults += (complete ? 0 : 1) + Count(part, "trace_dropped");
+  std::string refused;
+  Read(part, "plans_refused", refused);
+  if (process.refused.empty()) process.refused = refused;
+}
+
+bool SamePlace(const ProcessSummary& a, const ProcessSummary& b) {
+  return a.launched.rank == b.launched.rank;
+}
+
+void Count(const std::vector<ProcessSummary>& processes, JobRanks& job) {
+  for (const ProcessSummary& each : processes) job.faults += each.faults;
+}
+
+void FindMissing(JobRanks& job) {
+  size_t next = 0;
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    if (next < job.ranks.size() && job.ranks[next].launched.rank == rank) {
+      ++next;
+      continue;
+    }
+    ++job.missing_count;
+    if (job.missing.size() < kMostMissingNamed) job.missing.push_back(rank);
+  }
+}
+
+void Total(JobRanks& job) {
+  std::vector<int64_t> peaks;
+  for (size_t i = 0; i < job.ranks.size(); ++i) {
+    const ProcessSummary& rank = job.ranks[i];
+    job.live_peak += rank.live_peak;
+    job.reserved_peak += rank.reserved_peak;
+    job.lower_bound += rank.lower_bound;
+    job.slab += rank.slab;
+    peaks.push_back(rank.live_peak.count());
+    if (rank.live_peak > job.ranks[job.largest].live_peak) job.largest = i;
+  }
+  if (peaks.empty()) return;
+  const auto middle = peaks.begin() + static_cast<std::ptrdiff_t>((peaks.size() - 1) / 2);
+  std::nth_element(peaks.begin(), middle, peaks.end());
+  job.median_live_peak = Bytes(*middle);
+}
+
+JobRanks Gather(std::vector<ProcessSummary> processes) {
+  JobRanks job;
+  job.job = processes.front().launched.job;
+  job.step = processes.front().launched.step;
+  Count(processes, job);
+  // Where there is no rank at all, what there is stands for one.
+  const auto is_rank = [](const ProcessSummary& each) { return !each.launched.launcher.empty(); };
+  if (std::any_of(processes.begin(), processes.end(), is_rank)) {
+    const auto others = std::stable_partition(processes.begin(), processes.end(), is_rank);
+    job.further.assign(std::make_move_iterator(others), std::make_move_iterator(processes.end()));
+    processes.erase(others, processes.end());
+  }
+  std::stable_sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    if (!SamePlace(a, b)) return a.launched.rank < b.launched.rank;
+    return a.live_peak > b.live_peak;
+  });
+  for (ProcessSummary& each : processes) {
+    const bool first = job.ranks.empty() || !SamePlace(job.ranks.back(), each);
+    job.world_size = std::max({job.world_size, each.launched.world_size, each.launched.rank + 1});
+    (first ? job.ranks : job.further).push_back(std::move(each));
+  }
+  FindMissing(job);
+  Total(job);
+  return job;
+}
+
+}  // namespace
+
+double JobRanks::LargestOverMedian() const {
+  if (ranks.empty() || median_live_peak == Bytes(0)) return 1;
+  return static_cast<double>(ranks[largest].live_peak.count()) /
+         static_cast<double>(median_live_peak.count());
+}
+
+absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_view file) {
+  const auto wrong = [&](std::string_view what) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", file, what));
+  };
+  const json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (summary.is_discarded()) return wrong("is not JSON, or cut short");
+  if (!summary.is_object() || !summary.contains("live_peak") || !summary.contains("reserved_peak")) {
+    return wrong("is not the summary of a process");
+  }
+  constexpr int kMostRanks = 1 << 24;
+  ProcessSummary process;
+  process.file = file;
+  Read(summary, "host", process.host);
+  Read(summary, "pid", process.pid);
+  Read(summary, "launcher", process.launched.launcher);
+  Read(summary, "rank", process.launched.rank);
+  Read(summary, "local_rank", process.launched.local_rank);
+  Read(summary, "world_size", process.launched.world_size);
+  Read(summary, "job", process.launched.job);
+  Read(summary, "step", process.launched.step);
+  if (process.launched.rank < 0 || process.launched.rank >= kMostRanks ||
+      process.launched.world_size > kMostRanks) {
+    return wrong("has a rank that cannot be");
+  }
+  process.live_peak = Size(summary, "live_peak");
+  process.reserved_peak = Size(summary, "reserved_peak");
+  process.lower_bound = Size(summary, "lower_bound");
+  process.slab = Size(summary, "slab");
+  Read(summary, "planned_bytes_after_plan", process.planned);
+  process.plans = Count(summary, "plans");
+  process.plans_resumed = Count(summary, "plans_resumed");
+  process.first_planned_request = Count(summary, "first_planned_request");
+  process.faults = Count(summary, "errors") + Count(summary, "unknown_frees");
+  ReadPart(summary, process);
+  if (const auto devices = summary.find("devices"); devices != summary.end() && devices->is_array()) {
+    for (const json& device : *devices) {
+      if (device.is_object()) ReadPart(device, process);
+    }
+  }
+  return process;
+}
+
+std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
+  std::map<std::pair<std::string, std::string>, std::vector<ProcessSummary>> jobs;
+  for (ProcessSummary& each : processes) {
+    auto& job = jobs[{each.launched.job, each.launched.step}];
+    job.push_back(std::move(each));
+  }
+  std::vector<JobRanks> gathered;
+  gathered.reserve(jobs.size());
+  for (auto& [name, all] : jobs) gathered.push_back(Gather(std::move(all)));
+  return gathered;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,65 @@
+// The summaries of a job's processes put together: which rank needed what.
+//
+// Rank: a process that a launcher has started as one of several, with what it started in turn (workers that
+// load data have their parent's rank). What a process without a launcher left beside them (torchrun itself)
+// is no rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "replay/launcher.h"
+
+namespace reprise::replay {
+
+// What is kept of one summary.json: a thousand of them stay small.
+struct ProcessSummary {
+  std::string file;
+  std::string host;
+  int pid = 0;
+  Launched launched;
+  bool complete = true;
+  Bytes live_peak;
+  Bytes reserved_peak;
+  Bytes lower_bound;
+  Bytes slab;
+  double planned = 0;  // share of the bytes since the first plan
+  int64_t plans = 0;
+  int64_t plans_resumed = 0;
+  int64_t first_planned_request = 0;
+  int64_t faults = 0;   // errors, unknown frees, events lost from a trace, counters that could not be read
+  std::string refused;  // why plans of an earlier run were not used; empty: none were refused
+};
+
+// InvalidArgument names `file` and what is wrong. Safe on hostile input.
+absl::StatusOr<ProcessSummary> ParseSummary(std::string_view json, std::string_view file);
+
+struct JobRanks {
+  std::string job;
+  std::string step;
+  int world_size = 0;                   // as the launcher said, at least one more than the highest rank seen
+  std::vector<ProcessSummary> ranks;    // by rank: of its processes the one with the largest peak
+  std::vector<ProcessSummary> further;  // the others: of a rank, or of none
+  std::vector<int> missing;             // ranks that left no summary, the first hundred
+  int64_t missing_count = 0;
+  int64_t faults = 0;  // of all processes
+  // Sums over `ranks`; they were not reached at the same moment.
+  Bytes live_peak;
+  Bytes reserved_peak;
+  Bytes lower_bound;
+  Bytes slab;
+  Bytes median_live_peak;
+  size_t largest = 0;  // of `ranks`, by live peak
+
+  // How far the largest is from the median, as a factor.
+  double LargestOverMedian() const;
+};
+
+// By job and step, in the order of their names.
+std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes);
+
+}  // namespace reprise::replay

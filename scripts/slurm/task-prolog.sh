@@ -1,0 +1,26 @@
+#!/bin/sh
+# A TaskProlog for Slurm: has Reprise in every task of the cluster, or of the partitions named below.
+# slurm.conf: TaskProlog=/etc/slurm/task-prolog.sh. What it prints as `export NAME=value` is set for the task.
+# A user turns it off with REPRISE_DISABLE=1 in the job's environment.
+
+library=${REPRISE_LIBRARY:-/opt/reprise/lib/libreprise.so} # libreprise-host.so for the memory of the host
+partitions=""                                              # "gpu gpu-long"; empty: all
+
+case ${REPRISE_DISABLE:-0} in 0) ;; *) exit 0 ;; esac
+if [ -n "$partitions" ]; then
+  case " $partitions " in *" ${SLURM_JOB_PARTITION:-} "*) ;; *) exit 0 ;; esac
+fi
+[ -r "$library" ] || exit 0 # a node without it runs jobs as before
+
+echo "export LD_PRELOAD=$library${LD_PRELOAD:+:$LD_PRELOAD}"
+# Only the driver sees every tensor then; what the user has set stays. `reprise run` sets the same.
+case $library in
+  *libreprise.so)
+    [ -n "${PYTORCH_CUDA_ALLOC_CONF:-}${PYTORCH_ALLOC_CONF:-}${PYTORCH_NO_CUDA_MEMORY_CACHING:-}" ] ||
+      echo "export PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"
+    [ -n "${TF_GPU_ALLOCATOR:-}" ] || echo "export TF_GPU_ALLOCATOR=cuda_malloc_async"
+    [ -n "${XLA_PYTHON_CLIENT_ALLOCATOR:-}" ] || echo "export XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async"
+    [ -n "${XLA_PYTHON_CLIENT_PREALLOCATE:-}" ] || echo "export XLA_PYTHON_CLIENT_PREALLOCATE=false"
+    ;;
+esac
+[ -n "${REPRISE_OUT:-}" ] || echo "export REPRISE_OUT=${SLURM_SUBMIT_DIR:-.}/reprise-out/%j"

@@ -1,0 +1,253 @@
+"""Why this exists: what a user and an administrator of a cluster do, against a real Slurm of two virtual nodes, with a
+real distributed job: its losses, its endings and its exit statuses must be those without Reprise."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import command
+from virtual_cluster import VirtualCluster, wait_for, why_not
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROUNDS = [sys.executable, "-B", os.path.join(HERE, "rounds.py")]
+TRAIN = os.path.join(HERE, "train_ddp.py")
+STEPS = "400"
+# Allocates without end, and says so in a file once it does.
+ENDLESS = """
+import ctypes, os, signal, sys
+if len(sys.argv) > 2 and sys.argv[2] == "polite":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype = ctypes.c_void_p
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+count = 0
+while True:
+    for block in [libc.aligned_alloc(64, 8192 * (i + 1)) for i in range(16)]:
+        libc.free(block)
+    count += 1
+    if count == 50000:
+        open(sys.argv[1] + "." + os.environ["SLURM_PROCID"], "w").write(str(os.getpid()))
+"""
+
+
+def python_with_torch():
+    for python in (os.environ.get("PYTHON"), "python3", "/usr/bin/python3"):
+        if python and subprocess.run([python, "-c", "import torch.distributed as d; assert d.is_gloo_available()"],
+                                     capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+PYTHON = python_with_torch()
+needs_torch = unittest.skipUnless(PYTHON, "no Python with PyTorch and gloo here (scripts/setup demo installs one)")
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = VirtualCluster()
+    unittest.addModuleCleanup(cluster.stop)
+    cluster.start()
+
+
+class OnTheCluster(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        cluster.set_prolog("#!/bin/sh\n")
+        self.environment = {"SLURM_CONF": cluster.environment["SLURM_CONF"], "PATH": cluster.environment["PATH"],
+                            "OMP_NUM_THREADS": "1"}
+
+    def go(self, *words, status=0, **variables):
+        environment = {**command.clean_environment(), **self.environment, **variables}
+        done = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, timeout=300)
+        done.out, done.err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        self.assert_status(done, status)
+        return done
+
+    def batch(self, *lines, options=(), wait=True, status=0, **variables):
+        """Submits a script and waits until it has ended with `status`, unless told not to; its job's number."""
+        name = self.write("job.sh", "\n".join(("#!/bin/sh", *lines, "")))
+        words = ("sbatch", "--parsable", "-N2", "-n2", "-o", "out.txt", *options, name)
+        number = self.go(*words, **variables).out.strip()
+        if wait:
+            self.end_of(number)
+            self.assertEqual(cluster.show(number, "ExitCode"), f"{status}:0", self.said())
+        return number
+
+    def said(self):
+        return self.read("out.txt").decode(errors="replace")
+
+    def job(self, *folders, status=0):
+        (job,) = self.json("merge", *folders, status=status)["jobs"]
+        return job
+
+    def losses(self, name):
+        return [self.read(f"{name}.{rank}") for rank in (0, 1)]
+
+    def train(self, name):
+        return f"{PYTHON} -B {TRAIN} {STEPS} {self.path(name)}"
+
+    @needs_torch
+    def test_a_distributed_job_is_the_same_job(self):
+        reprise = f"{command.REPRISE} slurm --host --cache cache -- "
+        self.batch(f"srun {self.train('without')}")
+        first = self.batch(f"{reprise} srun {self.train('with')}")
+        self.assertEqual(self.losses("with"), self.losses("without"))
+        self.assertNotEqual(*self.losses("without"))
+        self.assertRegex(self.said(), rf"reprise: job {first}: summaries of 2 of 2 ranks\n")
+        self.assertEqual(self.said().count("next: reprise"), 1, self.said())
+        job = self.job(f"reprise-out/{first}")
+        self.assertEqual([(rank["rank"], rank["launcher"]) for rank in job["ranks"]], [(0, "Slurm"), (1, "Slurm")])
+        self.assertEqual(job["faults"], 0)
+        self.assertEqual([rank["plans_resumed"] for rank in job["ranks"]], [0, 0])
+        self.assertTrue(all(rank["plans"] for rank in job["ranks"]), job)
+
+        self.assertEqual(len(glob.glob(self.path("cache/*.entry"))), 2)
+        self.assertEqual(len(glob.glob(self.path("cache/*.plans.json"))), 1, "one sequence, laid once")
+
+        # The second submission: the same command line, so the losses go over those of the first.
+        second = self.batch(f"{reprise} srun {self.train('with')}")
+        self.assertEqual(self.losses("with"), self.losses("without"))
+        again = self.job(f"reprise-out/{second}")
+        for before, rank in zip(job["ranks"], again["ranks"]):
+            self.assertGreaterEqual(rank["plans_resumed"], 1, again)
+            self.assertEqual(rank["plans_refused"], "")
+            self.assertLess(rank["first_planned_request"], before["first_planned_request"])
+            print(f"rank {rank['rank']}: planned from request {before['first_planned_request']}, the second time from "
+                  f"{rank['first_planned_request']}", file=sys.stderr)
+
+        # One rank's entry is damaged: it records again, says so, and mends it.
+        (entry,) = glob.glob(self.path("cache/*.rank1.entry"))
+        self.write(entry, self.read(entry)[:20])
+        third = self.batch(f"{reprise} srun {self.train('with')}")
+        self.assertEqual(self.losses("with"), self.losses("without"))
+        ranks = self.job(f"reprise-out/{third}")["ranks"]
+        self.assertGreaterEqual(ranks[0]["plans_resumed"], 1)
+        self.assertEqual(ranks[1]["plans_resumed"], 0)
+        self.assertIn("damaged", ranks[1]["plans_refused"])
+        self.assertIn("cut short or damaged", self.said())
+        self.assertGreater(len(self.read(entry)), 20)
+
+    @needs_torch
+    def test_torchrun(self):
+        # Streams of one rank named: this PyTorch under Python 3.11 fails without.
+        torchrun = [PYTHON, "-m", "torch.distributed.run", "-r", "9:1", "-t", "9:1", "--standalone", "--nproc_per_node=2"]
+        self.go(*torchrun, TRAIN, STEPS, self.path("without"))
+        done = self.go(command.REPRISE, "run", "--host", "--", *torchrun, TRAIN, STEPS, self.path("with"))
+        self.assertEqual(self.losses("with"), self.losses("without"))
+        job = self.job("reprise-out")
+        self.assertEqual([(rank["rank"], rank["launcher"]) for rank in job["ranks"]], [(0, "torchrun"), (1, "torchrun")])
+        self.assertEqual(done.err.count("next: reprise"), 1, done.err)
+
+    @needs_torch
+    def test_mpirun(self):
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", PYTHON, "-B", TRAIN, STEPS]
+        self.go(*mpirun, self.path("without"))
+        self.go(command.REPRISE, "run", "--host", "--", *mpirun, self.path("with"))
+        self.assertEqual(self.losses("with"), self.losses("without"))
+        self.assertEqual([rank["launcher"] for rank in self.job("reprise-out")["ranks"]], ["Open MPI"] * 2)
+
+    def test_srun_around_run(self):
+        self.batch(f"srun {command.REPRISE} run --host --mode record -- {' '.join(ROUNDS)} 50")
+        self.assertEqual(len(self.job("reprise-out")["ranks"]), 2)
+        self.assertEqual(self.said().count("next: reprise merge"), 1, self.said())
+
+    def test_exit_statuses(self):
+        line = " ".join(ROUNDS)
+        self.batch(f"srun {line} 50 7", status=7)
+        self.batch(f"{command.REPRISE} slurm --host -- srun {line} 50 7", status=7)
+
+    def test_submit(self):
+        submit = (command.REPRISE, "slurm", "--host", "--mode", "record", "submit", "--wait", "-N2", "-n2", "-o", "out.txt")
+        done = self.go(*submit, "--", *ROUNDS, "50")
+        number = done.out.strip()
+        self.assertIn(f"next: reprise merge reprise-out/{number}", done.err)
+        self.assertEqual(len(self.job(f"reprise-out/{number}")["ranks"]), 2)
+        self.assertIn("summaries of 2 of 2 ranks", self.said())
+        self.go(*submit, "--", *ROUNDS, "50", "7", status=7)
+        self.go(command.REPRISE, "slurm", "submit", "--", *ROUNDS, status=127, PATH="/nowhere")
+        self.go(command.REPRISE, "slurm", "submit", "--partition=none", "--", *ROUNDS, status=1)
+
+    def test_task_prolog(self):
+        with open(os.environ["REPRISE_PROLOG"], encoding="utf-8") as prolog:
+            cluster.set_prolog(prolog.read())
+        line = "srun " + " ".join(ROUNDS) + " 50"
+        host = {"REPRISE_LIBRARY": os.environ["REPRISE_HOST_LIBRARY"]}
+        number = self.batch(line, **host)
+        self.assertEqual(len(self.job(f"reprise-out/{number}")["ranks"]), 2)
+        self.batch(line, REPRISE_DISABLE="1", **host)
+        self.batch(line, REPRISE_LIBRARY="/nowhere/libreprise.so")
+        self.assertEqual(os.listdir(self.path("reprise-out")), [number])
+        # What it sets for CUDA is what `reprise run` sets.
+        names = ("PYTORCH_CUDA_ALLOC_CONF", "TF_GPU_ALLOCATOR", "XLA_PYTHON_CLIENT_ALLOCATOR",
+                 "XLA_PYTHON_CLIENT_PREALLOCATE")
+        run = self.go(command.REPRISE, "run", "--cuda", "--mode", "off", "--", "printenv", *names)
+        self.go("srun", "-N1", "-n1", "-o", "names.txt", "printenv", *names,
+                REPRISE_LIBRARY=os.environ["REPRISE_CUDA_LIBRARY"])
+        self.assertEqual(self.said_in("names.txt"), run.out)
+
+    def said_in(self, name):
+        return self.read(name).decode()
+
+    def endless(self, *arguments, wrapper=f"{command.REPRISE} slurm --host --mode record -- "):
+        """A job whose two ranks have allocated for a while."""
+        self.write("endless.py", ENDLESS)
+        words = f"srun {sys.executable} -B {self.path('endless.py')} {self.path('begun')} {' '.join(arguments)}"
+        number = self.batch(f"{wrapper}{words}", "echo status $?", wait=False)
+        wait_for(lambda: len(glob.glob(self.path("begun.*"))) == 2 or cluster.show(number, "JobState") == "FAILED")
+        return number
+
+    def end_of(self, number):
+        def ended():
+            state = cluster.show(number, "JobState")
+            return state not in ("PENDING", "RUNNING", "COMPLETING", "") and state
+
+        return wait_for(ended, 240)
+
+    def traces_of(self, number):
+        traces = sorted(glob.glob(self.path(f"reprise-out/{number}/trace.rank*.reprise")))
+        self.assertEqual(len(traces), 2)
+        for trace in traces:
+            self.assertGreater(self.json("stats", trace)["allocs"], 1000)
+
+    def test_scancel(self):
+        number = self.endless()
+        self.go("scancel", number)
+        self.assertEqual(self.end_of(number), "CANCELLED")
+        self.traces_of(number)
+
+    def test_scancel_with_a_grace_period_leaves_summaries(self):
+        number = self.endless("polite")
+        self.go("scancel", "--signal=TERM", number)
+        self.end_of(number)
+        self.assertIn("status 9", self.said())
+        self.traces_of(number)
+        self.assertEqual(len(self.job(f"reprise-out/{number}")["ranks"]), 2)
+        self.assertIn("summaries of 2 of 2 ranks", self.said())
+
+    def test_one_rank_is_killed(self):
+        statuses = []
+        for wrapper in ("", f"{command.REPRISE} slurm --host --mode record -- "):
+            for begun in glob.glob(self.path("begun.*")):
+                os.remove(begun)
+            number = self.endless(wrapper=wrapper)
+            wait_for(lambda: self.read("begun.1"))
+            os.kill(int(self.read("begun.1")), 9)
+            wait_for(lambda: "SIGKILL" in self.said() or "Killed" in self.said())
+            cluster.ask("scancel", "--signal=TERM", f"{number}.0")  # where srun has not ended the other one itself
+            self.end_of(number)
+            statuses.append([line for line in self.said().splitlines() if line.startswith("status")])
+        self.assertEqual(*statuses)
+        self.assertEqual(len(statuses[0]), 1)
+        self.traces_of(number)
+
+
+if __name__ == "__main__":
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,109 @@
+// A job's summaries are read when something went wrong: with ranks missing, with files cut short, with
+// processes that are no ranks. What is there has to be told right all the same.
+#include "replay/rank_summaries.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "replay/summary.h"
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+ProcessSummary Rank(int rank, int64_t live_peak, int world_size = 4) {
+  ProcessSummary process;
+  process.launched = {.launcher = "Slurm", .rank = rank, .world_size = world_size, .job = "7", .step = "0"};
+  process.live_peak = Bytes(live_peak);
+  process.reserved_peak = Bytes(live_peak + 10);
+  return process;
+}
+
+TEST(RankSummaries, ReadWhatAProcessLeaves) {
+  Summary summary;
+  summary.host = "n1";
+  summary.launched = {
+      .launcher = "Slurm", .rank = 3, .local_rank = 1, .world_size = 8, .job = "7", .step = "2"};
+  summary.counters.live_peak = Bytes(1000);
+  summary.counters.reserved_peak = Bytes(1200);
+  summary.counters.unknown_frees = 2;
+  summary.host_counters.errors = 1;
+  summary.trace.counters.dropped = 4;
+  summary.plans.refused = "damaged";
+  const auto read = ParseSummary(SummaryJson(summary), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->launched.rank, 3);
+  EXPECT_EQ(read->launched.local_rank, 1);
+  EXPECT_EQ(read->launched.world_size, 8);
+  EXPECT_EQ(read->launched.job + "." + read->launched.step, "7.2");
+  EXPECT_EQ(read->host, "n1");
+  EXPECT_EQ(read->live_peak, Bytes(1000));
+  EXPECT_EQ(read->faults, 7);
+  EXPECT_EQ(read->refused, "damaged");
+}
+
+TEST(RankSummaries, WhatIsNoneIsNamed) {
+  for (const char* text : {"", "{", "[]", "{}", "7", R"({"live_peak":1,"reserved_peak":1,"rank":-1})",
+                           R"({"live_peak":1,"reserved_peak":1,"world_size":2147483647})"}) {
+    const auto read = ParseSummary(text, "a.json");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_THAT(read.status().message(), HasSubstr("a.json: "));
+  }
+  const auto odd = ParseSummary(R"({"live_peak":"x","reserved_peak":1,"devices":[3,{}],"host":4})", "a.json");
+  ASSERT_TRUE(odd.ok());
+  EXPECT_EQ(odd->live_peak, Bytes(0));
+}
+
+TEST(RankSummaries, TotalsMedianAndLargest) {
+  const auto jobs = ByJob({Rank(2, 300), Rank(0, 100), Rank(1, 100), Rank(3, 120)});
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].live_peak, Bytes(620));
+  EXPECT_EQ(jobs[0].reserved_peak, Bytes(660));
+  EXPECT_EQ(jobs[0].ranks[jobs[0].largest].launched.rank, 2);
+  EXPECT_EQ(jobs[0].median_live_peak, Bytes(100));
+  EXPECT_DOUBLE_EQ(jobs[0].LargestOverMedian(), 3);
+  EXPECT_THAT(jobs[0].missing, IsEmpty());
+}
+
+TEST(RankSummaries, MissingRanks) {
+  const auto jobs = ByJob({Rank(2, 1), Rank(0, 1)});
+  EXPECT_THAT(jobs[0].missing, ElementsAre(1, 3));
+  EXPECT_EQ(ByJob({Rank(0, 1, 5000)})[0].missing_count, 4999);
+}
+
+TEST(RankSummaries, AFurtherProcessOfARankIsCountedAndNotShown) {
+  ProcessSummary worker = Rank(0, 5);
+  worker.faults = 1;
+  const auto jobs = ByJob({worker, Rank(0, 100), Rank(1, 100)});
+  EXPECT_THAT(jobs[0].ranks, SizeIs(2));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  EXPECT_EQ(jobs[0].live_peak, Bytes(200));
+  EXPECT_EQ(jobs[0].faults, 1);
+}
+
+TEST(RankSummaries, TheLauncherIsNoRank) {
+  ProcessSummary agent = Rank(0, 5000);
+  agent.launched.launcher = "";
+  agent.launched.world_size = 1;
+  const auto jobs = ByJob({agent, Rank(0, 100), Rank(1, 100)});
+  EXPECT_EQ(jobs[0].live_peak, Bytes(200));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  EXPECT_THAT(ByJob({agent})[0].ranks, SizeIs(1)) << "alone it stands for the job";
+}
+
+TEST(RankSummaries, JobsAndStepsApart) {
+  ProcessSummary next = Rank(0, 1);
+  next.launched.step = "1";
+  EXPECT_THAT(ByJob({Rank(0, 1), next}), SizeIs(2));
+  EXPECT_THAT(ByJob({}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace reprise::replay

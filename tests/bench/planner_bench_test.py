@@ -60,7 +60,7 @@ class PlannerBench(unittest.TestCase):
     def test_ablation_has_a_line_a_rule(self):
         done = self.run_bench("--only", "decide", "--ablation")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for rule in ("(all rules on)", "exact-table", "hybrid-noise", "turn-cycles"):
+        for rule in ("(all rules on)", "exact-trouble", "hybrid-noise", "turn-cycles"):
             self.assertIn(rule, done.stdout)
 
     def test_a_folder_that_is_not_there(self):

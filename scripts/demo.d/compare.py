@@ -2,10 +2,13 @@
 
 usage: compare.py REPRISE PAIRS FOLDER
 
+On the GPU where this Python's PyTorch can use one, else in host mode.
+
 The runs of a pair follow each other, and which comes first alternates, so that a machine that slows down or warms up
 weighs on both alike. Status 1 if any loss of any run differs, or if Reprise never served by a plan.
 """
 
+import glob
 import itertools
 import json
 import os
@@ -18,6 +21,17 @@ import time
 ITERATIONS = {"gpt": 40, "resnet": 40, "lengths": 200}
 REPEATS = ("gpt", "resnet")  # the others may get a plan or not
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def mode():
+    """What `reprise run` is told to catch."""
+    usable = subprocess.run([sys.executable, "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"])
+    if usable.returncode == 0:
+        return "--cuda"
+    gpu = os.path.exists("/dev/nvidiactl")
+    why = "this PyTorch cannot use the GPU that is here" if gpu else "there is no NVIDIA GPU here"
+    print(f"demo: in host mode, as {why}", file=sys.stderr)
+    return "--host"
 
 
 def train(model, folder, prefix=()):
@@ -80,14 +94,20 @@ def table(model, pairs, summary, again):
         ("with / without, process", ratios(pairs, lambda run: run["wall"])),
         ("with / without, iteration", ratios(pairs, lambda run: statistics.median(run["seconds"]))),
     ]
-    print(f"\n{model}, {steps} iterations, {len(pairs)} pair(s), PyTorch {pairs[0][0]['torch']}")
+    first = pairs[0][0]
+    print(f"\n{model}, {steps} iterations, {len(pairs)} pair(s), PyTorch {first['torch']}, {first['device']}")
     for name, value in rows:
         print(f"  {name:26} {value}")
 
 
 def summary_in(folder):
-    with open(os.path.join(folder, "summary.json")) as text:
-        return json.load(text)
+    """Of the process and the device that was asked most: whether others are there is the framework's business."""
+    summaries = []
+    for path in glob.glob(os.path.join(folder, "summary*.json")):
+        with open(path) as text:
+            summary = json.load(text)
+        summaries += [{**summary, **device} for device in summary.get("devices") or [{}]]
+    return max(summaries, key=lambda summary: summary["requests"])
 
 
 def differences(expected, losses):
@@ -95,7 +115,8 @@ def differences(expected, losses):
 
 
 def compare(model, reprise, count, folder):
-    """Runs the pairs of one model and prints its table. True when all is as it must be."""
+    """Runs the pairs of one model, with `reprise` before the job's words, and prints its table. True when all is as it
+    must be."""
     pairs = []
     for number in range(count):
         print(f"demo: {model}, pair {number + 1} of {count}", file=sys.stderr, flush=True)
@@ -103,7 +124,7 @@ def compare(model, reprise, count, folder):
         out = os.path.join(here, "reprise-out")
         runs = {
             "plain": lambda: train(model, os.path.join(here, "plain")),
-            "served": lambda: train(model, os.path.join(here, "served"), (reprise, "run", "--host", "--out", out, "--")),
+            "served": lambda: train(model, os.path.join(here, "served"), (*reprise, "--out", out, "--")),
         }
         order = ("plain", "served") if number % 2 == 0 else ("served", "plain")
         done = {kind: runs[kind]() for kind in order}
@@ -121,7 +142,7 @@ def compare(model, reprise, count, folder):
         table(model, pairs, summary, None)
         return True
     again = os.path.join(here, "reprise-out-again")
-    prefix = (reprise, "run", "--host", "--plan", os.path.join(out, "plans.json"), "--out", again, "--")
+    prefix = (*reprise, "--plan", os.path.join(out, "plans.json"), "--out", again, "--")
     if differences(pairs[0][0]["losses"], train(model, os.path.join(here, "served"), prefix)["losses"]):
         print(f"{model}: LOSSES DIFFER with the plan of the last run")
         return False
@@ -131,7 +152,8 @@ def compare(model, reprise, count, folder):
 
 def main(reprise, count, folder):
     shutil.rmtree(folder, ignore_errors=True)
-    good = [compare(model, os.path.abspath(reprise), int(count), os.path.abspath(folder)) for model in ITERATIONS]
+    run = (os.path.abspath(reprise), "run", mode())
+    good = [compare(model, run, int(count), os.path.abspath(folder)) for model in ITERATIONS]
     return 0 if all(good) else 1
 
 

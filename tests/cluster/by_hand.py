@@ -31,7 +31,8 @@ class RanksByHand(command.CommandTest):
             self.assertEqual(process.returncode, 0, said[-1])
         return said
 
-    def record(self, folder, extra, world=None, stacks="python"):
+    def record(self, folder, extra, world=None, stacks="python", rounds=1):
         """Ranks that hold `extra[rank]` MiB more than the others, recorded; their traces' sites are lines of uneven.py."""
         run = (command.REPRISE, "run", "--host", "--mode", "record", "--stacks", stacks, "--out", folder, "--")
-        self.end([self.start(rank, world or len(extra), *run, *UNEVEN, str(more)) for rank, more in enumerate(extra)])
+        self.end([self.start(rank, world or len(extra), *run, *UNEVEN, str(more), str(rounds))
+                  for rank, more in enumerate(extra)])

@@ -115,7 +115,7 @@ class Ranks(RanksByHand):
 
     def thousand(self):
         """A folder with what a thousand ranks would leave, made of real ones; rank 617 holds more."""
-        self.record("one", [0, 8], world=1000)
+        self.record("one", [0, 8], world=1000, rounds=1000)
         summary = json.loads(self.read("one/summary.rank0.json"))
         os.mkdir(self.path("many"))
         for rank in range(1000):

@@ -1,6 +1,6 @@
 """A job whose ranks need not hold alike: 8 MiB on all of them, and more on those that are told to.
 
-usage: uneven.py EXTRA_MIB
+usage: uneven.py EXTRA_MIB [ROUNDS]
 """
 
 import ctypes
@@ -21,5 +21,6 @@ def padding(count):
 
 
 libc.free(libc.aligned_alloc(64, 8192))  # the first of a process has no line
-for block in weights() + padding(int(sys.argv[1])):
-    libc.free(block)
+for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
+    for block in weights() + padding(int(sys.argv[1])):
+        libc.free(block)

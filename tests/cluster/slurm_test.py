@@ -118,7 +118,7 @@ class OnTheCluster(command.CommandTest):
     def test_a_distributed_job_is_the_same_job(self):
         reprise = f"{command.REPRISE} slurm --host --cache cache -- "
         self.batch(f"srun {self.train('without')}")
-        first = self.batch(f"{reprise} srun {self.train('with')}")
+        first = self.batch(f"{reprise.replace('--cache', '--report --cache')} srun {self.train('with')}")
         self.assertEqual(self.losses("with"), self.losses("without"))
         self.assertNotEqual(*self.losses("without"))
         self.assertRegex(self.said(), rf"reprise: job {first}: summaries of 2 of 2 ranks\n")
@@ -128,6 +128,17 @@ class OnTheCluster(command.CommandTest):
         self.assertEqual(job["faults"], 0)
         self.assertEqual([rank["plans_resumed"] for rank in job["ranks"]], [0, 0])
         self.assertTrue(all(rank["plans"] for rank in job["ranks"]), job)
+
+        page = head_of(self.read(f"reprise-out/{first}/report.html").decode())
+        self.assertEqual(page["merge"]["jobs"], [job])
+        self.assertEqual([trace["rank"] for trace in page["jobs"][0]["traces"]], [0, 1])
+
+        # Whatever they had to solve in common was solved by one of them.
+        solved = glob.glob(self.path("cache/solves/*"))
+        self.assertEqual(sum(rank["plans_solved_for_ranks"] for rank in job["ranks"]), len(solved))
+        self.assertTrue(all(name.endswith(".solved.json") for name in solved), solved)
+        shared = sum(rank["plans_taken_from_ranks"] for rank in job["ranks"])
+        print(f"solved while running: {len(solved)}, taken from the other rank: {shared}", file=sys.stderr)
 
         self.assertEqual(len(glob.glob(self.path("cache/*.entry"))), 2)
         self.assertEqual(len(glob.glob(self.path("cache/*.plans.json"))), 1, "one sequence, laid once")

@@ -75,10 +75,10 @@ absl::StatusOr<planner::Solution> SharedSolves::Solve(const planner::Problem& pr
     taken_.fetch_add(1, std::memory_order_relaxed);
     return *std::move(there);
   }
-  solved_.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<planner::Solution> solution = planner::Solve(problem, budget);
   // What was cut short is not for others. That it cannot be written is no fault of the solution's.
   if (solution.ok() && !IsSet(budget.cancel)) {
+    solved_.fetch_add(1, std::memory_order_relaxed);
     const std::string text = planner::FormatPlan(planner::MakePlan(problem, *solution, {}));
     WriteFileAtomically(PlanPath(name), text).IgnoreError();
   }

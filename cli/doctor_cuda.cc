@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "absl/strings/str_split.h"
 #include "cli/cuda_driver.h"
@@ -61,6 +63,12 @@ void CheckPreloads(const std::string& where, const std::string& libraries, std::
   }
   for (const std::string& path : paths) {
     const std::string file = path.substr(path.rfind('/') + 1);
+    // In a container the path that was set outside may lead nowhere.
+    if (path.find('/') != path.npos && access(path.c_str(), R_OK) != 0) {
+      checks.push_back(Problem(where, fmt::format("{}: {}; jobs start without it", path, strerror(errno)),
+                               "make it visible here under that path, or unset " + where));
+      continue;
+    }
     if (file == kHostLibrary || file == kCudaLibrary) {
       checks.push_back(Fine(where, path + " is Reprise"));
       continue;

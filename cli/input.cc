@@ -35,7 +35,7 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   absl::StatusOr<profiler::Input> parsed = profiler::Parse(*contents, input.name);
   if (!parsed.ok()) return parsed.status();
   input.content = *std::move(parsed);
-  input.symbols = NameNativeFrames(&input.content.trace.stacks);
+  input.symbols = Symbols().Name(&input.content.trace.stacks);
   input.hash = fmt::format("fnv1a-64:{:016x}", Fnv1a(*contents));
   for (const std::string& note : input.content.trace.notes) Say(fmt::format("{}: {}", input.name, note));
   return input;

@@ -5,12 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,32 +21,12 @@
 namespace reprise::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using replay::FormatSize;
 using replay::JobRanks;
 using replay::ProcessSummary;
 
 constexpr int64_t kMostSummaryBytes = int64_t{16} << 20;
-
-// Every summary below `folder`; a folder that cannot be read is a line in `errors`.
-void Collect(const std::string& folder, std::vector<std::string>& files, std::vector<std::string>& errors) {
-  std::error_code error;
-  fs::recursive_directory_iterator it(folder, error);
-  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code of_file;
-    if (name.starts_with("summary") && name.ends_with(".json") && it->is_regular_file(of_file)) {
-      files.push_back(it->path().string());
-    }
-  }
-  if (error) errors.push_back(fmt::format("{}: {}", folder, error.message()));
-}
-
-std::string NameOf(const JobRanks& job) {
-  if (job.job == "0") return "the job";
-  return job.step == "0" ? fmt::format("job {}", job.job) : fmt::format("job {}.{}", job.job, job.step);
-}
 
 // The short name of a host: cluster nodes differ in it.
 std::string ShortHost(const std::string& host) { return host.substr(0, host.find('.')); }
@@ -110,6 +88,8 @@ Json ProcessJson(const ProcessSummary& process) {
           {"plans", process.plans},
           {"plans_resumed", process.plans_resumed},
           {"first_planned_request", process.first_planned_request},
+          {"plans_solved_for_ranks", process.plans_solved_for_ranks},
+          {"plans_taken_from_ranks", process.plans_taken_from_ranks},
           {"plans_refused", process.refused},
           {"faults", process.faults}};
 }
@@ -119,9 +99,9 @@ Json JobJson(const JobRanks& job) {
   for (const ProcessSummary& rank : job.ranks) ranks.push_back(ProcessJson(rank));
   Json further = Json::array();
   for (const ProcessSummary& process : job.further) further.push_back(ProcessJson(process));
-  const ProcessSummary& largest = job.ranks[job.largest];
   return {{"job", job.job},
           {"step", job.step},
+          {"restart", job.restart},
           {"world_size", job.world_size},
           {"live_peak", job.live_peak.count()},
           {"reserved_peak", job.reserved_peak.count()},
@@ -129,7 +109,7 @@ Json JobJson(const JobRanks& job) {
           {"slab", job.slab.count()},
           {"faults", job.faults},
           {"median_live_peak", job.median_live_peak.count()},
-          {"largest_rank", largest.launched.rank},
+          {"largest_rank", job.ranks.empty() ? Json() : Json(job.ranks[job.largest].launched.rank)},
           {"largest_over_median", job.LargestOverMedian()},
           {"missing", job.missing},
           {"missing_count", job.missing_count},
@@ -137,25 +117,8 @@ Json JobJson(const JobRanks& job) {
           {"further", std::move(further)}};
 }
 
-std::string MergedJson(const MergedSummaries& merged) {
-  Json jobs = Json::array();
-  for (const JobRanks& job : merged.jobs) jobs.push_back(JobJson(job));
-  const Json json = {{"files", merged.files}, {"errors", merged.errors}, {"jobs", std::move(jobs)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 int Merge(const std::vector<std::string>& inputs, bool json) {
-  std::vector<std::string> files;
-  std::vector<std::string> unread;
-  std::error_code error;
-  for (const std::string& input : inputs) {
-    if (fs::is_directory(input, error))
-      Collect(input, files, unread);
-    else
-      files.push_back(input);
-  }
-  MergedSummaries merged = MergeSummaries(files);
-  merged.errors.insert(merged.errors.end(), unread.begin(), unread.end());
+  MergedSummaries merged = MergeBelow(FilesOfRanks(inputs));
   for (const std::string& line : merged.errors) Say(line);
   if (merged.jobs.empty() && merged.errors.empty()) {
     return Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
@@ -165,9 +128,9 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
   const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
   const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
   if (!json && !merged.jobs.empty()) {
-    const JobRanks& job = merged.jobs.front();
-    const fs::path folder = fs::path(job.ranks[job.largest].file).parent_path();
-    SayNext(fmt::format("stats {}/trace*.reprise", ShellQuoted(folder.empty() ? "." : folder.string())));
+    std::string words = "report";
+    for (const std::string& input : inputs) words += " " + ShellQuoted(input);
+    SayNext(words);
   }
   return status;
 }
@@ -189,6 +152,26 @@ MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
   merged.files = processes.size();
   merged.jobs = replay::ByJob(std::move(processes));
   return merged;
+}
+
+MergedSummaries MergeBelow(const FilesBelow& files) {
+  MergedSummaries merged = MergeSummaries(SummariesOf(files));
+  merged.errors.insert(merged.errors.end(), files.errors.begin(), files.errors.end());
+  return merged;
+}
+
+std::string NameOf(const JobRanks& job) {
+  std::string name = job.job == "0" ? "the job" : fmt::format("job {}", job.job);
+  if (job.step != "0") name += fmt::format(".{}", job.step);
+  if (job.restart > 0) name += fmt::format(", restart {}", job.restart);
+  return name;
+}
+
+std::string MergedJson(const MergedSummaries& merged) {
+  Json jobs = Json::array();
+  for (const JobRanks& job : merged.jobs) jobs.push_back(JobJson(job));
+  const Json json = {{"files", merged.files}, {"errors", merged.errors}, {"jobs", std::move(jobs)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 bool HasRanks(const MergedSummaries& merged) {

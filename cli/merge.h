@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/rank_files.h"
 #include "replay/rank_summaries.h"
 
 namespace reprise::cli {
@@ -17,11 +18,17 @@ struct MergedSummaries {
 
 // One file at a time, so that what is held does not grow with their size.
 MergedSummaries MergeSummaries(const std::vector<std::string>& files);
+// With what else was wrong in these folders.
+MergedSummaries MergeBelow(const FilesBelow& files);
 
 // True where at least one of them was started as one of several.
 bool HasRanks(const MergedSummaries& merged);
 
 // At most `most_ranks` rows a job; the rest is counted.
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
+std::string MergedJson(const MergedSummaries& merged);
+
+// "job 77.0, restart 1", "the job" where the launcher has no name for it.
+std::string NameOf(const replay::JobRanks& job);
 
 }  // namespace reprise::cli

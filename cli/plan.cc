@@ -1,4 +1,6 @@
 // reprise plan: where every block of an input should lie.
+#include "cli/plan.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,24 +27,12 @@
 #include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/keep.h"
-#include "planner/plan_file.h"
 #include "planner/portfolio.h"
 
 namespace reprise::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct PlanOptions {
-  std::string input;
-  std::string output;  // empty: none
-  std::optional<Bytes> capacity;
-  double seconds = 10;
-  std::string solver = "auto";
-  std::string streams = "shared";
-  std::string keep;  // an earlier plan; empty: none
-  bool json = false;
-};
 
 // "shared", "apart", or what a crossing costs; the command line has been checked.
 void SetReuse(const std::string& streams, planner::Problem& problem) {
@@ -82,27 +72,6 @@ class Deadline {
   std::atomic<bool> over_{false};
   std::thread thread_;  // last: it uses the others
 };
-
-absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options.seconds);
-  planner::Budget budget;
-  budget.seconds = options.seconds;
-  budget.cancel = deadline.over();
-  budget.threads = planner::kMostThreads;  // as many everywhere: the answer depends on it
-  if (options.solver == "auto") return planner::Solve(problem, budget);
-  return planner::SolveWith(options.solver, problem, budget);
-}
-
-int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
-  if (absl::IsDeadlineExceeded(error)) {
-    return Fail(fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
-                            FormatDuration(options.seconds)),
-                kOutOfTime);
-  }
-  // The rest is a solver that cannot do this.
-  return Fail(fmt::format("{}: {}", input.name, MessageOf(error)),
-              absl::IsInvalidArgument(error) ? kBadInput : kUsage);
-}
 
 std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
 
@@ -148,24 +117,11 @@ std::string SolutionText(const planner::Problem& problem, const planner::Solutio
       solution.proven_optimal ? ", proven optimal" : "", solution.solver, FormatDuration(solution.seconds));
 }
 
-void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
-  if (solution.lower_bound > capacity) {
-    Say(fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
-                    solution.lower_bound.count(), capacity.count()));
-  } else {
-    Say(fmt::format(
-        "no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
-        capacity.count(), solution.placement.slab.count()));
-  }
-}
-
-int Plan(const PlanOptions& options) {
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+int PlanOneInput(const PlanOptions& options) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(options.inputs[0]);
   if (!input.ok()) return Fail(input.status(), kBadInput);
-  absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
+  absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
-  problem->capacity = options.capacity;
-  SetReuse(options.streams, *problem);
   if (!options.keep.empty()) {
     const absl::StatusOr<planner::Plan> earlier = planner::ReadPlan(options.keep);
     if (!earlier.ok()) return Fail(earlier.status(), kBadInput);
@@ -178,9 +134,8 @@ int Plan(const PlanOptions& options) {
   if (!fits) {
     SayDoesNotFit(*options.capacity, *solution);
   } else if (!options.output.empty()) {
-    const planner::Plan plan = planner::MakePlan(
-        *problem, *solution, {"reprise " REPRISE_VERSION, options.input, input->hash, Now()});
-    if (const absl::Status written = WriteOutput(options.output, plan); !written.ok()) {
+    const absl::Status written = WriteOutput(options.output, PlanOf(*input, *problem, *solution));
+    if (!written.ok()) {
       return Fail(written, kUsage);
     }
   }
@@ -190,7 +145,7 @@ int Plan(const PlanOptions& options) {
                          exit_status);
   }
   if (options.json || !fits || options.output == "-") return exit_status;
-  const std::string quoted = ShellQuoted(options.input);
+  const std::string quoted = ShellQuoted(options.inputs[0]);
   if (options.output.empty()) {
     SayNext(fmt::format("plan {} -o FILE.plan.json", quoted));
   } else {
@@ -201,14 +156,65 @@ int Plan(const PlanOptions& options) {
 
 }  // namespace
 
+absl::StatusOr<planner::Problem> ProblemToPlan(const LoadedInput& input, const PlanOptions& options) {
+  absl::StatusOr<planner::Problem> problem = ProblemOf(input);
+  if (!problem.ok()) return problem;
+  problem->capacity = options.capacity;
+  SetReuse(options.streams, *problem);
+  return problem;
+}
+
+absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options.seconds);
+  planner::Budget budget;
+  budget.seconds = options.seconds;
+  budget.cancel = deadline.over();
+  budget.threads = planner::kMostThreads;  // as many everywhere: the answer depends on it
+  if (options.solver == "auto") return planner::Solve(problem, budget);
+  return planner::SolveWith(options.solver, problem, budget);
+}
+
+int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
+  if (absl::IsDeadlineExceeded(error)) {
+    return Fail(fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
+                            FormatDuration(options.seconds)),
+                kOutOfTime);
+  }
+  // The rest is a solver that cannot do this.
+  return Fail(fmt::format("{}: {}", input.name, MessageOf(error)),
+              absl::IsInvalidArgument(error) ? kBadInput : kUsage);
+}
+
+void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
+  if (solution.lower_bound > capacity) {
+    Say(fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
+                    solution.lower_bound.count(), capacity.count()));
+  } else {
+    Say(fmt::format(
+        "no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
+        capacity.count(), solution.placement.slab.count()));
+  }
+}
+
+planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,
+                     const planner::Solution& solution) {
+  return planner::MakePlan(problem, solution, {"reprise " REPRISE_VERSION, input.name, input.hash, Now()});
+}
+
 void AddPlan(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("plan", "Work out where every block should lie");
   const auto options = std::make_shared<PlanOptions>();
   command
-      ->add_option("INPUT", options->input,
-                   "Trace, event CSV, lifetime CSV or snapshot; - for standard input")
+      ->add_option(
+          "INPUT", options->inputs,
+          "Trace, event CSV, lifetime CSV or snapshot; - for standard input. Several: each is planned for "
+          "itself")
       ->required();
-  command->add_option("-o", options->output, "Write the plan to this file; - for standard output")
+  command
+      ->add_option(
+          "-o", options->output,
+          "Write the plan to this file; - for standard output. Of several inputs a folder: a plan that is "
+          "there for an input is kept")
       ->type_name("PLAN");
   AddSizeOption(*command, "--capacity", options->capacity,
                 "Stop at the first placement that fits; status 4 if none");
@@ -241,12 +247,17 @@ void AddPlan(CLI::App& app, int& exit_status) {
           "--keep", options->keep,
           "Leave blocks where this earlier plan of a similar input has them, for up to 1 % more slab")
       ->type_name("PLAN");
+  command->add_flag(
+      "--array", options->array,
+      "Of the inputs those that are this task's part, where a Slurm array runs the same command");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "All blocks of the input are placed, over its whole length.\n\nExample:\n  reprise plan trace.reprise "
       "-o "
       "job.plan.json --capacity 16GiB");
-  command->callback([options, &exit_status] { exit_status = Plan(*options); });
+  command->callback([options, &exit_status] {
+    exit_status = options->inputs.size() > 1 || options->array ? PlanMany(*options) : PlanOneInput(*options);
+  });
 }
 
 }  // namespace reprise::cli

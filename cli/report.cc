@@ -2,21 +2,24 @@
 #include "cli/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/merge.h"
 #include "cli/options.h"
+#include "cli/ranks_report.h"
 #include "cli/report/findings.h"
 #include "cli/report/page.h"
+#include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
 #include "profiler/read_file.h"
@@ -25,14 +28,6 @@ namespace reprise::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
 
 // What there is of a run: its trace, and the summary beside it.
 struct Source {
@@ -87,29 +82,47 @@ std::string DefaultOutput(const std::string& input, const std::string& trace) {
   return fs::path(trace).replace_extension(".html").string();
 }
 
-// Beside the target and then in its place, so that nobody ever opens half a page.
-absl::Status WriteWhole(const std::string& path, const std::string& page) {
-  const std::string beside = path + ".part";
-  {
-    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-    out << page;
-    out.close();
-    if (!out) return absl::ErrnoToStatus(errno, fmt::format("cannot write {}", beside));
-  }
-  std::error_code error;
-  fs::rename(beside, path, error);
-  if (!error) return absl::OkStatus();
-  fs::remove(beside, error);
-  return absl::UnknownError(fmt::format("cannot write {}", path));
+int StatusOfWriting(const absl::Status& status) {
+  if (absl::IsUnknown(status) || absl::IsInternal(status)) return Fail(status, kUsage);
+  return status.ok() ? kFine : Fail(status, kBadInput);
 }
 
-int Report(const ReportOptions& options) {
+int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& options,
+                  MergedSummaries merged, const FilesBelow& files) {
+  for (const std::string& error : merged.errors) Say(error);
+  const bool unread = !merged.errors.empty();
+  RanksReportOptions ranks = {
+      .input = fmt::format("{}", fmt::join(inputs, ", ")),
+      .output = options.output.empty() ? DefaultOutput(inputs[0], "-") : options.output,
+      .redact = options.redact,
+      .capacity = options.capacity,
+      .seconds = options.seconds};
+  const int status = StatusOfWriting(WriteRanksReport(std::move(merged), files, ranks));
+  if (status != kFine) return status;
+  std::string words = "merge";
+  for (const std::string& input : inputs) words += " " + ShellQuoted(input);
+  SayNext(words);
+  return unread ? kBadInput : kFine;
+}
+
+// Of several inputs and of a folder with several ranks: one page on them all.
+int Report(const std::vector<std::string>& inputs, ReportOptions options) {
+  std::error_code error;
+  if (inputs.size() > 1 || fs::is_directory(inputs[0], error)) {
+    const FilesBelow files = FilesOfRanks(inputs);
+    MergedSummaries merged = MergeBelow(files);
+    if (HasRanks(merged, files)) return ReportOnRanks(inputs, options, std::move(merged), files);
+    if (inputs.size() > 1) {
+      return Fail(fmt::format("{}: no ranks in them; a report is on one input, or on a job's ranks",
+                              fmt::join(inputs, ", ")),
+                  kBadInput);
+    }
+  }
+  options.input = inputs[0];
   std::string written;
-  const absl::Status status = WriteReport(options, &written);
-  if (absl::IsUnknown(status) || absl::IsInternal(status)) return Fail(status, kUsage);
-  if (!status.ok()) return Fail(status, kBadInput);
-  SayNext(fmt::format("stats {}", ShellQuoted(options.input)));
-  return kFine;
+  const int status = StatusOfWriting(WriteReport(options, &written));
+  if (status == kFine) SayNext(fmt::format("stats {}", ShellQuoted(options.input)));
+  return status;
 }
 
 }  // namespace
@@ -120,7 +133,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* written) {
   if (source->summary.empty()) source->summary = SummaryBeside(source->trace);
   absl::StatusOr<LoadedInput> input = LoadInput(source->trace);
   if (!input.ok()) return input.status();
-  PageOptions page_options{.redacted = options.redact, .capacity = options.capacity, .created = Now()};
+  PageOptions page_options{.redacted = options.redact, .capacity = options.capacity, .created = TimeNow()};
   if (!source->summary.empty()) {
     const absl::StatusOr<std::string> summary = profiler::ReadFile(source->summary);
     if (summary.ok()) page_options.summary = *summary;
@@ -132,9 +145,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* written) {
   if (!page.ok()) return page.status();
   const std::string output =
       options.output.empty() ? DefaultOutput(options.input, source->trace) : options.output;
-  if (absl::Status status = WriteWhole(output, *page); !status.ok()) {
-    return absl::UnknownError(status.message());
-  }
+  if (absl::Status status = WritePage(output, *page); !status.ok()) return status;
   for (const std::string& what : findings->left_out) Say(fmt::format("left out: {}", what));
   Say(fmt::format("wrote {}, {}", output, FormatSize(Bytes(static_cast<int64_t>(page->size())))));
   *written = output;
@@ -144,10 +155,12 @@ absl::Status WriteReport(const ReportOptions& options, std::string* written) {
 void AddReport(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("report", "Write one offline HTML page on an input");
   const auto options = std::make_shared<ReportOptions>();
+  const auto inputs = std::make_shared<std::vector<std::string>>();
   command
       ->add_option(
-          "INPUT", options->input,
-          "Trace, event CSV, lifetime CSV, snapshot, or the output folder of a run; - for standard input")
+          "INPUT", *inputs,
+          "Trace, event CSV, lifetime CSV, snapshot, or the output folder of a run; - for standard input. "
+          "Of a folder with several ranks, or of several folders: one page on all ranks")
       ->required();
   command
       ->add_option(
@@ -166,7 +179,7 @@ void AddReport(CLI::App& app, int& exit_status) {
       "The page needs no network and no other file. The figures on it are those of stats and "
       "compare.\n\nExample:\n"
       "  reprise report reprise-out -o job.html");
-  command->callback([options, &exit_status] { exit_status = Report(*options); });
+  command->callback([inputs, options, &exit_status] { exit_status = Report(*inputs, *options); });
 }
 
 }  // namespace reprise::cli

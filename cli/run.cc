@@ -25,6 +25,7 @@
 #include "cli/job_summary.h"
 #include "cli/options.h"
 #include "cli/preload.h"
+#include "cli/ranks_report.h"
 #include "cli/report.h"
 #include "cli/status.h"
 #include "profiler/read_file.h"
@@ -181,35 +182,54 @@ void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string
   }
 }
 
-// A page on the largest of the new traces. That it cannot be made is no fault of the job's.
-void WritePage(const OutputFolder& folder, const std::vector<std::string>& traces) {
-  if (traces.empty()) {
-    Say("no report: there is no trace to report on");
-    return;
-  }
+std::string PagePath(const OutputFolder& folder) {
   std::error_code error;
-  const auto size = [&](const std::string& trace) { return fs::file_size(folder.path + "/" + trace, error); };
-  const std::string largest = *std::ranges::max_element(traces, {}, size);
   std::string page = folder.path + "/report.html";
   for (int number = 2; fs::exists(page, error) && number <= kMostFolders; ++number) {
     page = fmt::format("{}/report.{}.html", folder.path, number);
   }
-  std::string written;
-  const absl::Status status = WriteReport({.input = folder.path + "/" + largest, .output = page}, &written);
+  return page;
+}
+
+// A page on the ranks of this run, or on the largest of its traces. That it cannot be made is no fault of the
+// job's.
+void WritePage(const OutputFolder& folder, const std::vector<std::string>& summaries,
+               const std::vector<std::string>& traces) {
+  std::vector<std::string> paths;
+  for (const auto* names : {&summaries, &traces}) {
+    for (const std::string& name : *names) paths.push_back(folder.path + "/" + name);
+  }
+  const FilesBelow files = FilesOfRanks(paths);
+  MergedSummaries merged = MergeBelow(files);
+  absl::Status status;
+  if (HasRanks(merged, files)) {
+    status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)});
+  } else if (traces.empty()) {
+    status = absl::NotFoundError("there is no trace to report on");
+  } else {
+    std::error_code error;
+    const auto size = [&](const std::string& trace) {
+      return fs::file_size(folder.path + "/" + trace, error);
+    };
+    const std::string largest = *std::ranges::max_element(traces, {}, size);
+    std::string written;
+    status = WriteReport({.input = folder.path + "/" + largest, .output = PagePath(folder)}, &written);
+  }
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
 
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
-void SayAsRank(const OutputFolder& folder) {
+void SayAsRank(const RunOptions& options, const OutputFolder& folder) {
   if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
   Say(fmt::format("files of all ranks are in {}", folder.path));
-  SayNext(fmt::format("merge {}", ShellQuoted(folder.path)));
+  if (options.report) Say("no report: other ranks may still be running");
+  SayNext(fmt::format("{} {}", options.report ? "report" : "merge", ShellQuoted(folder.path)));
 }
 
 void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (LaunchedHere().OneOfMany()) {
-    SayAsRank(folder);
+    SayAsRank(options, folder);
     return;
   }
   if (folder.pattern.empty()) {
@@ -236,7 +256,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
-  if (options.report) WritePage(folder, traces);
+  if (options.report) WritePage(folder, summaries, traces);
   if (SayRanks(folder.path, summaries)) return;
   SayNext(traces.empty() ? "doctor"
                          : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
@@ -337,7 +357,8 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
                 "Catch allocations from this size up, 4KiB by default");
   command->add_flag(
       "--report", options->report,
-      "Write report.html into the folder when the job has ended: one offline page on its trace");
+      "Write report.html into the folder when the job has ended: one offline page on its trace, or on its "
+      "ranks");
   command->footer(
       "The job's output and exit status are its own. 127: no such command, 126: it cannot be "
       "started.\n\nOn CUDA the job gets PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, "

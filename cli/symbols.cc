@@ -21,10 +21,12 @@ const Dwfl_Callbacks kOffline = {.find_elf = dwfl_build_id_find_elf,
                                  .section_address = dwfl_offline_section_address,
                                  .debuginfo_path = &debug_path};
 
+}  // namespace
+
 // A module's file, opened.
-class SymbolFile {
+class Symbols::File {
  public:
-  SymbolFile(const std::string& path, const std::string& build_id) : dwfl_(dwfl_begin(&kOffline), dwfl_end) {
+  File(const std::string& path, const std::string& build_id) : dwfl_(dwfl_begin(&kOffline), dwfl_end) {
     if (dwfl_ == nullptr || build_id.empty() || path.front() != '/') return;
     Dwfl_Module* const module = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), -1);
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
@@ -63,9 +65,10 @@ class SymbolFile {
   GElf_Addr bias_ = 0;
 };
 
-}  // namespace
+Symbols::Symbols() = default;
+Symbols::~Symbols() = default;
 
-SymbolCounts NameNativeFrames(profiler::StackTable* stacks) {
+SymbolCounts Symbols::Name(profiler::StackTable* stacks) {
   absl::flat_hash_map<std::string, std::vector<profiler::FrameId>> frames_of;
   SymbolCounts counts;
   for (uint32_t i = 1; i <= stacks->frames(); ++i) {
@@ -79,17 +82,18 @@ SymbolCounts NameNativeFrames(profiler::StackTable* stacks) {
     const auto frames = frames_of.find(module.path);
     if (frames == frames_of.end()) continue;
     ++counts.modules;
-    const SymbolFile file(module.path, module.build_id);
-    if (!file.usable()) {
+    std::unique_ptr<File>& file = files_[module.build_id + module.path];
+    if (file == nullptr) file = std::make_unique<File>(module.path, module.build_id);
+    if (!file->usable()) {
       ++counts.other_builds;
       continue;
     }
     for (const profiler::FrameId id : frames->second) {
       const uint64_t offset = stacks->frame(id).address;
-      std::string function = file.FunctionAt(offset);
+      std::string function = file->FunctionAt(offset);
       if (function.empty()) continue;
       int64_t line = 0;
-      const std::string source = file.LineAt(offset, &line);
+      const std::string source = file->LineAt(offset, &line);
       stacks->Describe(id, std::move(function), source, line);
       --counts.unnamed;
     }

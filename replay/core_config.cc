@@ -168,6 +168,10 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
     if (!apart) config.label = fmt::format("rank{}", names.launched.rank);
     config.quiet_rank = names.launched.rank != 0 || read.Text("REPRISE_GATHERED").has_value();
   }
+  // Behind the rank: the job runs again under its number, and finds what it left before.
+  if (names.launched.restart > 0) {
+    config.label += fmt::format("{}restart{}", config.label.empty() ? "" : ".", names.launched.restart);
+  }
   return config;
 }
 

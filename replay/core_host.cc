@@ -123,6 +123,7 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   Engine::Options options;
   options.plan = session_->config().mode == Mode::kServe;
   options.capacity = session_->config().capacity;
+  options.solve = session_->EngineSolver();
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);

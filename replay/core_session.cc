@@ -75,7 +75,18 @@ std::unique_ptr<CoreSession> CoreSession::Open() {
   BeginLog(config.log);
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
-  return std::unique_ptr<CoreSession>(new CoreSession(std::move(config), std::move(names)));
+  std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names)));
+  if (!session->config_.cache.empty() && session->names_.launched.OneOfMany()) {
+    session->solves_ = std::make_unique<SharedSolves>(session->config_.cache + "/solves");
+  }
+  return session;
+}
+
+Solver CoreSession::EngineSolver() const {
+  if (solves_ == nullptr) return planner::Solve;
+  return [solves = solves_.get()](const planner::Problem& problem, const planner::Budget& budget) {
+    return solves->Solve(problem, budget);
+  };
 }
 
 bool CoreSession::InItsProcess() const { return getpid() == names_.pid; }
@@ -198,6 +209,7 @@ Summary CoreSession::NewSummary() const {
   summary.launched = names_.launched;
   summary.command = CommandLine();
   summary.capacity = config_.capacity;
+  if (solves_ != nullptr) summary.solves = {solves_->solved(), solves_->taken()};
   return summary;
 }
 

@@ -11,6 +11,7 @@
 #include "replay/engine.h"
 #include "replay/output_dir.h"
 #include "replay/saved_plan.h"
+#include "replay/shared_solves.h"
 #include "replay/stack_source.h"
 #include "replay/summary.h"
 
@@ -43,6 +44,9 @@ class CoreSession {
   void LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
                   PlansSummary& plans) const;
 
+  // How engines solve: ranks of a job that have a folder in common do it once between them.
+  Solver EngineSolver() const;
+
   // Everything that is known before the counters are.
   Summary NewSummary() const;
   // Ends a trace and says what it came to.
@@ -59,7 +63,8 @@ class CoreSession {
   Config config_;
   ProcessNames names_;
   std::optional<OutputDir> out_;
-  std::unique_ptr<StackSource> stacks_;  // null: none are wanted
+  std::unique_ptr<StackSource> stacks_;   // null: none are wanted
+  std::unique_ptr<SharedSolves> solves_;  // null: there is nobody to share with, or nowhere
   bool folder_tried_ = false;
 };
 

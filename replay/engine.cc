@@ -326,9 +326,8 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
   // A thread's plan comes to lie where nothing is in its way.
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*std::move(iteration), obstacles));
-  runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds] {
-    Plan(*request, seconds, *candidate);
-  });
+  runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
+                solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
 }
 
 void Engine::CancelPlanning(const Guard&) {

@@ -91,6 +91,7 @@ class Engine {
     bool plan = true;           // false: record only
     Bytes capacity{0};          // the most to hold committed; 0: no limit
     double plan_seconds = 1.0;  // budget of one planning
+    Solver solve = planner::Solve;
     profiler::PeriodFinder::Options period;
     Sequence::Rules sequence_rules;
     Arena::Rules arena_rules;

@@ -59,6 +59,7 @@ Launched LaunchedBy(const Lookup& lookup) {
   launched.job =
       FirstOf(lookup, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"});
   launched.step = FirstOf(lookup, {"SLURM_STEP_ID"});
+  launched.restart = Number(lookup, "SLURM_RESTART_COUNT").value_or(0);
   for (const Row& row : kLaunchers) {
     const std::optional<int> rank = Number(lookup, row.rank);
     if (!rank || (row.also != nullptr && Text(lookup, row.also) == nullptr)) continue;

@@ -1,13 +1,8 @@
 #include "replay/plan_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -15,6 +10,7 @@
 
 #include "base/fnv1a.h"
 #include "profiler/read_file.h"
+#include "replay/lease.h"
 #include "replay/output_dir.h"
 
 namespace reprise::replay {
@@ -67,24 +63,6 @@ absl::StatusOr<std::string> PlanCache::Find() const {
   return fmt::format("{}/{}.plans.json", folder_, plans);
 }
 
-// True: it is for us to lay the plans.
-bool PlanCache::TakeLease(const std::string& path) const {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) {
-      close(file);
-      return true;
-    }
-    if (errno != EEXIST) return true;  // leases cannot be had here; writing says what is wrong
-    struct stat there;
-    // Clocks of two machines may differ: what is from far ahead is as dead as what is old.
-    if (stat(path.c_str(), &there) == 0 && std::abs(time(nullptr) - there.st_mtime) <= kLeaseSeconds)
-      return false;
-    unlink(path.c_str());
-  }
-  return false;
-}
-
 absl::Status PlanCache::WriteEntry(const std::string& plans) const {
   return WriteFileAtomically(EntryPath(), EntryOf(plans));
 }
@@ -101,7 +79,7 @@ absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Kno
     return Left{*std::move(there), path};
   }
   const std::string lease = fmt::format("{}/{}.lease", folder_, name);
-  if (!TakeLease(lease)) {
+  if (!TakeLease(lease, kLeaseSeconds)) {
     if (absl::Status written = WriteEntry(name); !written.ok()) return written;
     return Left{"", path};
   }

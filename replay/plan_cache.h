@@ -42,7 +42,6 @@ class PlanCache {
   absl::StatusOr<Left> Leave(const std::vector<Sequence::Known>& known, double seconds) const;
 
  private:
-  bool TakeLease(const std::string& path) const;
   absl::Status WriteEntry(const std::string& plans) const;
 
   const std::string folder_;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "planner/crossings.h"
-#include "planner/portfolio.h"
 #include "planner/validator.h"
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
@@ -13,8 +12,9 @@ namespace reprise::replay {
 
 namespace {
 
-absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, ServingPlan& plan) {
-  const absl::StatusOr<planner::Solution> solution = planner::Solve(request.problem, budget);
+absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, const Solver& solve,
+                 ServingPlan& plan) {
+  const absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
   if (!solution.ok()) return solution.status();
   // Whatever the planner had by then: who told it to stop does not wait for an answer.
   if (budget.cancel->load(std::memory_order_relaxed))
@@ -77,7 +77,7 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
   return request;
 }
 
-void Plan(const PlanRequest& request, double seconds, Candidate& candidate) {
+void Plan(const PlanRequest& request, double seconds, Candidate& candidate, const Solver& solve) {
   planner::Budget budget;
   budget.seconds = seconds;
   budget.cancel = &candidate.cancel;
@@ -86,7 +86,7 @@ void Plan(const PlanRequest& request, double seconds, Candidate& candidate) {
   for (const profiler::Slot& slot : request.iteration.slots) {
     plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
   }
-  candidate.status = Lay(request, budget, plan);
+  candidate.status = Lay(request, budget, solve, plan);
   if (candidate.status.ok()) candidate.matcher = std::make_unique<Matcher>(plan);
   candidate.ready.store(true, std::memory_order_release);
 }

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/units.h"
+#include "planner/portfolio.h"
 #include "planner/types.h"
 #include "profiler/iteration.h"
 #include "replay/matcher.h"
@@ -40,9 +42,6 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
 // Sets of each planned slot whether its place goes to another stream next.
 void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
 
-// Sets of each planned slot whether its place goes to another stream next.
-void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
-
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.
 struct Candidate {
@@ -53,9 +52,14 @@ struct Candidate {
   std::unique_ptr<Matcher> matcher;  // on `plan`, not yet in step
 };
 
+// planner::Solve, or what stands in front of it.
+using Solver =
+    std::function<absl::StatusOr<planner::Solution>(const planner::Problem&, const planner::Budget&)>;
+
 // Solves the request, checks the placement with the independent validator, and fills the candidate. Takes up
 // to `seconds`.
-void Plan(const PlanRequest& request, double seconds, Candidate& candidate);
+void Plan(const PlanRequest& request, double seconds, Candidate& candidate,
+          const Solver& solve = planner::Solve);
 
 // Where planning runs.
 class PlanRunner {

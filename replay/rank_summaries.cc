@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 namespace reprise::replay {
@@ -92,6 +93,7 @@ JobRanks Gather(std::vector<ProcessSummary> processes) {
   JobRanks job;
   job.job = processes.front().launched.job;
   job.step = processes.front().launched.step;
+  job.restart = processes.front().launched.restart;
   Count(processes, job);
   // Where there is no rank at all, what there is stands for one.
   const auto is_rank = [](const ProcessSummary& each) { return !each.launched.launcher.empty(); };
@@ -142,6 +144,7 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   Read(summary, "world_size", process.launched.world_size);
   Read(summary, "job", process.launched.job);
   Read(summary, "step", process.launched.step);
+  Read(summary, "restart", process.launched.restart);
   if (process.launched.rank < 0 || process.launched.rank >= kMostRanks ||
       process.launched.world_size > kMostRanks) {
     return wrong("has a rank that cannot be");
@@ -154,6 +157,8 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   process.plans = Count(summary, "plans");
   process.plans_resumed = Count(summary, "plans_resumed");
   process.first_planned_request = Count(summary, "first_planned_request");
+  process.plans_solved_for_ranks = Count(summary, "plans_solved_for_ranks");
+  process.plans_taken_from_ranks = Count(summary, "plans_taken_from_ranks");
   process.faults = Count(summary, "errors") + Count(summary, "unknown_frees");
   ReadPart(summary, process);
   if (const auto devices = summary.find("devices"); devices != summary.end() && devices->is_array()) {
@@ -165,9 +170,9 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
 }
 
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
-  std::map<std::pair<std::string, std::string>, std::vector<ProcessSummary>> jobs;
+  std::map<std::tuple<std::string, std::string, int>, std::vector<ProcessSummary>> jobs;
   for (ProcessSummary& each : processes) {
-    auto& job = jobs[{each.launched.job, each.launched.step}];
+    auto& job = jobs[{each.launched.job, each.launched.step, each.launched.restart}];
     job.push_back(std::move(each));
   }
   std::vector<JobRanks> gathered;

@@ -31,6 +31,8 @@ struct ProcessSummary {
   int64_t plans = 0;
   int64_t plans_resumed = 0;
   int64_t first_planned_request = 0;
+  int64_t plans_solved_for_ranks = 0;
+  int64_t plans_taken_from_ranks = 0;
   int64_t faults = 0;   // errors, unknown frees, events lost from a trace, counters that could not be read
   std::string refused;  // why plans of an earlier run were not used; empty: none were refused
 };
@@ -41,6 +43,7 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view json, std::string_v
 struct JobRanks {
   std::string job;
   std::string step;
+  int restart = 0;
   int world_size = 0;                   // as the launcher said, at least one more than the highest rank seen
   std::vector<ProcessSummary> ranks;    // by rank: of its processes the one with the largest peak
   std::vector<ProcessSummary> further;  // the others: of a rank, or of none
@@ -59,7 +62,7 @@ struct JobRanks {
   double LargestOverMedian() const;
 };
 
-// By job and step, in the order of their names.
+// By job, step and restart, in the order of their names.
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes);
 
 }  // namespace reprise::replay

@@ -233,6 +233,7 @@ std::string SummaryJson(const Summary& summary) {
       {"world_size", summary.launched.world_size},
       {"job", summary.launched.job},
       {"step", summary.launched.step},
+      {"restart", summary.launched.restart},
       {"command", summary.command},
       {"threshold", summary.threshold.count()},
       {"capacity", summary.capacity.count()},
@@ -244,6 +245,8 @@ std::string SummaryJson(const Summary& summary) {
   json["late_frees"] = summary.host_counters.late_frees;
   json["errors"] = summary.host_counters.errors;
   AddPlans(json, summary.plans);
+  json["plans_solved_for_ranks"] = summary.solves.solved;
+  json["plans_taken_from_ranks"] = summary.solves.taken;
   AddTrace(json, summary.trace);
   for (const DeviceSummary& device : summary.devices) json["devices"].push_back(DeviceJson(device));
   // A command line may hold any bytes; JSON may not.

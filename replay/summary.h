@@ -55,6 +55,12 @@ struct DeviceSummary {
   PlansSummary plans;
 };
 
+// Plans that ranks of a job solve once between them (shared_solves.h).
+struct SolvesSummary {
+  int64_t solved = 0;  // by this process
+  int64_t taken = 0;   // as another rank has solved them
+};
+
 struct Summary {
   Mode mode = Mode::kServe;
   int pid = 0;
@@ -68,6 +74,7 @@ struct Summary {
   HostCounters host_counters;
   TraceSummary trace;
   PlansSummary plans;
+  SolvesSummary solves;
   std::vector<DeviceSummary> devices;  // not empty: CUDA, and the counters above are those of all together
 };
 

@@ -1,8 +1,8 @@
 """Makes C++ of the page's source, so that the program needs no file beside it.
 
-usage: embed.py OUT.cc PAGE.html STYLE.css SCRIPT.js...
+usage: embed.py OUT.cc NAME PAGE.html STYLE.css SCRIPT.js...
 
-In the page STYLE, SCRIPT, HEAD and DATA stand where each goes, as `@STYLE@`. The scripts are joined in the order given.
+It is kNAMEPage there. In the page STYLE, SCRIPT, HEAD and DATA stand where each goes, as `@STYLE@`. The scripts are joined in the order given.
 """
 
 import re
@@ -21,7 +21,7 @@ def literal(content):
     return "\n".join(f'R"reprise({piece})reprise"' for piece in pieces)
 
 
-def main(out, page, style, *scripts):
+def main(out, name, page, style, *scripts):
     script = "".join(text(path) for path in scripts)
     parts = re.split("(@STYLE@|@SCRIPT@)", text(page))
     whole = "".join({"@STYLE@": text(style), "@SCRIPT@": script}.get(part, part) for part in parts)
@@ -29,9 +29,8 @@ def main(out, page, style, *scripts):
     middle, end = rest.split("@DATA@")
     with open(out, "w", encoding="utf-8") as source:
         source.write('#include "cli/report/page_source.h"\n\nnamespace reprise::cli {\n\n')
-        for name, content in (("Begin", begin), ("Middle", middle), ("End", end)):
-            source.write(f"const std::string_view kPage{name} =\n{literal(content)};\n\n")
-        source.write("}  // namespace reprise::cli\n")
+        parts = ",\n".join(literal(part) for part in (begin, middle, end))
+        source.write(f"const PageSource k{name}Page = {{\n{parts}}};\n\n}}  // namespace reprise::cli\n")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,4 @@
-// Puts the page together.
-
-function byId(id) {
-  return document.getElementById(id);
-}
-
-function startTheme() {
-  const select = byId("theme");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const charts = [];
-  const apply = () => {
-    document.documentElement.dataset.theme = select.value || (dark.matches ? "dark" : "light");
-    for (const chart of charts) chart.changed();
-  };
-  select.addEventListener("change", apply);
-  dark.addEventListener("change", apply);
-  apply();
-  return charts;
-}
+// Puts the page of one input together.
 
 function fillTables(head) {
   const { stats, provenance } = head;
@@ -221,14 +203,6 @@ async function main() {
     relegend();
   });
   startSearch(packed, kinds, sites);
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    document.documentElement.dataset.ready = Math.round(performance.now());
-  }));
 }
 
-main().catch((error) => {
-  const failure = byId("failure");
-  failure.hidden = false;
-  failure.textContent = `This page could not be drawn: ${error.message}. It needs a browser of 2023 or later.`;
-  console.error(error);
-});
+drawOrSay(main);

@@ -261,13 +261,6 @@ Json WhatIfJson(const Findings& findings) {
 
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// A script element ends at the first `</script`, whatever the JSON in it means by that.
-std::string InScript(std::string text) {
-  size_t at = 0;
-  while ((at = text.find('<', at)) != std::string::npos) text.replace(at, 1, "\\u003c");
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& findings,
@@ -311,9 +304,7 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
       fmt::format(R"({{"columns":{},"sites":{}}})", payload.Directory(), Dump(SitesJson(input, findings)));
   absl::StatusOr<std::string> data = payload.Pack(text);
   if (!data.ok()) return data.status();
-  std::string page;
-  page.append(kPageBegin).append(InScript(Dump(head))).append(kPageMiddle).append(*data).append(kPageEnd);
-  return page;
+  return WholePage(kReportPage, Dump(head), *data);
 }
 
 }  // namespace reprise::cli

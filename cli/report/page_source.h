@@ -1,13 +1,30 @@
-// The page's own source, as embed.py puts it into the program: HTML, style and script in one, cut where a
+// A page's own source, as embed.py puts it into the program: HTML, style and script in one, cut where a
 // report's head and its data go.
 #pragma once
 
+#include <string>
 #include <string_view>
+
+#include "absl/status/status.h"
 
 namespace reprise::cli {
 
-extern const std::string_view kPageBegin;
-extern const std::string_view kPageMiddle;
-extern const std::string_view kPageEnd;
+struct PageSource {
+  std::string_view begin;
+  std::string_view middle;
+  std::string_view end;
+};
+
+extern const PageSource kReportPage;
+extern const PageSource kRanksPage;
+
+// Beside the target and then in its place, so that nobody ever opens half a page. Unknown: why not.
+absl::Status WritePage(const std::string& path, std::string_view page);
+
+// Date and time, for the page to say when it was made.
+std::string TimeNow();
+
+// The page with `head`, a JSON text, and `data`, in base64, where they go.
+std::string WholePage(const PageSource& source, std::string head, std::string_view data);
 
 }  // namespace reprise::cli

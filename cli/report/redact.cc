@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,23 +11,8 @@
 namespace reprise::cli {
 namespace {
 
-// Gives equal texts one name each.
-class Names {
- public:
-  explicit Names(std::string_view what) : what_(what) {}
-  std::string Of(const std::string& text) {
-    if (text.empty()) return "";
-    const size_t number = numbers_.try_emplace(text, numbers_.size() + 1).first->second;
-    return fmt::format("{}-{}", what_, number);
-  }
-
- private:
-  std::string_view what_;
-  std::map<std::string, size_t> numbers_;
-};
-
 // A path's stand-in must be the job's own code exactly if the path is: sites are chosen by that.
-std::string StandIn(const profiler::Frame& frame, Names& files) {
+std::string StandIn(const profiler::Frame& frame, StandIns& files) {
   if (frame.file.empty()) return "";
   const bool python = frame.kind == profiler::FrameKind::kPython;
   const bool installed = python && !profiler::IsOwnCode(frame.file);
@@ -36,7 +20,7 @@ std::string StandIn(const profiler::Frame& frame, Names& files) {
 }
 
 // What Reprise itself says instead of a function stays; a thread's name does not.
-std::string StandInForFunction(const std::string& function, Names& functions) {
+std::string StandInForFunction(const std::string& function, StandIns& functions) {
   if (function == profiler::kBackwardFrame) return function;
   if (function.starts_with(profiler::kThreadFrame)) {
     return fmt::format("{}{}>", profiler::kThreadFrame, functions.Of(function));
@@ -45,23 +29,27 @@ std::string StandInForFunction(const std::string& function, Names& functions) {
 }
 
 // The file names of libraries that everybody has say nothing about the job, and sites are chosen by them too.
-std::string StandInForModule(const std::string& module, Names& libraries) {
+std::string StandInForModule(const std::string& module, StandIns& libraries) {
   const std::string name = module.substr(module.rfind('/') + 1);
   return profiler::LibraryOf(module) != name ? name : libraries.Of(module);
 }
 
 }  // namespace
 
-void Redact(LoadedInput& input) {
-  profiler::Trace& trace = input.content.trace;
-  Names files("file"), functions("function"), libraries("library");
+std::string StandIns::Of(const std::string& text) {
+  if (text.empty()) return "";
+  const size_t number = numbers_.try_emplace(text, numbers_.size() + 1).first->second;
+  return fmt::format("{}-{}", what_, number);
+}
+
+void Redactor::Redact(profiler::Trace& trace) {
   profiler::StackTable redacted;
   std::vector<profiler::FrameId> frame_of{profiler::FrameId(0)};
   for (uint32_t i = 1; i <= trace.stacks.frames(); ++i) {
     profiler::Frame frame = trace.stacks.frame(profiler::FrameId(i));
-    frame.file = StandIn(frame, files);
-    frame.function = StandInForFunction(frame.function, functions);
-    frame.module = StandInForModule(frame.module, libraries);
+    frame.file = StandIn(frame, files_);
+    frame.function = StandInForFunction(frame.function, functions_);
+    frame.module = StandInForModule(frame.module, libraries_);
     frame_of.push_back(redacted.Intern(frame));
   }
   std::vector<profiler::StackId> stack_of{profiler::StackId(0)};
@@ -79,6 +67,10 @@ void Redact(LoadedInput& input) {
   trace.metadata.host.clear();
   trace.metadata.pid = 0;
   trace.notes.clear();
+}
+
+void Redact(LoadedInput& input) {
+  Redactor().Redact(input.content.trace);
   for (size_t i = 0; i < input.content.lifetimes.size(); ++i) {
     input.content.lifetimes[i].id = fmt::format("{}", i);
   }

@@ -23,6 +23,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   Engine::Options options;
   options.plan = session.config().mode == Mode::kServe;
   options.capacity = session.config().capacity;
+  options.solve = session.EngineSolver();
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       Engine::Create(options, *std::move(memory), &device->runner_, &device->streams_);
   if (!engine.ok()) return engine.status();

@@ -8,6 +8,7 @@ import sys
 import unittest
 
 import command
+from report_test import head_of
 from virtual_cluster import VirtualCluster, why_not
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -59,9 +60,13 @@ esac""")
         for block in found:
             with self.subTest(block):
                 self.follow(block)
-        for folder in os.listdir(self.path("reprise-out")):
+        folders = os.listdir(self.path("reprise-out"))
+        for folder in folders:
             self.assertIn("summary.rank1.json", os.listdir(self.path(f"reprise-out/{folder}")))
-        self.assertEqual(len(os.listdir(self.path("reprise-out"))), 3)
+        self.assertEqual(len(folders), 3)
+        self.assertEqual(len(head_of(self.read("ranks.html").decode())["jobs"]), 3)
+        plans = sorted(f"{folder}-trace.rank{rank}.plan.json" for folder in folders for rank in (0, 1))
+        self.assertEqual(sorted(os.listdir(self.path("rank-plans"))), plans)
 
     def test_the_administrators_page(self):
         with open(os.environ["REPRISE_PROLOG"], encoding="utf-8") as prolog:

@@ -11,31 +11,13 @@ import time
 import unittest
 
 import command
+from by_hand import ROUNDS, RanksByHand
+from report_test import head_of
 
-ROUNDS = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "rounds.py")]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
 
 
-class Ranks(command.CommandTest):
-    def merge(self, *words, status=0):
-        return self.json("merge", *words, status=status)
-
-    def job(self, *words, **options):
-        (job,) = self.merge(*words, **options)["jobs"]
-        return job
-
-    def start(self, rank, world, *words, **variables):
-        environment = {**command.clean_environment(), "RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": "0",
-                       **variables}
-        return subprocess.Popen(words, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True)
-
-    def end(self, processes):
-        said = []
-        for process in processes:
-            said.append(process.communicate(timeout=240)[1])
-            self.assertEqual(process.returncode, 0, said[-1])
-        return said
-
+class Ranks(RanksByHand):
     def test_64_at_once_in_one_folder_that_is_not_there_yet(self):
         preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "a/b/%j", "REPRISE_CACHE": "cache"}
         self.end([self.start(rank, 64, *ROUNDS, "200", **preload) for rank in range(64)])
@@ -47,6 +29,45 @@ class Ranks(command.CommandTest):
         self.assertEqual([rank["rank"] for rank in job["ranks"]], list(range(64)))
         self.assertEqual((job["world_size"], job["missing_count"], job["faults"]), (64, 0, 0))
         self.assertEqual([name for name in os.listdir(self.path("a/b/0")) if name.endswith(".part")], [])
+        # Each problem was solved once, by one of them, and every plan came to be that way.
+        solves = os.listdir(self.path("cache/solves"))
+        self.assertEqual([name for name in solves if not name.endswith(".solved.json")], [])
+        self.assertEqual(sum(rank["plans_solved_for_ranks"] for rank in job["ranks"]), len(solves))
+        shared = [rank["plans_solved_for_ranks"] + rank["plans_taken_from_ranks"] for rank in job["ranks"]]
+        self.assertTrue(all(shared), shared)
+        self.assertTrue(all(rank["plans"] for rank in job["ranks"]), job)
+        print(f"64 ranks: {sum(shared)} plans, {len(solves)} solved", file=sys.stderr)
+
+    def test_what_a_rank_costs_at_its_start(self):
+        # Processor time, not the clock's: as many as there are cores run at once, whatever else the machine does.
+        served = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out", "REPRISE_CACHE": "cache"}
+        cost = {}
+        for variables in ({}, served):
+            ranks = [self.start(rank, 64, *ROUNDS, "2", REPRISE_GATHERED="1", **variables) for rank in range(64)]
+            used = 0.0
+            for process in ranks:
+                process.stderr.close()
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(process.returncode, 0)
+                used += usage.ru_utime + usage.ru_stime
+            cost[bool(variables)] = used / 64
+        self.assertEqual(len(os.listdir(self.path("out"))), 2 * 64)
+        added = 1000 * (cost[True] - cost[False])
+        print(f"start of a rank: {added:.1f} ms of a core more than {1000 * cost[False]:.1f} ms", file=sys.stderr)
+        self.assertLess(added, 50)
+
+    def test_a_job_that_comes_again_under_its_number(self):
+        preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out/%j", "SLURM_JOB_ID": "7"}
+        for restart in ({}, {"SLURM_RESTART_COUNT": "1"}):
+            self.end([self.start(rank, 2, *ROUNDS, "20", **preload, **restart) for rank in range(2)])
+        names = [f"{kind}.rank{rank}{restart}.{end}" for rank in (0, 1) for restart in ("", ".restart1")
+                 for kind, end in (("trace", "reprise"), ("summary", "json"))]
+        self.assertEqual(sorted(os.listdir(self.path("out/7"))), sorted(names))
+        jobs = self.merge("out")["jobs"]
+        self.assertEqual([(job["job"], job["restart"], len(job["ranks"]), len(job["further"])) for job in jobs],
+                         [("7", 0, 2, 0), ("7", 1, 2, 0)])
+        self.assertIn("job 7, restart 1: summaries of 2 of 2 ranks", self.ok("merge", "out").out)
 
     def test_only_the_first_speaks(self):
         words = (command.REPRISE, "run", "--host", "--mode", "record", "--", *ROUNDS, "50")
@@ -92,24 +113,38 @@ class Ranks(command.CommandTest):
         os.mkdir(self.path("empty"))
         self.fails(3, "merge", "empty", says="no summary")
 
-    def test_a_thousand_summaries(self):
-        self.end([self.start(0, 1000, command.REPRISE, "run", "--host", "--out", "one", "--", *ROUNDS, "20")])
+    def thousand(self):
+        """A folder with what a thousand ranks would leave, made of real ones; rank 617 holds more."""
+        self.record("one", [0, 8], world=1000, rounds=1000)
         summary = json.loads(self.read("one/summary.rank0.json"))
         os.mkdir(self.path("many"))
         for rank in range(1000):
-            peak = (1 << 30) + rank * 4096 + (1 << 30) * (rank == 617)
-            summary.update(rank=rank, host=f"node{rank // 8}", live_peak=peak)
+            odd = rank == 617
+            summary.update(rank=rank, host=f"node{rank // 8}", live_peak=(1 << 30) + rank * 4096 + (1 << 30) * odd)
             self.write(f"many/summary.rank{rank}.json", json.dumps(summary))
+            shutil.copy(self.path(f"one/trace.rank{int(odd)}.reprise"), self.path(f"many/trace.rank{rank}.reprise"))
+
+    def measured(self, what, run):
         began = time.monotonic()
-        done = self.json("merge", "many")
+        done = run()
         seconds = time.monotonic() - began
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # KiB, of the largest child so far
-        print(f"1000 summaries: {seconds:.2f} s, at most {memory / 1024:.0f} MiB", file=sys.stderr)
-        (job,) = done["jobs"]
-        self.assertEqual((job["largest_rank"], len(job["ranks"]), job["missing_count"]), (617, 1000, 0))
-        self.assertAlmostEqual(job["largest_over_median"], 2.0, places=2)
+        print(f"1000 {what}: {seconds:.2f} s, at most {memory / 1024:.0f} MiB", file=sys.stderr)
         self.assertLess(seconds, 10)
         self.assertLess(memory, 1 << 20)
+        return done
+
+    def test_a_thousand_ranks(self):
+        self.thousand()
+        (job,) = self.measured("summaries", lambda: self.json("merge", "many"))["jobs"]
+        self.assertEqual((job["largest_rank"], len(job["ranks"]), job["missing_count"]), (617, 1000, 0))
+        self.assertAlmostEqual(job["largest_over_median"], 2.0, places=2)
+        self.measured("summaries and traces", lambda: self.ok("report", "many"))
+        page = head_of(self.read("many/report.html").decode())
+        self.assertEqual(page["merge"]["jobs"], [job])
+        self.assertEqual(len(page["jobs"][0]["traces"]), 1000)
+        self.assertIn("Rank 617 on node77 stands out", page["jobs"][0]["verdict"])
+        self.assertIn("8.00 MiB at uneven.py", page["jobs"][0]["verdict"])
 
 
 if __name__ == "__main__":

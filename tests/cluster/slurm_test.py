@@ -9,17 +9,20 @@ import sys
 import unittest
 
 import command
+from report_test import head_of
 from virtual_cluster import VirtualCluster, wait_for, why_not
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROUNDS = [sys.executable, "-B", os.path.join(HERE, "rounds.py")]
 TRAIN = os.path.join(HERE, "train_ddp.py")
 STEPS = "400"
-# Allocates without end, and says so in a file once it does.
+# Allocates without end, and says so in a file once it does. "polite": SIGTERM is a reason to exit. "hoard": rank 1
+# then keeps what it takes.
 ENDLESS = """
 import ctypes, os, signal, sys
-if len(sys.argv) > 2 and sys.argv[2] == "polite":
+if "polite" in sys.argv:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+hoard = "hoard" in sys.argv and os.environ["SLURM_PROCID"] == "1"
 libc = ctypes.CDLL(None)
 libc.aligned_alloc.restype = ctypes.c_void_p
 libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
@@ -31,7 +34,27 @@ while True:
     count += 1
     if count == 50000:
         open(sys.argv[1] + "." + os.environ["SLURM_PROCID"], "w").write(str(os.getpid()))
+    while hoard and count > 50000:
+        ctypes.memset(libc.aligned_alloc(64, 8 << 20), 1, 8 << 20)
 """
+RECORD = f"{command.REPRISE} slurm --host --mode record -- "
+
+
+def memory_group(limit):
+    """A memory cgroup of the old kind or the new, or None."""
+    for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = f"{root}/reprise-{os.getpid()}"
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            with open(f"{group}/{name}", "w", encoding="ascii") as out:
+                out.write(str(limit))
+            return group
+        except OSError:
+            os.rmdir(group)
+    return None
 
 
 def python_with_torch():
@@ -95,7 +118,7 @@ class OnTheCluster(command.CommandTest):
     def test_a_distributed_job_is_the_same_job(self):
         reprise = f"{command.REPRISE} slurm --host --cache cache -- "
         self.batch(f"srun {self.train('without')}")
-        first = self.batch(f"{reprise} srun {self.train('with')}")
+        first = self.batch(f"{reprise.replace('--cache', '--report --cache')} srun {self.train('with')}")
         self.assertEqual(self.losses("with"), self.losses("without"))
         self.assertNotEqual(*self.losses("without"))
         self.assertRegex(self.said(), rf"reprise: job {first}: summaries of 2 of 2 ranks\n")
@@ -105,6 +128,17 @@ class OnTheCluster(command.CommandTest):
         self.assertEqual(job["faults"], 0)
         self.assertEqual([rank["plans_resumed"] for rank in job["ranks"]], [0, 0])
         self.assertTrue(all(rank["plans"] for rank in job["ranks"]), job)
+
+        page = head_of(self.read(f"reprise-out/{first}/report.html").decode())
+        self.assertEqual(page["merge"]["jobs"], [job])
+        self.assertEqual([trace["rank"] for trace in page["jobs"][0]["traces"]], [0, 1])
+
+        # Whatever they had to solve in common was solved by one of them.
+        solved = glob.glob(self.path("cache/solves/*"))
+        self.assertEqual(sum(rank["plans_solved_for_ranks"] for rank in job["ranks"]), len(solved))
+        self.assertTrue(all(name.endswith(".solved.json") for name in solved), solved)
+        shared = sum(rank["plans_taken_from_ranks"] for rank in job["ranks"])
+        print(f"solved while running: {len(solved)}, taken from the other rank: {shared}", file=sys.stderr)
 
         self.assertEqual(len(glob.glob(self.path("cache/*.entry"))), 2)
         self.assertEqual(len(glob.glob(self.path("cache/*.plans.json"))), 1, "one sequence, laid once")
@@ -193,13 +227,20 @@ class OnTheCluster(command.CommandTest):
     def said_in(self, name):
         return self.read(name).decode()
 
-    def endless(self, *arguments, wrapper=f"{command.REPRISE} slurm --host --mode record -- "):
+    def endless(self, *arguments, wrapper=RECORD, task="", begun="begun", srun="srun", options=()):
         """A job whose two ranks have allocated for a while."""
         self.write("endless.py", ENDLESS)
-        words = f"srun {sys.executable} -B {self.path('endless.py')} {self.path('begun')} {' '.join(arguments)}"
-        number = self.batch(f"{wrapper}{words}", "echo status $?", wait=False)
-        wait_for(lambda: len(glob.glob(self.path("begun.*"))) == 2 or cluster.show(number, "JobState") == "FAILED")
+        words = f"{srun} {task} {sys.executable} -B {self.path('endless.py')} {self.path(begun)} {' '.join(arguments)}"
+        number = self.batch(f"{wrapper}{words}", "echo status $?", wait=False, options=options)
+        self.wait_until_begun(number, begun)
         return number
+
+    def wait_until_begun(self, number, begun="begun"):
+        wait_for(lambda: len(glob.glob(self.path(begun + ".*"))) == 2 or cluster.show(number, "JobState") == "FAILED")
+
+    def forget_begun(self):
+        for begun in glob.glob(self.path("begun.*")):
+            os.remove(begun)
 
     def end_of(self, number):
         def ended():
@@ -231,19 +272,89 @@ class OnTheCluster(command.CommandTest):
 
     def test_one_rank_is_killed(self):
         statuses = []
-        for wrapper in ("", f"{command.REPRISE} slurm --host --mode record -- "):
-            for begun in glob.glob(self.path("begun.*")):
-                os.remove(begun)
-            number = self.endless(wrapper=wrapper)
+        for wrapper in ("", RECORD):
+            self.forget_begun()
+            number = self.endless("polite", wrapper=wrapper)
             wait_for(lambda: self.read("begun.1"))
             os.kill(int(self.read("begun.1")), 9)
-            wait_for(lambda: "SIGKILL" in self.said() or "Killed" in self.said())
-            cluster.ask("scancel", "--signal=TERM", f"{number}.0")  # where srun has not ended the other one itself
-            self.end_of(number)
-            statuses.append([line for line in self.said().splitlines() if line.startswith("status")])
+            statuses.append(self.status_without_rank_1(number))
         self.assertEqual(*statuses)
-        self.assertEqual(len(statuses[0]), 1)
+        self.without_rank_1(number)
+
+    def status_without_rank_1(self, number):
+        wait_for(lambda: "SIGKILL" in self.said() or "Killed" in self.said() or "oom-kill" in self.said())
+        cluster.ask("scancel", "--signal=TERM", f"{number}.0")  # where srun has not ended the other one itself
+        self.end_of(number)
+        (line,) = [line for line in self.said().splitlines() if line.startswith("status")]
+        return line
+
+    def without_rank_1(self, number):
         self.traces_of(number)
+        job = self.job(f"reprise-out/{number}", status=1)
+        self.assertEqual(([rank["rank"] for rank in job["ranks"]], job["missing"]), ([0], [1]))
+        self.ok("report", f"reprise-out/{number}")
+        (page,) = head_of(self.read(f"reprise-out/{number}/report.html").decode())["jobs"]
+        self.assertEqual([trace["rank"] for trace in page["traces"]], [0, 1])
+
+    def test_the_kernel_ends_a_rank_for_memory(self):
+        group = memory_group(200 << 20)
+        if group is None:
+            self.skipTest("no memory cgroup can be made here")
+        self.addCleanup(os.rmdir, group)
+        # What a cgroup plugin of Slurm's does for the whole step, done for one rank.
+        self.write("limited", f'#!/bin/sh\n[ $SLURM_PROCID != 1 ] || echo $$ > {group}/cgroup.procs\nexec "$@"\n')
+        os.chmod(self.path("limited"), 0o755)
+        statuses = []
+        for wrapper in ("", RECORD):
+            self.forget_begun()
+            number = self.endless("polite", "hoard", wrapper=wrapper, task=self.path("limited"))
+            statuses.append(self.status_without_rank_1(number))
+        self.assertEqual(*statuses)
+        self.without_rank_1(number)
+
+    def test_a_time_limit_without_and_with_a_grace_period(self):
+        # At once, as Slurm looks at its limits twice a minute: two ranks to a node.
+        two = {"srun": "srun -n2 --overcommit"}
+        grace = self.endless("polite", begun="grace", **two,
+                             options=("-N1", "-n1", "--time=1", "--signal=TERM@50", "-o", "grace.txt"))
+        limited = self.endless(**two, options=("-N1", "-n1"))
+        self.go("scontrol", "update", f"JobId={limited}", "EndTime=now+1")
+        self.assertEqual(self.end_of(limited), "TIMEOUT")
+        self.traces_of(limited)
+        self.end_of(grace)
+        said = self.said_in("grace.txt")
+        self.assertIn("status 9", said)
+        self.assertIn("summaries of 2 of 2 ranks", said)
+        self.traces_of(grace)
+        self.assertEqual(len(self.job(f"reprise-out/{grace}")["ranks"]), 2)
+
+    def test_requeue(self):
+        number = self.endless("polite")
+        self.forget_begun()
+        before = {name: self.read(name) for name in self.files_of(number)}
+        self.go("scontrol", "requeue", number)
+        wait_for(lambda: cluster.show(number, "JobState") == "PENDING")
+        self.go("scontrol", "update", f"JobId={number}", "StartTime=now")
+        self.wait_until_begun(number)
+        # Refused for a moment after a requeue, as for a job that is not there.
+        wait_for(lambda: cluster.does("scancel", "--signal=TERM", number))
+        self.end_of(number)
+        self.assertEqual(cluster.show(number, "Restarts"), "1")
+        for name, content in before.items():
+            self.assertEqual(self.read(name)[: len(content)], content, "what the first run wrote is still there")
+        for rank in (0, 1):
+            for run in ("", ".restart1"):
+                trace = self.path(f"reprise-out/{number}/trace.rank{rank}{run}.reprise")
+                self.assertGreater(self.json("stats", trace)["allocs"], 1000)
+        again = self.merge_of(number)[-1]
+        self.assertEqual((again["restart"], [rank["rank"] for rank in again["ranks"]]), (1, [0, 1]))
+        self.assertIn(f"job {number}, restart 1: summaries of 2 of 2 ranks", self.said())
+
+    def files_of(self, number):
+        return glob.glob(self.path(f"reprise-out/{number}/*"))
+
+    def merge_of(self, number):
+        return self.json("merge", f"reprise-out/{number}")["jobs"]
 
 
 if __name__ == "__main__":

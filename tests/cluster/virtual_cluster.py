@@ -112,6 +112,9 @@ class VirtualCluster:
     def ask(self, *words):
         return subprocess.run(words, env=self.environment, capture_output=True, text=True).stdout.strip()
 
+    def does(self, *words):
+        return subprocess.run(words, env=self.environment, capture_output=True).returncode == 0
+
     def show(self, job, what):
         """Of a job, also when it ended minutes ago: what="JobState" gives RUNNING, COMPLETED, ..."""
         for word in self.ask("scontrol", "show", "job", str(job)).split():

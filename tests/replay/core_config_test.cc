@@ -116,6 +116,15 @@ TEST(CoreConfig, RanksAreToldApartByLabelWhereTheyShareAFolder) {
   EXPECT_EQ(ReadConfig(In({}), {.host = "node"}).label, "");
 }
 
+TEST(CoreConfig, TheRunsOfAJobThatWasPutBackAreToldApart) {
+  ProcessNames names = {.host = "node",
+                        .launched = {.launcher = "Slurm", .rank = 3, .world_size = 8, .restart = 2}};
+  EXPECT_EQ(ReadConfig(In({}), names).label, "rank3.restart2");
+  EXPECT_EQ(ReadConfig(In({{"REPRISE_OUT", "out/%r"}}), names).label, "restart2");
+  names.launched.launcher.clear();
+  EXPECT_EQ(ReadConfig(In({}), names).label, "restart2");
+}
+
 TEST(CoreConfig, OneRankSpeaksForAll) {
   EXPECT_TRUE(Read({}).quiet_rank);
   const ProcessNames first = {.launched = {.launcher = "Slurm", .rank = 0, .world_size = 4}};

@@ -53,6 +53,15 @@ TEST(Launcher, EachSaysItInItsOwnWay) {
   ExpectRank({{"JOB_COMPLETION_INDEX", "3"}, {"WORLD_SIZE", "4"}}, "Kubernetes", 3, 0, 4);
 }
 
+TEST(Launcher, HowOftenAJobWasPutBack) {
+  EXPECT_EQ(In(kStep).restart, 0);
+  Environment again = kStep;
+  again.insert({"SLURM_RESTART_COUNT", "2"});
+  EXPECT_EQ(In(again).restart, 2);
+  again["SLURM_RESTART_COUNT"] = "x";
+  EXPECT_EQ(In(again).restart, 0);
+}
+
 TEST(Launcher, TheInnermostCounts) {
   Environment both = kStep;
   both.insert({{"TORCHELASTIC_RUN_ID", "x"}, {"RANK", "9"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "32"}});

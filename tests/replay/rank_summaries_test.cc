@@ -29,8 +29,14 @@ ProcessSummary Rank(int rank, int64_t live_peak, int world_size = 4) {
 TEST(RankSummaries, ReadWhatAProcessLeaves) {
   Summary summary;
   summary.host = "n1";
-  summary.launched = {
-      .launcher = "Slurm", .rank = 3, .local_rank = 1, .world_size = 8, .job = "7", .step = "2"};
+  summary.launched = {.launcher = "Slurm",
+                      .rank = 3,
+                      .local_rank = 1,
+                      .world_size = 8,
+                      .job = "7",
+                      .step = "2",
+                      .restart = 4};
+  summary.solves = {5, 6};
   summary.counters.live_peak = Bytes(1000);
   summary.counters.reserved_peak = Bytes(1200);
   summary.counters.unknown_frees = 2;
@@ -43,6 +49,9 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   EXPECT_EQ(read->launched.local_rank, 1);
   EXPECT_EQ(read->launched.world_size, 8);
   EXPECT_EQ(read->launched.job + "." + read->launched.step, "7.2");
+  EXPECT_EQ(read->launched.restart, 4);
+  EXPECT_EQ(read->plans_solved_for_ranks, 5);
+  EXPECT_EQ(read->plans_taken_from_ranks, 6);
   EXPECT_EQ(read->host, "n1");
   EXPECT_EQ(read->live_peak, Bytes(1000));
   EXPECT_EQ(read->faults, 7);
@@ -102,6 +111,12 @@ TEST(RankSummaries, JobsAndStepsApart) {
   ProcessSummary next = Rank(0, 1);
   next.launched.step = "1";
   EXPECT_THAT(ByJob({Rank(0, 1), next}), SizeIs(2));
+  ProcessSummary again = Rank(0, 2);
+  again.launched.restart = 1;
+  const auto jobs = ByJob({again, Rank(0, 1)});
+  ASSERT_THAT(jobs, SizeIs(2)) << "a job that was put back and ran again";
+  EXPECT_EQ(jobs[1].restart, 1);
+  EXPECT_EQ(jobs[1].live_peak, Bytes(2));
   EXPECT_THAT(ByJob({}), IsEmpty());
 }
 

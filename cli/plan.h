@@ -1,0 +1,45 @@
+// What `reprise plan` does with one input, for those who have many.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "cli/input.h"
+#include "planner/plan_file.h"
+#include "planner/types.h"
+
+namespace reprise::cli {
+
+struct PlanOptions {
+  std::vector<std::string> inputs;
+  std::string output;  // a file, of several inputs a folder; empty: none
+  std::optional<Bytes> capacity;
+  double seconds = 10;
+  std::string solver = "auto";
+  std::string streams = "shared";
+  std::string keep;  // an earlier plan; empty: none
+  bool array = false;
+  bool json = false;
+};
+
+// InvalidArgument: there is nothing to place in it.
+absl::StatusOr<planner::Problem> ProblemToPlan(const LoadedInput& input, const PlanOptions& options);
+
+absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, const PlanOptions& options);
+
+// Says why there is no solution; the exit status.
+int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error);
+
+void SayDoesNotFit(Bytes capacity, const planner::Solution& solution);
+
+planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,
+                     const planner::Solution& solution);
+
+// Several inputs, or a task's part of them: a plan of each in a folder, and one table.
+int PlanMany(const PlanOptions& options);
+
+}  // namespace reprise::cli

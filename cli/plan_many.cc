@@ -1,0 +1,194 @@
+// reprise plan with many inputs: a plan of each in one folder. What is there already is not done again, so
+// that the tasks of an array and whoever gathers their plans run the same command.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/plan.h"
+#include "cli/quantity.h"
+#include "cli/status.h"
+#include "planner/bound.h"
+#include "planner/validator.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Row {
+  std::string input;
+  std::string plan;  // its file; empty: none was wanted
+  size_t buffers = 0;
+  Bytes lower_bound;
+  Bytes slab;
+  std::string solver;  // empty: there was a plan for it
+  double seconds = 0;
+};
+
+std::optional<int64_t> Variable(const char* name) {
+  const char* const text = getenv(name);
+  if (text == nullptr) return std::nullopt;
+  int64_t number = 0;
+  const char* const end = text + strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
+// Which of how many tasks of an array this one is, from 0. nullopt: none, or one of an array whose numbers do
+// not tell.
+std::optional<std::pair<int64_t, int64_t>> TaskOfArray() {
+  const auto id = Variable("SLURM_ARRAY_TASK_ID"), count = Variable("SLURM_ARRAY_TASK_COUNT"),
+             first = Variable("SLURM_ARRAY_TASK_MIN"), last = Variable("SLURM_ARRAY_TASK_MAX"),
+             step = Variable("SLURM_ARRAY_TASK_STEP");
+  if (!id || !count || !first || !last) return std::nullopt;
+  const int64_t by = std::max<int64_t>(1, step.value_or(1));
+  if ((*last - *first) / by + 1 != *count || *id < *first || *id > *last) return std::nullopt;
+  return std::pair((*id - *first) / by, *count);
+}
+
+// The plans' files: named by what is left of the inputs' paths behind the folder that they have in common.
+std::vector<std::string> PlanPaths(const std::vector<std::string>& inputs, const std::string& folder) {
+  std::vector<fs::path> whole;
+  for (const std::string& input : inputs) whole.push_back(fs::absolute(input).lexically_normal());
+  fs::path common = whole[0].parent_path();
+  for (const fs::path& path : whole) {
+    while (common != common.root_path() &&
+           std::mismatch(common.begin(), common.end(), path.begin(), path.end()).first != common.end()) {
+      common = common.parent_path();
+    }
+  }
+  std::vector<std::string> names;
+  for (const fs::path& path : whole) {
+    std::string name = path.lexically_relative(common).replace_extension(".plan.json").string();
+    std::ranges::replace(name, '/', '-');
+    names.push_back(folder + "/" + name);
+  }
+  return names;
+}
+
+// The plan that is there, if it is for this problem and good enough.
+std::optional<planner::Plan> PlanThere(const std::string& path, const planner::Problem& problem) {
+  std::error_code error;
+  if (path.empty() || !fs::exists(path, error)) return std::nullopt;
+  absl::StatusOr<planner::Plan> plan = planner::ReadPlan(path);
+  if (!plan.ok() || !planner::CheckPlanIsFor(problem, *plan).ok()) return std::nullopt;
+  if (problem.capacity && plan->slab > *problem.capacity) return std::nullopt;
+  if (!planner::CheckPlacement(problem, {.offsets = plan->offsets, .slab = plan->slab}).ok())
+    return std::nullopt;
+  return *std::move(plan);
+}
+
+int PlanOne(const PlanOptions& options, const std::string& input_path, const std::string& plan_path,
+            std::vector<Row>& rows) {
+  const absl::StatusOr<LoadedInput> input = LoadInput(input_path);
+  if (!input.ok()) return Fail(input.status(), kBadInput);
+  const absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
+  if (!problem.ok()) return Fail(problem.status(), kBadInput);
+  Row row = {.input = input_path, .plan = plan_path, .buffers = problem->buffers.size()};
+  if (const std::optional<planner::Plan> there = PlanThere(plan_path, *problem)) {
+    row.lower_bound = there->lower_bound;
+    row.slab = there->slab;
+    rows.push_back(std::move(row));
+    return kFine;
+  }
+  const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
+  if (!solution.ok()) return FailToSolve(*input, options, solution.status());
+  row.lower_bound = solution->lower_bound;
+  row.slab = solution->placement.slab;
+  row.solver = solution->solver;
+  row.seconds = solution->seconds;
+  const bool fits = !options.capacity || row.slab <= *options.capacity;
+  if (!fits) {
+    Say(fmt::format("{}:", input_path));
+    SayDoesNotFit(*options.capacity, *solution);
+    row.plan.clear();
+  } else if (!plan_path.empty()) {
+    if (const absl::Status written = planner::WritePlan(plan_path, PlanOf(*input, *problem, *solution));
+        !written.ok()) {
+      return Fail(written, kUsage);
+    }
+  }
+  rows.push_back(std::move(row));
+  return fits ? kFine : kDoesNotFit;
+}
+
+std::string TableText(const std::vector<Row>& rows) {
+  std::string text = fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", "buffers", "lower bound", "slab",
+                                 "gap", "solver", "input");
+  for (const Row& row : rows) {
+    text += fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", row.buffers, FormatSize(row.lower_bound),
+                        FormatSize(row.slab), FormatShare(planner::Gap(row.slab, row.lower_bound)),
+                        row.solver.empty() ? "was there" : row.solver, row.input);
+  }
+  return text;
+}
+
+std::string TableJson(const std::vector<Row>& rows) {
+  Json plans = Json::array();
+  for (const Row& row : rows) {
+    plans.push_back({{"input", row.input},
+                     {"plan", row.plan},
+                     {"buffers", row.buffers},
+                     {"lower_bound", row.lower_bound.count()},
+                     {"slab", row.slab.count()},
+                     {"gap", planner::Gap(row.slab, row.lower_bound)},
+                     {"was_there", row.solver.empty()},
+                     {"solver", row.solver},
+                     {"seconds", row.seconds}});
+  }
+  const Json json = {{"plans", std::move(plans)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int PlanMany(const PlanOptions& options) {
+  if (!options.keep.empty()) return Fail("--keep is for one input", kUsage);
+  if (options.output == "-")
+    return Fail("of several inputs the plans go to a folder, not to standard output", kUsage);
+  if (std::ranges::find(options.inputs, "-") != options.inputs.end()) {
+    return Fail("standard input cannot be one of several inputs", kUsage);
+  }
+  int64_t task = 0, tasks = 1;
+  if (options.array) {
+    const auto here = TaskOfArray();
+    if (!here) {
+      return Fail("--array: this is no task of a Slurm array, or of one whose numbers are not evenly spaced",
+                  kUsage);
+    }
+    std::tie(task, tasks) = *here;
+  }
+  std::vector<std::string> paths(options.inputs.size());
+  if (!options.output.empty()) {
+    std::error_code error;
+    fs::create_directories(options.output, error);
+    if (error)
+      return Fail(fmt::format("cannot make the folder {}: {}", options.output, error.message()), kUsage);
+    paths = PlanPaths(options.inputs, options.output);
+  }
+  int status = kFine;
+  std::vector<Row> rows;
+  for (size_t i = static_cast<size_t>(task); i < options.inputs.size(); i += static_cast<size_t>(tasks)) {
+    status = std::max(status, PlanOne(options, options.inputs[i], paths[i], rows));
+  }
+  status = std::max(status, Finish(options.json ? TableJson(rows) : TableText(rows), status));
+  if (!options.json && !rows.empty() && !rows[0].plan.empty()) {
+    SayNext(fmt::format("check {} {}", ShellQuoted(rows[0].input), ShellQuoted(rows[0].plan)));
+  }
+  return status;
+}
+
+}  // namespace reprise::cli

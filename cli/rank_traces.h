@@ -1,0 +1,49 @@
+// What the traces of a job's ranks held at their peaks, side by side.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/rank_files.h"
+#include "cli/report/redact.h"
+
+namespace reprise::cli {
+
+struct RankTraces {
+  struct Trace {
+    int rank = 0;
+    std::string file;     // the first of its traces; empty under a redactor
+    Bytes live_peak;      // of what was recorded, all devices together
+    bool stacks = false;  // its allocations have call stacks
+    bool cut_short = false;
+  };
+  // A site or a size, and what each trace held of it at its own peak.
+  struct Row {
+    std::string label;
+    std::vector<Bytes> bytes;  // as in `compared`
+    Bytes least;
+    Bytes median;
+    Bytes most;
+    int most_rank = 0;
+  };
+  std::vector<Trace> traces;     // by rank
+  std::vector<size_t> compared;  // which of them are in the rows
+  bool by_site = false;          // else by size
+  std::vector<Row> rows;         // those in which one rank is furthest above the median come first
+  size_t rows_left = 0;
+  std::vector<std::string> notes;  // for people: what is not in the rows, and why
+};
+
+struct RankTracesOptions {
+  size_t most_rows = 200;
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+  Redactor* redactor = nullptr;  // null: names stay
+};
+
+// Of each of `files` the traces; one is in memory at a time, and of it stays what it held at its peak. What
+// cannot be read, or not before `end`, is a note. Every rank stands in one of `files` at most.
+RankTraces CompareTraces(const std::vector<RankFiles>& files, const RankTracesOptions& options);
+
+}  // namespace reprise::cli

@@ -1,0 +1,140 @@
+#include "cli/ranks_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "cli/console.h"
+#include "cli/quantity.h"
+#include "cli/rank_traces.h"
+#include "cli/report/page_source.h"
+#include "cli/report/ranks_page.h"
+
+namespace reprise::cli {
+namespace {
+
+using replay::JobRanks;
+using replay::ProcessSummary;
+
+std::string FolderOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
+
+// Which files are whose: of each rank those beside its summary; of a rank without one those that name it.
+class Assigner {
+ public:
+  explicit Assigner(const FilesBelow& files) {
+    for (const RankFiles& each : files.processes) {
+      if (!each.summary.empty()) {
+        of_summary_[each.summary] = &each;
+      } else if (each.rank >= 0 && !each.traces.empty()) {
+        without_summary_[{FolderOf(each.traces.front()), each.restart}].insert({each.rank, &each});
+      }
+    }
+  }
+
+  std::vector<RankFiles> Of(const JobRanks& job) {
+    std::vector<RankFiles> files;
+    std::set<std::string> folders;
+    for (const ProcessSummary& rank : job.ranks) {
+      folders.insert(FolderOf(rank.file));
+      files.push_back(*of_summary_.at(rank.file));
+      files.back().rank = rank.launched.rank;
+    }
+    for (const std::string& folder : folders) {
+      const auto left = without_summary_.find({folder, job.restart});
+      if (left == without_summary_.end()) continue;
+      std::erase_if(left->second, [&](const auto& each) {
+        const bool missing =
+            std::ranges::none_of(files, [&](const RankFiles& known) { return known.rank == each.first; });
+        if (missing) files.push_back(*each.second);
+        return missing;
+      });
+    }
+    return files;
+  }
+
+  // The folders of jobs of which there are traces alone: ended before any rank could say anything.
+  std::vector<std::pair<JobRanks, std::vector<RankFiles>>> TracesAlone(
+      const std::vector<JobRanks>& jobs) const {
+    std::set<std::string> known;
+    for (const JobRanks& job : jobs) {
+      for (const ProcessSummary& rank : job.ranks) known.insert(FolderOf(rank.file));
+    }
+    std::vector<std::pair<JobRanks, std::vector<RankFiles>>> alone;
+    for (const auto& [where, ranks] : without_summary_) {
+      if (known.contains(where.first)) continue;
+      auto& [job, files] = alone.emplace_back();
+      job.job = job.step = "0";
+      job.restart = where.second;
+      for (const auto& [rank, each] : ranks) {
+        if (files.empty() || files.back().rank != rank) job.missing.push_back(rank);
+        files.push_back(*each);
+      }
+      job.missing_count = static_cast<int64_t>(job.missing.size());
+      job.world_size = job.missing.back() + 1;
+    }
+    return alone;
+  }
+
+ private:
+  std::map<std::string, const RankFiles*> of_summary_;
+  std::map<std::pair<std::string, int>, std::multimap<int, const RankFiles*>> without_summary_;
+};
+
+void Redact(MergedSummaries& merged, Redactor& redactor) {
+  for (std::string& error : merged.errors) error = "a file cannot be read";
+  for (JobRanks& job : merged.jobs) {
+    job.job = "0";
+    for (auto* const processes : {&job.ranks, &job.further}) {
+      for (ProcessSummary& each : *processes) {
+        each.host = redactor.Host(each.host);
+        each.file.clear();
+        each.pid = 0;
+        if (!each.refused.empty()) each.refused = "plans of an earlier run were refused";
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool HasRanks(const MergedSummaries& merged, const FilesBelow& files) {
+  if (HasRanks(merged)) return true;
+  return std::ranges::count_if(files.processes, [](const RankFiles& each) {
+           return each.rank >= 0 && !each.traces.empty();
+         }) > 1;
+}
+
+absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
+                              const RanksReportOptions& options) {
+  Redactor redactor;
+  RankTracesOptions reading;
+  reading.end =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                             std::chrono::duration<double>(options.seconds));
+  if (options.redact) reading.redactor = &redactor;
+  Assigner assigner(files);
+  std::vector<RankTraces> traces;
+  for (const JobRanks& job : merged.jobs) traces.push_back(CompareTraces(assigner.Of(job), reading));
+  for (auto& [job, left] : assigner.TracesAlone(merged.jobs)) {
+    traces.push_back(CompareTraces(left, reading));
+    merged.jobs.push_back(std::move(job));
+  }
+  if (options.redact) Redact(merged, redactor);
+  RanksPageOptions page_options = {.input = options.redact ? "input" : options.input,
+                                   .redacted = options.redact,
+                                   .capacity = options.capacity,
+                                   .created = TimeNow()};
+  const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
+  if (!page.ok()) return page.status();
+  if (absl::Status status = WritePage(options.output, *page); !status.ok()) return status;
+  Say(fmt::format("wrote {}, {}", options.output, FormatSize(Bytes(static_cast<int64_t>(page->size())))));
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::cli

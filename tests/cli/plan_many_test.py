@@ -1,0 +1,87 @@
+"""Why this exists: tasks of an array plan each its part of many inputs, and who gathers must get every plan, none of
+them made twice, whatever became of a task."""
+
+import json
+import os
+import unittest
+
+import command
+
+
+class PlanMany(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("a", "b/x", "b/y", "c/x", "d"):
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            self.write(f"{name}.csv", command.LIFETIMES)
+        self.inputs = ["a.csv", "b/x.csv", "b/y.csv", "c/x.csv", "d.csv"]
+
+    def task(self, number, first=0, last=1, step=1):
+        return {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_MIN": str(first), "SLURM_ARRAY_TASK_MAX": str(last),
+                "SLURM_ARRAY_TASK_COUNT": str((last - first) // step + 1), "SLURM_ARRAY_TASK_STEP": str(step)}
+
+    def plans(self):
+        return sorted(os.listdir(self.path("plans")))
+
+    def test_a_plan_of_each(self):
+        done = self.ok("plan", *self.inputs, "-o", "plans")
+        self.assertEqual(self.plans(), ["a.plan.json", "b-x.plan.json", "b-y.plan.json", "c-x.plan.json", "d.plan.json"])
+        self.assertEqual(len(done.out.splitlines()), 6)
+        self.assertIn("next: reprise check a.csv plans/a.plan.json", done.err)
+        for name, plan in zip(self.inputs, self.plans()):
+            self.ok("check", name, f"plans/{plan}")
+
+    def test_the_rows_are_those_of_single_inputs(self):
+        self.write("d.csv", "id,lower,upper,size\na,0,9,7\nb,0,4,7\n")
+        many = self.json("plan", *self.inputs)["plans"]
+        for name, row in zip(self.inputs, many):
+            alone = self.json("plan", name)
+            same = ("buffers", "lower_bound", "slab", "gap", "solver")
+            self.assertEqual({key: alone[key] for key in same}, {key: row[key] for key in same})
+            self.assertEqual((row["input"], row["plan"], row["was_there"]), (name, "", False))
+
+    def test_tasks_of_an_array_and_who_gathers(self):
+        words = ("plan", *self.inputs, "-o", "plans")
+        first = self.json(*words, "--array", env=self.task(3, 3, 7, 4))["plans"]
+        self.assertEqual([row["input"] for row in first], ["a.csv", "b/y.csv", "d.csv"])
+        self.assertEqual(self.plans(), ["a.plan.json", "b-y.plan.json", "d.plan.json"])
+        # The other task died. Whoever gathers makes what is missing, and nothing else.
+        before = {name: os.stat(self.path(f"plans/{name}")).st_mtime_ns for name in self.plans()}
+        rows = self.json(*words)["plans"]
+        self.assertEqual([row["was_there"] for row in rows], [True, False, True, False, True])
+        self.assertEqual([row["slab"] for row in rows], [8] * 5)
+        for name, time in before.items():
+            self.assertEqual(os.stat(self.path(f"plans/{name}")).st_mtime_ns, time)
+        self.assertEqual(self.json(*words, "--array", env=self.task(1))["plans"][0]["input"], "b/x.csv")
+
+    def test_a_plan_that_is_not_good_is_made_again(self):
+        self.ok("plan", *self.inputs, "-o", "plans")
+        self.write("plans/a.plan.json", "no plan")
+        self.write("d.csv", "id,lower,upper,size\na,0,9,5\n")
+        plan = json.loads(self.read("plans/b-x.plan.json"))
+        self.write("plans/b-x.plan.json", json.dumps({**plan, "offsets": [0, 0, 0]}))
+        rows = self.json("plan", *self.inputs, "-o", "plans")["plans"]
+        self.assertEqual([row["was_there"] for row in rows], [False, False, True, True, False])
+        self.ok("check", "d.csv", "plans/d.plan.json")
+
+    def test_more_tasks_than_inputs(self):
+        self.assertEqual(self.json("plan", "a.csv", "-o", "plans", "--array", env=self.task(5, 0, 9))["plans"], [])
+
+    def test_one_that_fails_does_not_stop_the_others(self):
+        self.write("b/x.csv", "id,lower,upper,size\na,0,9,400\n")
+        self.write("c/x.csv", "no input")
+        done = self.fails(4, "plan", *self.inputs, "-o", "plans", "--capacity", "100", says="c/x.csv")
+        self.assertIn("400 bytes are needed at least", done.err)
+        self.assertEqual(self.plans(), ["a.plan.json", "b-y.plan.json", "d.plan.json"])
+
+    def test_usage(self):
+        self.fails(2, "plan", "a.csv", "--array", says="no task of a Slurm array")
+        self.fails(2, "plan", "a.csv", "--array", env={**self.task(1, 1, 9), "SLURM_ARRAY_TASK_COUNT": "3"}, says="evenly")
+        self.fails(2, "plan", *self.inputs, "-o", "-", says="to a folder")
+        self.fails(2, "plan", "a.csv", "-", says="standard input")
+        self.fails(2, "plan", *self.inputs, "--keep", "a.csv", says="for one input")
+        self.fails(2, "plan", *self.inputs, "-o", "a.csv/x", says="cannot make the folder")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+"""Why this exists: one page has to say which rank is unlike the others and what it holds more of, from whatever the
+ranks had time to leave."""
+
+import os
+import shutil
+import unittest
+
+import command
+from by_hand import UNEVEN, RanksByHand
+from report_test import data_of, head_of
+
+
+class RanksReport(RanksByHand):
+    def page(self, *words, status=0):
+        self.assert_status(self.reprise("report", *words, "-o", "page.html"), status)
+        return self.read("page.html").decode()
+
+    def test_the_outlier_and_its_line(self):
+        self.record("out", [0, 0, 4, 0])
+        page = self.page("out")
+        head = head_of(page)
+        self.assertEqual(head["merge"], self.merge("out"))
+        (job,) = head["jobs"]
+        self.assertEqual((job["by"], [trace["rank"] for trace in job["traces"]]), ("site", [0, 1, 2, 3]))
+        padding, weights = job["rows"][:2]
+        self.assertRegex(padding["label"], r"uneven.py:\d+ .*padding|uneven.py:\d+ ")
+        self.assertEqual((padding["least"], padding["median"], padding["most"], padding["most_rank"]), (0, 0, 4 << 20, 2))
+        self.assertEqual((weights["least"], weights["most"]), (8 << 20, 8 << 20))
+        columns = data_of(page)[1]
+        self.assertEqual(columns[padding["column"]], (0, 0, 4 << 20, 0))
+        self.assertRegex(job["verdict"], r"Rank 2 on .* stands out: 12.\d+ MiB, 1.5\d times the median of 8.\d+ MiB, "
+                                         r"most of it above the median: 4.00 MiB at uneven.py")
+
+    def test_the_rows_are_those_of_stats(self):
+        self.record("out", [1, 0])
+        job = head_of(self.page("out"))["jobs"][0]
+        for trace in job["traces"]:
+            stats = self.json("stats", trace["file"])
+            self.assertEqual(trace["live_peak"], stats["live_peak"])
+            held = {site["label"]: site["bytes"] for site in stats["sites"]}
+            columns = data_of(self.read("page.html").decode())[1]
+            rows = {row["label"]: columns[row["column"]][trace["column"]] for row in job["rows"]}
+            self.assertEqual({label: count for label, count in rows.items() if count}, held)
+
+    def test_without_stacks_by_size(self):
+        self.record("out", [0, 1], stacks="off")
+        (job,) = head_of(self.page("out"))["jobs"]
+        self.assertEqual(job["by"], "size")
+        self.assertEqual((job["rows"][0]["label"], job["rows"][0]["most"]), (f"blocks of {1 << 19} B", 1 << 20))
+
+    def test_nobody_stands_out(self):
+        self.record("out", [0, 0])
+        self.assertIn("No rank stands out", head_of(self.page("out"))["jobs"][0]["verdict"])
+
+    def test_a_rank_without_a_summary_is_known_by_its_trace(self):
+        self.record("out", [0, 0, 2])
+        os.remove(self.path("out/summary.rank2.json"))
+        head = head_of(self.page("out"))
+        self.assertEqual(head["merge"]["jobs"][0]["missing"], [2])
+        self.assertEqual([trace["rank"] for trace in head["jobs"][0]["traces"]], [0, 1, 2])
+        self.assertEqual(head["jobs"][0]["rows"][0]["most_rank"], 2)
+
+    def test_traces_alone(self):
+        self.record("out", [0, 3])
+        for rank in (0, 1):
+            os.remove(self.path(f"out/summary.rank{rank}.json"))
+        head = head_of(self.page("out"))
+        self.assertEqual(head["merge"]["jobs"][0]["missing"], [0, 1])
+        self.assertEqual(head["jobs"][0]["rows"][0]["most"], 3 << 20)
+
+    def test_what_cannot_be_read_is_named_and_the_rest_shown(self):
+        self.record("out", [0, 0, 0])
+        trace = self.read("out/trace.rank0.reprise")
+        self.write("out/trace.rank0.reprise", trace[: len(trace) // 2])
+        self.write("out/trace.rank1.reprise", b"no trace at all")
+        self.write("out/summary.rank2.json", "{")
+        head = head_of(self.page("out", status=3))
+        self.assertEqual(len(head["merge"]["errors"]), 1)
+        notes = "\n".join(head["jobs"][0]["notes"])
+        self.assertIn("trace.rank1.reprise", notes)
+        self.assertIn("1 traces were cut short", notes)
+
+    def test_several_folders_and_jobs(self):
+        self.record("a", [0, 0])
+        shutil.copytree(self.path("a"), self.path("b"))
+        os.remove(self.path("a/summary.rank1.json"))
+        os.remove(self.path("a/trace.rank1.reprise"))
+        os.remove(self.path("b/summary.rank0.json"))
+        os.remove(self.path("b/trace.rank0.reprise"))
+        self.assertEqual(len(head_of(self.page("a", "b"))["merge"]["jobs"][0]["ranks"]), 2)
+        done = self.ok("report", "a", "b")
+        self.assertIn("wrote a/report.html", done.err)
+        self.write("e.csv", command.EVENTS)
+        self.fails(3, "report", "e.csv", "e.csv", says="no ranks in them")
+
+    def test_of_one_trace_the_page_is_that_of_one(self):
+        self.record("out", [0, 0])
+        self.assertIn("blocks", head_of(self.page("out/trace.rank1.reprise")))
+
+    def test_capacity_and_time(self):
+        self.record("out", [0, 60])
+        head = head_of(self.page("out", "--capacity", "32MiB", "--time-limit", "0.000001ms"))
+        self.assertIn("1 of them reserved more than 32.00 MiB", head["jobs"][0]["verdict"])
+        self.assertEqual(head["jobs"][0]["notes"], ["2 ranks' traces were not read in time"])
+
+    def test_redacted(self):
+        self.record("out", [0, 4])
+        plain, page = self.page("out"), self.page("out", "--redact")
+        host = os.uname().nodename
+        self.assertIn("uneven.py", plain)
+        everything = str([head_of(page), data_of(page)[0]])
+        for secret in ("uneven", "padding", "weights", f'"{host}"', f"'{host}'", "out/", ".json", ".reprise"):
+            self.assertNotIn(secret, everything)
+        rows = [[row[name] for name in ("least", "median", "most", "most_rank")] for row in head_of(plain)["jobs"][0]["rows"]]
+        self.assertEqual(rows, [[row[name] for name in ("least", "median", "most", "most_rank")]
+                                for row in head_of(page)["jobs"][0]["rows"]])
+        self.assertIn("host-1", head_of(page)["jobs"][0]["verdict"])
+
+    def test_run_around_a_launcher_writes_it(self):
+        launcher = f"for r in 0 1; do RANK=$r WORLD_SIZE=2 {' '.join(UNEVEN)} $((2 * r)) & done; wait"
+        done = self.ok("run", "--host", "--mode", "record", "--stacks", "python", "--report", "--", "sh", "-c", launcher)
+        self.assertIn("wrote reprise-out/report.html", done.err)
+        head = head_of(self.read("reprise-out/report.html").decode())
+        self.assertEqual([rank["rank"] for rank in head["merge"]["jobs"][0]["ranks"]], [0, 1])
+        said = self.end([self.start(0, 2, command.REPRISE, "run", "--host", "--report", "--out", "o", "--", *UNEVEN, "0")])
+        self.assertIn("next: reprise report o\n", said[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -115,6 +115,7 @@ def write(folder, reprise, python):
         "job.csv": csv(Job(8)).encode(),
         "batch8.pickle": snapshot(Job(8)),
         "batch16.pickle": snapshot(Job(16)),
+        "batch32.pickle": snapshot(Job(32)),
         "before.pickle": snapshot(Job(8)),
         "after.pickle": snapshot(Job(8, waste=640 * KIB)),
         "bin/sbatch": SBATCH.encode(),

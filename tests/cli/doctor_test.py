@@ -113,7 +113,8 @@ class Doctor(command.CommandTest):
     def test_stacks_that_cannot_be_had(self):
         os.mkdir(self.path("bin"))
         self.write("libunwind.so.8", "no library")
-        # A python3 without what tells a thread's line: none at all, and a program of that name that is no Python.
+        os.symlink(shutil.which("cat"), self.path("bin/cat"))  # which doctor starts
+        # No python3 at all, and a program of that name that is no Python.
         (found,) = self.found("--stacks python", env={"PATH": self.path("bin")})
         self.assertEqual(found, "no python3 to try it with")
         os.symlink(shutil.which("true"), self.path("bin/python3"))

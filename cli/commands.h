@@ -19,6 +19,7 @@ void AddSimulate(CLI::App& app, int& exit_status);
 void AddStats(CLI::App& app, int& exit_status);
 void AddCompare(CLI::App& app, int& exit_status);
 void AddConvert(CLI::App& app, int& exit_status);
+void AddFit(CLI::App& app, int& exit_status);
 void AddDiff(CLI::App& app, int& exit_status);
 void AddReport(CLI::App& app, int& exit_status);
 void AddDoctor(CLI::App& app, int& exit_status);

@@ -16,7 +16,6 @@
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "profiler/lifetimes.h"
-#include "replay/models/models.h"
 #include "replay/simulator.h"
 
 namespace reprise::cli {
@@ -69,16 +68,12 @@ int Compare(const CompareOptions& options) {
     return Fail(fmt::format("{}: there is not one allocation in it, nothing to compare", input->name),
                 kBadInput);
   }
-  std::vector<Contender> contenders;
+  absl::StatusOr<std::vector<Contender>> tried = AllContenders(events, options.capacity);
+  if (!tried.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(tried.status())), kBadInput);
+  std::vector<Contender> contenders = *std::move(tried);
   if (input->content.format == profiler::InputFormat::kSnapshot) {
-    contenders.push_back(Recorded(input->content.snapshot));
+    contenders.insert(contenders.begin(), Recorded(input->content.snapshot));
   }
-  for (const replay::ModelInfo& model : replay::Models()) {
-    contenders.push_back(Modelled(model, events, options.capacity));
-  }
-  absl::StatusOr<Contender> ours = Ours(events, options.capacity);
-  if (!ours.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(ours.status())), kBadInput);
-  contenders.push_back(*std::move(ours));
 
   int exit_status = kFine;
   for (const Contender& c : contenders) {

@@ -58,6 +58,18 @@ absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::
   return contender;
 }
 
+absl::StatusOr<std::vector<Contender>> AllContenders(const std::vector<profiler::Event>& events,
+                                                     std::optional<Bytes> capacity) {
+  std::vector<Contender> contenders;
+  for (const replay::ModelInfo& model : replay::Models()) {
+    contenders.push_back(Modelled(model, events, capacity));
+  }
+  absl::StatusOr<Contender> ours = Ours(events, capacity);
+  if (!ours.ok()) return ours.status();
+  contenders.push_back(*std::move(ours));
+  return contenders;
+}
+
 Contender Recorded(const profiler::Snapshot& snapshot) {
   return {.name = "as recorded",
           .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"

@@ -33,6 +33,9 @@ Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::E
                    std::optional<Bytes> capacity, const replay::Watch& watch = {});
 absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::optional<Bytes> capacity,
                                const replay::Watch& watch = {});
+// All of them, the models first.
+absl::StatusOr<std::vector<Contender>> AllContenders(const std::vector<profiler::Event>& events,
+                                                     std::optional<Bytes> capacity);
 // What the allocator of the job held itself, where the input says so.
 Contender Recorded(const profiler::Snapshot& snapshot);
 

@@ -232,6 +232,7 @@ int Doctor(bool json) {
   CheckLauncher(checks);
   CheckCuda(cuda, checks);
   CheckFrameworks(checks);
+  CheckStacks(checks);
   const bool ready = std::none_of(checks.begin(), checks.end(),
                                   [](const Check& check) { return check.verdict == Verdict::kProblem; });
   const int exit_status =

@@ -52,6 +52,9 @@ void CheckLauncher(std::vector<Check>& checks);
 // What others have the loader put into every process.
 void CheckOtherPreloads(std::vector<Check>& checks);
 
+// Whether call stacks can be had.
+void CheckStacks(std::vector<Check>& checks);
+
 // The frameworks of the python3 at hand, and what the user has told them of memory.
 void CheckFrameworks(std::vector<Check>& checks);
 

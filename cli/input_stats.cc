@@ -66,6 +66,7 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
     result.stats.iterations = 0;
     result.stats.iteration.reset();
     result.stats.leak.reset();
+    result.stats.peaks.reset();
     result.stats.lifetimes.clear();
     for (const profiler::Lifetime& l : input.content.lifetimes) {
       profiler::CountLifetime(l.upper - l.lower, l.size, result.stats.lifetimes);
@@ -75,10 +76,13 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
     const profiler::Trace& trace = input.content.trace;
     result.stats = profiler::StatsOf(trace.events, found);
     if (result.stats.lifetimes_in_us) result.lifetime_unit = "us";
+    result.streams = profiler::ByStream(trace.events, result.stats.peak_at);
     if (trace.stacks.stacks() > 0) {
+      const std::vector<profiler::StackBytes> at_peak =
+          profiler::StacksLiveAt(trace.events, result.stats.peak_at);
       result.sites = profiler::SitesOf(trace.stacks);
-      result.sites_at_peak =
-          profiler::BySite(result.sites, profiler::StacksLiveAt(trace.events, result.stats.peak_at));
+      result.sites_at_peak = profiler::BySite(result.sites, at_peak);
+      result.libraries = profiler::ByLibrary(trace.stacks, at_peak);
       result.attributed = AttributedShare(result);
     }
   }
@@ -108,11 +112,18 @@ std::string_view NameOf(profiler::InputFormat format) {
   return "snapshot";
 }
 
-// One object on one line, so that several inputs give JSON lines.
+int64_t DeviceOf(const LoadedInput& input) {
+  return input.content.format == profiler::InputFormat::kSnapshot ? input.content.snapshot.device
+                                                                  : input.content.trace.metadata.device;
+}
+
 std::string StatsJson(const LoadedInput& input, const InputStats& result) {
   const profiler::Stats& stats = result.stats;
   Json json = {{"input", input.name},
                {"format", NameOf(input.content.format)},
+               {"rank", input.content.trace.metadata.rank},
+               {"world_size", input.content.trace.metadata.world_size},
+               {"device", DeviceOf(input)},
                {"events", stats.events},
                {"allocs", stats.allocs},
                {"frees", stats.frees},
@@ -128,9 +139,12 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                {"histogram", Json::array()},
                {"at_peak", Json::array()},
                {"leak", nullptr},
+               {"iteration_peaks", nullptr},
                {"lifetimes", {{"unit", result.lifetime_unit}, {"classes", Json::array()}}},
                {"attributed", result.attributed},
                {"frames_without_symbols", input.symbols.unnamed},
+               {"streams", Json::array()},
+               {"libraries", Json::array()},
                {"sites", Json::array()}};
   if (const auto& iteration = stats.iteration) {
     json["iteration"] = {{"tokens", iteration->tokens},
@@ -147,6 +161,23 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
   }
   if (stats.leak) {
     json["leak"] = {{"bytes_per_iteration", stats.leak->bytes_per_iteration}, {"cuts", stats.leak->cuts}};
+  }
+  if (stats.peaks) {
+    json["iteration_peaks"] = {{"least", stats.peaks->least.count()},
+                               {"most", stats.peaks->most.count()},
+                               {"iterations", stats.peaks->rounds}};
+  }
+  for (const profiler::StreamUse& use : result.streams) {
+    json["streams"].push_back({{"stream", static_cast<uint64_t>(use.stream)},
+                               {"allocs", use.allocs},
+                               {"allocated", use.allocated.count()},
+                               {"live_peak", use.live_peak.count()},
+                               {"blocks_at_peak", use.blocks_at_peak},
+                               {"bytes_at_peak", use.at_peak.count()}});
+  }
+  for (const profiler::LibraryUse& use : result.libraries) {
+    json["libraries"].push_back(
+        {{"library", use.library}, {"blocks", use.blocks}, {"bytes", use.bytes.count()}});
   }
   for (const profiler::LifetimeClass& c : stats.lifetimes) {
     json["lifetimes"]["classes"].push_back(

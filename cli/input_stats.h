@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/input.h"
+#include "profiler/breakdown.h"
 #include "profiler/site_stats.h"
 #include "profiler/stats.h"
 
@@ -18,7 +19,9 @@ struct InputStats {
   std::string lifetime_unit = "events";              // or "us", or "ticks" of a lifetime CSV
   profiler::SiteTable sites{};                       // empty where the input has no stacks
   std::vector<profiler::SiteBytes> sites_at_peak{};  // the same
-  double attributed = 0;                             // share of the bytes at the peak whose site says where
+  std::vector<profiler::StreamUse> streams{};        // empty for a lifetime CSV
+  std::vector<profiler::LibraryUse> libraries{};  // at the peak; empty where the input has no native stacks
+  double attributed = 0;                          // share of the bytes at the peak whose site says where
 };
 
 // Lifetimes as the events that they stand for.
@@ -32,6 +35,9 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);
 
 std::string_view NameOf(profiler::InputFormat format);
+
+// Whose memory it is, as the driver numbers devices; 0 where the input does not say.
+int64_t DeviceOf(const LoadedInput& input);
 
 // One object on one line, so that several inputs give JSON lines.
 std::string StatsJson(const LoadedInput& input, const InputStats& result);

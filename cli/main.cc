@@ -108,6 +108,7 @@ int Main(std::vector<std::string> words) {
   AddSimulate(app, exit_status);
   AddStats(app, exit_status);
   AddCompare(app, exit_status);
+  AddFit(app, exit_status);
   AddDiff(app, exit_status);
   AddReport(app, exit_status);
   AddConvert(app, exit_status);

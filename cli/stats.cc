@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kSizesShown = 5;  // for people; all under --json
 constexpr size_t kSitesShown = 10;
+constexpr size_t kStreamsShown = 10;
 constexpr int kBarWidth = 24;
 
 struct StatsOptions {
@@ -51,6 +52,13 @@ std::string LeakRow(const profiler::Stats& stats) {
              fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
 }
 
+std::string PeaksRow(const profiler::Stats& stats) {
+  if (!stats.peaks || stats.peaks->least == stats.peaks->most) return "";
+  return Row("least peak", FormatSize(stats.peaks->least),
+             fmt::format("of an iteration; the highest of {} reaches {}", stats.peaks->rounds,
+                         FormatSize(stats.peaks->most)));
+}
+
 std::string IterationRows(const Shown& result) {
   const profiler::Stats& stats = result.stats;
   if (result.input.is_lifetimes()) return "";
@@ -62,7 +70,7 @@ std::string IterationRows(const Shown& result) {
          Row("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
          Row("iteration", FormatSize(iteration.peak - iteration.persistent),
              fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +
-         LeakRow(stats);
+         PeaksRow(stats) + LeakRow(stats);
 }
 
 std::string HistogramRows(const profiler::Stats& stats) {
@@ -126,9 +134,46 @@ std::string PeakRows(const profiler::Stats& stats) {
   return text;
 }
 
+// With one stream there is nothing to tell apart.
+std::string StreamRows(const Shown& result) {
+  if (result.streams.size() < 2) return "";
+  std::string text = "  by stream         at the peak     peak alone        allocated\n";
+  for (size_t i = 0; i < std::min(kStreamsShown, result.streams.size()); ++i) {
+    const profiler::StreamUse& use = result.streams[i];
+    text += fmt::format("  {:>16}  {:>12}  {:>13}  {:>15}  by {} allocations\n",
+                        fmt::format("{:#x}", static_cast<uint64_t>(use.stream)), FormatSize(use.at_peak),
+                        FormatSize(use.live_peak), FormatSize(use.allocated), use.allocs);
+  }
+  if (result.streams.size() > kStreamsShown) {
+    text += fmt::format("  and {} more, under --json\n", result.streams.size() - kStreamsShown);
+  }
+  return text;
+}
+
+std::string LibraryRows(const Shown& result) {
+  std::string text;
+  for (const profiler::LibraryUse& use : result.libraries) {
+    text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}\n", FormatSize(use.bytes),
+                        FormatShare(static_cast<double>(use.bytes.count()) /
+                                    static_cast<double>(result.stats.live_peak.count())),
+                        use.blocks, use.library.empty() ? "(not known)" : use.library);
+  }
+  return text.empty() ? "" : "  at the peak, by the library that asked\n" + text;
+}
+
+// Which rank's, and which device's, where there is more than one.
+std::string Whose(const LoadedInput& input) {
+  const profiler::TraceMetadata& metadata = input.content.trace.metadata;
+  std::string whose;
+  if (metadata.world_size > 1) whose = fmt::format(" of rank {} of {}", metadata.rank, metadata.world_size);
+  if (DeviceOf(input) > 0) whose += fmt::format(", device {}", DeviceOf(input));
+  return whose;
+}
+
 std::string StatsText(const Shown& result) {
   const profiler::Stats& stats = result.stats;
-  std::string text = fmt::format("{}: {}\n", result.input.name, NameOf(result.input.content.format));
+  std::string text =
+      fmt::format("{}: {}{}\n", result.input.name, NameOf(result.input.content.format), Whose(result.input));
   if (result.input.is_lifetimes()) {
     text += Row("buffers", fmt::format("{}", stats.allocs), "");
   } else {
@@ -144,7 +189,7 @@ std::string StatsText(const Shown& result) {
     text += Row("live at end", FormatSize(stats.live_at_end), "");
   }
   return text + IterationRows(result) + HistogramRows(stats) + LifetimeRows(result) + PeakRows(stats) +
-         SiteRows(result);
+         StreamRows(result) + LibraryRows(result) + SiteRows(result);
 }
 
 int Stats(const StatsOptions& options) {

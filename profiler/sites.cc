@@ -197,6 +197,16 @@ Site SiteOf(const StackTable& stacks, StackId stack) {
   return frames.empty() ? Site{.label = std::string(kNoStack)} : OfNative(stacks.frame(frames.front()));
 }
 
+std::string LibraryThatAsked(const StackTable& stacks, StackId stack) {
+  for (const FrameId id : stacks.stack(stack)) {
+    const Frame& frame = stacks.frame(id);
+    if (frame.kind == FrameKind::kNative && !frame.module.empty() && RoleOf(frame) != Role::kAllocator) {
+      return LibraryOf(frame.module);
+    }
+  }
+  return "";
+}
+
 bool SaysWhere(const Site& site) {
   return site.label != kNoStack && !site.function.starts_with(kThreadFrame);
 }

@@ -32,6 +32,10 @@ bool IsOwnCode(std::string_view python_file);
 // where it is none of those known; "" for no path.
 std::string LibraryOf(std::string_view module_path);
 
+// The library of the stack's innermost native frame that is no allocator's: who asked for the memory, be it
+// the framework or a library beside it. "" where no native frame tells.
+std::string LibraryThatAsked(const StackTable& stacks, StackId stack);
+
 // The frames' names that Reprise gives where there is no code to name.
 inline constexpr std::string_view kBackwardFrame = "<backward>";
 inline constexpr std::string_view kThreadFrame = "<thread ";  // and its name, and '>'

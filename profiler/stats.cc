@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/iteration.h"
+#include "profiler/line_fit.h"
 #include "profiler/period_finder.h"
 
 namespace reprise::profiler {
@@ -41,21 +42,6 @@ struct TokenNote {
   Bytes live_before;
 };
 
-// The slope of `levels`, one an iteration, by least squares.
-double Slope(const std::vector<Bytes>& levels) {
-  const auto n = static_cast<double>(levels.size());
-  const double middle = (n - 1) / 2;
-  double mean = 0;
-  for (const Bytes level : levels) mean += static_cast<double>(level.count()) / n;
-  double up = 0, down = 0;
-  for (size_t i = 0; i < levels.size(); ++i) {
-    const double x = static_cast<double>(i) - middle;
-    up += x * (static_cast<double>(levels[i].count()) - mean);
-    down += x * x;
-  }
-  return up / down;
-}
-
 // Follows the stream with the live blocks, the period finder and its history.
 class Follower {
  public:
@@ -73,7 +59,7 @@ class Follower {
 
   Stats Finish(const std::vector<Event>& events, FoundIteration* found) {
     if (finder_.confirmed() && finder_.in_step()) Extract();  // more rounds are known now
-    if (stats_.iteration) MeasureLeak(events);
+    if (stats_.iteration) MeasureRounds(events);
     for (const LifetimeClass& lived : lived_) {
       if (lived.blocks > 0) stats_.lifetimes.push_back(lived);
     }
@@ -142,19 +128,33 @@ class Follower {
 
   // The cuts are followed backwards from the latest, as long as the token of the cut is found there and the
   // period had been confirmed: before, a job creates what it keeps.
-  void MeasureLeak(const std::vector<Event>& events) {
+  void MeasureRounds(const std::vector<Event>& events) {
     const Slot& cut = iteration_.slots[0];
-    std::vector<Bytes> levels;
+    std::vector<Measurement> levels;
     for (Tick tick = iteration_.origin; tick >= std::max(first_token_, Tick(0));
          tick = tick - iteration_.period) {
       const TokenNote& token = tokens_[static_cast<size_t>(tick.count())];
       const Event& event = events[static_cast<size_t>(token.event)];
       if (event.bytes != cut.bytes || event.stream != cut.stream) break;
-      levels.push_back(token.live_before);
+      if (!levels.empty()) AddPeak(tick, events);
+      levels.push_back(
+          {.x = -static_cast<double>(levels.size()), .y = static_cast<double>(token.live_before.count())});
     }
     if (static_cast<int64_t>(levels.size()) < kLeastCuts) return;
-    std::reverse(levels.begin(), levels.end());
-    stats_.leak = {Slope(levels), static_cast<int64_t>(levels.size())};
+    stats_.leak = {LeastSquares(levels).slope, static_cast<int64_t>(levels.size())};
+  }
+
+  // Of the round that begins with the token `cut`.
+  void AddPeak(Tick cut, const std::vector<Event>& events) {
+    Bytes peak;
+    for (int64_t i = 0; i < iteration_.period; ++i) {
+      const TokenNote& token = tokens_[static_cast<size_t>((cut + i).count())];
+      peak = std::max(peak, token.live_before + events[static_cast<size_t>(token.event)].bytes);
+    }
+    if (!stats_.peaks) stats_.peaks = {.least = peak, .most = peak};
+    stats_.peaks->least = std::min(stats_.peaks->least, peak);
+    stats_.peaks->most = std::max(stats_.peaks->most, peak);
+    ++stats_.peaks->rounds;
   }
 
   void Describe(FoundIteration& found) {

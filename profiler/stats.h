@@ -40,6 +40,13 @@ struct Leak {
 };
 inline constexpr int64_t kLeastCuts = 3;
 
+// The live peaks of complete iterations.
+struct IterationPeaks {
+  Bytes least;
+  Bytes most;
+  int64_t rounds = 0;
+};
+
 // One round of the cycle that the period finder confirmed last.
 struct IterationStats {
   int64_t tokens = 0;
@@ -63,6 +70,7 @@ struct Stats {
   int64_t iterations = 0;                   // complete ones
   std::optional<IterationStats> iteration;  // none: no period was found
   std::optional<Leak> leak;                 // none: too few cuts were seen
+  std::optional<IterationPeaks> peaks;      // none: no complete iteration was seen
   std::vector<LifetimeClass> lifetimes;     // ascending; classes without a block are left out
   bool lifetimes_in_us = false;             // microseconds, where the events have times; else events
 };

@@ -350,7 +350,10 @@ std::string EncodeMetadata(const TraceMetadata& metadata) {
                                          {"started", metadata.started},
                                          {"pid", metadata.pid},
                                          {"threshold", metadata.threshold.count()},
-                                         {"granule", metadata.granule.count()}});
+                                         {"granule", metadata.granule.count()},
+                                         {"device", metadata.device},
+                                         {"rank", metadata.rank},
+                                         {"world_size", metadata.world_size}});
 }
 
 std::string EncodeFooter(const TraceFooter& footer) {
@@ -378,6 +381,9 @@ absl::StatusOr<TraceMetadata> DecodeMetadata(std::string_view raw) {
   metadata.pid = NumberAt(*json, "pid");
   metadata.threshold = Bytes(NumberAt(*json, "threshold"));
   metadata.granule = Bytes(NumberAt(*json, "granule"));
+  metadata.device = NumberAt(*json, "device");
+  metadata.rank = NumberAt(*json, "rank");
+  metadata.world_size = NumberAt(*json, "world_size");
   if (const auto it = json->find("command"); it != json->end() && it->is_array()) {
     for (const Json& argument : *it) {
       if (argument.is_string()) metadata.command.push_back(argument.get<std::string>());

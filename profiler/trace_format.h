@@ -38,6 +38,9 @@ struct TraceMetadata {
   int64_t pid = 0;
   Bytes threshold{};  // allocations below it were not recorded
   Bytes granule{};    // of the arena
+  int64_t device = 0;
+  int64_t rank = 0;
+  int64_t world_size = 0;  // ranks of the job; 0: not known
   friend bool operator==(const TraceMetadata&, const TraceMetadata&) = default;
 };
 

@@ -124,6 +124,9 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.pid = names_.pid;
   options.metadata.threshold = threshold;
   options.metadata.granule = granule;
+  options.metadata.device = device;
+  options.metadata.rank = names_.launched.rank;
+  options.metadata.world_size = names_.launched.world_size;
   options.until_planned = config_.mode == Mode::kServe;
   options.stacks = stacks_.get();
   if (options.until_planned) options.limit = config_.trace_limit;

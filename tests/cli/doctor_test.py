@@ -105,6 +105,25 @@ class Doctor(command.CommandTest):
                 name, value = variable.split("=")
                 self.assertRegex(self.found("PyTorch", env={name: value})[0], f"^{variable}: .*{meaning}")
 
+    def test_stacks(self):
+        checks = {check["check"]: check for check in self.json("doctor")["checks"]}
+        self.assertEqual((checks["--stacks native"]["verdict"], checks["--stacks python"]["verdict"]), ("fine", "fine"))
+        self.assertIn("the line of an allocation", checks["--stacks python"]["found"])
+
+    def test_stacks_that_cannot_be_had(self):
+        os.mkdir(self.path("bin"))
+        self.write("libunwind.so.8", "no library")
+        os.symlink(shutil.which("cat"), self.path("bin/cat"))  # which doctor starts
+        # No python3 at all, and a program of that name that is no Python.
+        (found,) = self.found("--stacks python", env={"PATH": self.path("bin")})
+        self.assertEqual(found, "no python3 to try it with")
+        os.symlink(shutil.which("true"), self.path("bin/python3"))
+        checks = self.json("doctor", env={"PATH": self.path("bin"), "LD_LIBRARY_PATH": self.folder})["checks"]
+        notes = {check["check"]: check for check in checks if check["verdict"] == "note"}
+        self.assertIn("libunwind.so.8", notes["--stacks native"]["found"])
+        self.assertIn("install libunwind", notes["--stacks native"]["advice"])
+        self.assertEqual(notes["--stacks python"]["found"], "no line was read in this python3")
+
     def test_closed_streams(self):
         self.problems(status=0, preexec_fn=lambda: (os.close(0), os.close(2)))
 

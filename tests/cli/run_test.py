@@ -92,6 +92,15 @@ class Run(command.CommandTest):
         self.ok("plan", "out/trace.reprise", "-o", "plan.json")
         self.ok("check", "out/trace.reprise", "plan.json")
 
+    def test_a_trace_says_whose_it_is(self):
+        done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0",
+                             env={"RANK": "3", "LOCAL_RANK": "0", "WORLD_SIZE": "8"})
+        self.assert_status(done, 0)
+        stats = self.json("stats", "out/trace.rank3.reprise")
+        self.assertEqual((stats["rank"], stats["world_size"], stats["device"]), (3, 8, 0))
+        self.assertTrue(self.ok("stats", "out/trace.rank3.reprise").out.startswith(
+            "out/trace.rank3.reprise: trace of rank 3 of 8\n"))
+
     def test_report_when_the_job_has_ended(self):
         done = self.run_job("--mode", "record", "--report", status=3)
         self.assertIn("wrote reprise-out/report.html", done.err)

@@ -228,7 +228,7 @@ class Python(StacksTest):
 
     def test_off_keeps_none(self):
         self.run_script("HELD.allocate(16 * 1024)", stacks="off")
-        self.assertEqual((self.stats["sites"], self.stats["attributed"]), ([], 0))
+        self.assertEqual((self.stats["sites"], self.stats["libraries"], self.stats["attributed"]), ([], [], 0))
         self.assertEqual(self.stats["live_peak"], 20 * KIB)
 
     def test_text_for_people(self):
@@ -249,6 +249,9 @@ class Native(StacksTest):
         self.assertEqual((site["function"], site["library"]), ("allocate", "libpython_calls.so"))
         self.assertEqual((site["bytes"], site["blocks"]), (52 * KIB, 3))
         self.assertEqual(self.stats["attributed"], 1.0)
+        self.assertEqual(self.stats["libraries"], [{"library": "libpython_calls.so", "blocks": 3, "bytes": 52 * KIB}])
+        self.assertRegex(self.ok("stats", "out/trace.reprise").out,
+                         r"by the library that asked\n +52.00 KiB  100.00 %  in 3 blocks  libpython_calls.so")
 
     def test_another_build_names_nothing(self):
         with open(os.environ["PYTHON_CALLS"], "rb") as library:

@@ -46,6 +46,30 @@ class Stats(command.CommandTest):
         stats = self.json("stats", "a.csv")
         self.assertEqual((stats["live_peak"], stats["peak_at"]), (8, 25))
 
+    def test_by_stream(self):
+        self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,300,0\nfree,0,,7\nalloc,2,100,7\n")
+        self.assertEqual(self.json("stats", "e.csv")["streams"], [
+            {"stream": 7, "allocs": 2, "allocated": 4196, "live_peak": 4096, "blocks_at_peak": 1, "bytes_at_peak": 4096},
+            {"stream": 0, "allocs": 1, "allocated": 300, "live_peak": 300, "blocks_at_peak": 1, "bytes_at_peak": 300}])
+        self.assertRegex(self.ok("stats", "e.csv").out, r"(?m)^ +0x7 +4.00 KiB +4.00 KiB +4.10 KiB  by 2 allocations$")
+        self.write("one.csv", command.EVENTS)
+        self.assertNotIn("by stream", self.ok("stats", "one.csv").out)
+
+    def test_iterations_whose_peaks_differ(self):
+        self.write("e.csv", job(8))
+        peaks = self.json("stats", "e.csv")["iteration_peaks"]
+        self.assertEqual((peaks["least"], peaks["most"]), (376 * KIB, 376 * KIB))
+        self.assertNotIn("least peak", self.ok("stats", "e.csv").out)
+        rows, block = ["event,id,bytes,stream"], 0
+        for _ in range(12):  # each leaves 100 bytes behind, too few to be part of an iteration
+            rows += [f"alloc,{block + i},{4096 * (i + 1)},0" for i in range(12)] + [f"alloc,{block + 12},100,0"]
+            rows += [f"free,{block + i},,0" for i in range(12)]
+            block += 13
+        self.write("e.csv", "\n".join(rows) + "\n")
+        peaks = self.json("stats", "e.csv")["iteration_peaks"]
+        self.assertEqual(peaks["most"] - peaks["least"], 100 * (peaks["iterations"] - 1))
+        self.assertRegex(self.ok("stats", "e.csv").out, r"least peak +\S+ KiB  of an iteration; the highest of \d+ reaches")
+
     def test_several_inputs_a_line_each(self):
         self.write("a.csv", command.LIFETIMES)
         self.write("e.csv", command.EVENTS)

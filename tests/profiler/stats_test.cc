@@ -129,6 +129,17 @@ TEST(StatsOf, ASteadyJobLeaksNothing) {
   EXPECT_DOUBLE_EQ(stats.leak->bytes_per_iteration, 0);
 }
 
+TEST(StatsOf, ThePeaksOfIterations) {
+  const Stats steady = StatsOf(Rounds(40, 0));
+  ASSERT_TRUE(steady.peaks.has_value());
+  EXPECT_EQ(steady.peaks->least, Bytes(4096 * 36));
+  EXPECT_EQ(steady.peaks->most, Bytes(4096 * 36));
+  EXPECT_EQ(steady.peaks->rounds, steady.leak->cuts - 1);
+  const Stats growing = StatsOf(Rounds(40, 100));
+  EXPECT_EQ(growing.peaks->most - growing.peaks->least, Bytes(100 * (growing.peaks->rounds - 1)));
+  EXPECT_FALSE(StatsOf(Rounds(1, 0)).peaks.has_value());
+}
+
 TEST(StatsOf, WithoutIterationsThereIsNoSlope) { EXPECT_FALSE(StatsOf(Rounds(1, 100)).leak.has_value()); }
 
 TEST(StatsOf, LifetimesInEventsByPowersOfTwo) {

@@ -160,7 +160,10 @@ TEST(Metadata, ComesBack) {
                                .started = "2024-05-01T10:00:00Z",
                                .pid = 4711,
                                .threshold = Bytes(4096),
-                               .granule = Bytes(2 << 20)};
+                               .granule = Bytes(2 << 20),
+                               .device = 1,
+                               .rank = 3,
+                               .world_size = 8};
   const auto back = DecodeMetadata(EncodeMetadata(metadata));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, metadata);

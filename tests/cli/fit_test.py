@@ -1,0 +1,120 @@
+"""Why this exists: who asks for the largest batch queues a job by the answer. What is predicted is held here to the job at
+the batch that was predicted."""
+
+import os
+import sys
+import unittest
+from random import Random
+
+import command
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/command-pages.d"))
+import inputs
+
+MIB = 1 << 20
+CAPACITY = 1024 * MIB
+
+
+def uneven(batch):
+    """Rounds of a large block and of 16 MiB in others, which come in some rounds when the large one is gone."""
+    rows, block, random = ["event,id,bytes,stream"], 0, Random(1)
+    for _ in range(24):
+        frees = [f"free,{block + i},,0" for i in range(9)]
+        allocs = [f"alloc,{block},{batch * 4 * MIB},0"] + [f"alloc,{block + i},{2 * MIB},0" for i in range(1, 9)]
+        early = random.random() < 0.4
+        rows += allocs[:1] + frees[:1] + allocs[1:] + frees[1:] if early else allocs + frees
+        block += 9
+    return "\n".join(rows) + "\n"
+
+
+class Fit(command.CommandTest):
+    def job(self, batch, **more):
+        name = f"batch{batch}.pickle"
+        self.write(name, inputs.snapshot(inputs.Job(batch, **more)))
+        return f"{name}@{batch}"
+
+    def by_name(self, result):
+        return {row["name"]: row for row in result["largest_batch"]}
+
+    def test_what_is_expected_is_what_a_job_of_that_batch_needs(self):
+        result = self.json("fit", self.job(32), self.job(16), "--capacity", str(CAPACITY))
+        self.assertEqual([run["batch"] for run in result["inputs"]], [16, 32])
+        self.assertEqual(result["live_peak"], {"fixed": 72 * MIB, "per_sample": 4.75 * MIB, "residual": 0})
+        live = self.by_name(result)["live peak"]
+        self.assertEqual((live["least"], live["expected"], live["most"]), (200, 200, 200))
+        for batch, fits in ((200, True), (201, False)):
+            name, _ = self.job(batch).split("@")
+            self.assertEqual(self.json("stats", name)["live_peak"] <= CAPACITY, fits)
+
+    def test_what_the_allocators_need_at_the_least_and_at_the_most(self):
+        rows = self.by_name(self.json("fit", self.job(16), self.job(24), self.job(32), "--capacity", str(CAPACITY)))
+        self.assertLess(rows["driver-pool"]["least"], rows["live peak"]["least"])
+        for name in ("reprise", "plain-arena", "torch-expandable"):
+            with self.subTest(name):
+                row = rows[name]
+                self.assertLessEqual(row["least"], row["expected"])
+                self.assertLessEqual(row["expected"], row["most"])
+                for batch, fits in ((row["least"], True), (row["most"] + 1, False)):
+                    path, _ = self.job(batch).split("@")
+                    tried = self.json("compare", path)["allocators"]
+                    reserved = next(a["reserved_peak"] for a in tried if a["name"] == name)
+                    self.assertEqual(reserved <= CAPACITY, fits, (batch, reserved))
+
+    def test_sites_that_grow(self):
+        sites = self.json("fit", self.job(16), self.job(32))["sites"]
+        self.assertEqual(sites[0], {"label": "model.py:27 forward", "fixed": 0, "per_sample": 4.5 * MIB,
+                                    "at_smallest": 72 * MIB, "at_largest": 144 * MIB})
+        self.assertEqual(sum(site["per_sample"] for site in sites), 4.75 * MIB)
+        self.assertEqual({site["label"]: site["fixed"] for site in sites}["train.py:10 optimize"], 48 * MIB)
+
+    def test_iterations_that_differ_widen_the_range(self):
+        for batch in (16, 64):
+            self.write(f"{batch}.csv", uneven(batch))
+        result = self.json("fit", "16.csv@16", "64.csv@64", "--capacity", str(CAPACITY))
+        self.assertEqual([run["error"] for run in result["inputs"]], [16 * MIB, 16 * MIB])
+        live = self.by_name(result)["live peak"]
+        self.assertLess(live["least"], live["expected"] - 20)
+        self.assertGreater(live["most"], live["expected"] + 20)
+        self.assertRegex(self.ok("fit", "16.csv@16", "64.csv@64").out, "iterations lie 16.00 MiB apart")
+
+    def test_a_third_input_off_the_line(self):
+        # At 24 the activations waste 8 MiB each: no line goes through all three.
+        self.job(24, waste=8 * MIB)
+        words = ("fit", self.job(16), "batch24.pickle@24", self.job(32), "--capacity", str(CAPACITY))
+        result = self.json(*words)
+        self.assertGreater(result["live_peak"]["residual"], 10 * MIB)
+        live = self.by_name(result)["live peak"]
+        self.assertLess(live["least"], live["expected"])
+        self.assertGreater(live["most"], live["expected"])
+
+    def test_a_peak_that_has_moved(self):
+        # At a batch of 1 the peak is in the optimizer, where all gradients are live and no activation.
+        result = self.json("fit", self.job(1), self.job(16))
+        self.assertGreater(result["moved"], 10 * MIB)
+        self.assertIn("the peak has moved", self.ok("fit", "batch1.pickle@1", "batch16.pickle@16").out)
+        self.assertNotIn("moved", self.ok("fit", self.job(32), "batch16.pickle@16").out)
+
+    def test_a_job_that_does_not_grow(self):
+        self.write("a.csv", uneven(4))
+        done = self.fails(1, "fit", "a.csv@1", "a.csv@2", "--capacity", "1GiB", says="does not grow")
+        self.assertIn("no end", done.out)
+        self.assertIsNone(self.by_name(self.json("fit", "a.csv@1", "a.csv@2", "--capacity", "1GiB", status=1))["reprise"]["most"])
+
+    def test_not_even_one(self):
+        self.fails(4, "fit", self.job(8), self.job(16), "--capacity", "64MiB", says="not even a batch of 1")
+
+    def test_what_names_no_batch(self):
+        self.job(8)
+        for word in ("batch8.pickle", "batch8.pickle@", "batch8.pickle@0", "batch8.pickle@-1", "batch8.pickle@8x", "@8"):
+            self.fails(2, "fit", word, "batch8.pickle@8", says="names no batch")
+        self.fails(2, "fit", "batch8.pickle@8", "batch8.pickle@8", says="two different batches")
+        self.fails(2, "fit", "batch8.pickle@8", says="INPUT@BATCH")
+
+    def test_inputs_that_are_none(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.fails(3, "fit", "a.csv@1", self.job(8), says="a.csv:1: a lifetime CSV")
+        self.fails(3, "fit", "nowhere@1", "batch8.pickle@8", says="nowhere")
+
+
+if __name__ == "__main__":
+    unittest.main()

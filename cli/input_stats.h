@@ -1,12 +1,14 @@
 // What an input amounts to, gathered for `stats`, `report` and `diff`: they show the same figures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/input.h"
+#include "profiler/activity_stats.h"
 #include "profiler/site_stats.h"
 #include "profiler/stats.h"
 
@@ -19,6 +21,8 @@ struct InputStats {
   profiler::SiteTable sites{};                       // empty where the input has no stacks
   std::vector<profiler::SiteBytes> sites_at_peak{};  // the same
   double attributed = 0;                             // share of the bytes at the peak whose site says where
+  // What the device did, and was at when the peak was asked for; none where the input has no activities.
+  std::optional<profiler::ActivityStats> device{};
 };
 
 // Lifetimes as the events that they stand for.
@@ -32,6 +36,9 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);
 
 std::string_view NameOf(profiler::InputFormat format);
+std::string_view NameOf(profiler::ActivityKind kind);
+// As the device's profiler has it; "unnamed" where it does not say.
+std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId activity);
 
 // One object on one line, so that several inputs give JSON lines.
 std::string StatsJson(const LoadedInput& input, const InputStats& result);

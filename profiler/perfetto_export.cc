@@ -117,17 +117,18 @@ void AddActivities(std::vector<Activity> activities, const StackTable& stacks, W
   std::map<std::pair<bool, uint32_t>, std::vector<Lane>> lanes_of;  // of streams, then of threads
   uint64_t next_uuid = kFirstSliceTrack;
   for (const Activity& activity : activities) {
+    const int64_t begin = std::max<int64_t>(0, activity.begin_ns);  // not before the trace
+    const int64_t end = std::max(begin, activity.begin_ns + activity.duration_ns);
     const bool marker = activity.kind == ActivityKind::kMarker;
-    if (activity.begin_ns < 0) continue;  // from before the trace began
     std::vector<Lane>& lanes = lanes_of[{marker, activity.track}];
-    auto lane = std::ranges::find_if(lanes, [&](const Lane& l) { return l.free_from <= activity.begin_ns; });
+    auto lane = std::ranges::find_if(lanes, [&](const Lane& l) { return l.free_from <= begin; });
     if (lane == lanes.end()) {
       lane = lanes.insert(lanes.end(), {0, next_uuid++});
       const std::string number = lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")";
       writer.AddSliceTrack(lane->uuid, (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
     }
-    lane->free_from = activity.begin_ns + activity.duration_ns;
-    writer.AddSlice(activity.begin_ns, lane->free_from, lane->uuid, number_of[activity.name]);
+    lane->free_from = end;
+    writer.AddSlice(begin, end, lane->uuid, number_of[activity.name]);
   }
 }
 

@@ -245,7 +245,9 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Start(const RecorderOptions&
   if (recorder->ring_ == nullptr) return absl::ResourceExhaustedError("no memory for the recorder's ring");
   auto writer =
       TraceWriter::Open(options.path, options.metadata,
-                        TraceWriterOptions{.most_bytes = options.most_bytes, .stacks = options.stacks});
+                        TraceWriterOptions{.most_bytes = options.most_bytes,
+                                           .most_activity_bytes = options.most_activity_bytes,
+                                           .stacks = options.stacks});
   if (!writer.ok()) return writer.status();
   auto consumer = std::make_unique<Consumer>(recorder.get(), *std::move(writer));
   if (absl::Status status = consumer->StartThread(); !status.ok()) return status;

@@ -99,8 +99,12 @@ TEST(TraceActivities, LieBesideTheEvents) {
   auto writer = TraceWriter::Open(folder / "t", {}, {.stacks = &names});
   for (size_t i = 0; i < events.size(); ++i) {
     ASSERT_TRUE((*writer)->Append(events[i]).ok());
-    if (i < activities.size()) ASSERT_TRUE((*writer)->Append(activities[i]).ok());
-    if (i % 9973 == 0) ASSERT_TRUE((*writer)->Flush().ok());
+    if (i < activities.size()) {
+      ASSERT_TRUE((*writer)->Append(activities[i]).ok());
+    }
+    if (i % 9973 == 0) {
+      ASSERT_TRUE((*writer)->Flush().ok());
+    }
   }
   ASSERT_TRUE((*writer)->Close().ok());
   const auto trace = ReadTrace(folder / "t");

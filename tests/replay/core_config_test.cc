@@ -32,6 +32,15 @@ Config Read(const Environment& environment) {
        .launched = {.launcher = "Slurm", .rank = 3, .world_size = 4, .job = "../77", .step = "2"}});
 }
 
+TEST(CoreConfig, ATimeLineIsAskedFor) {
+  EXPECT_FALSE(Read({}).timeline);
+  EXPECT_FALSE(Read({{"REPRISE_TIMELINE", "0"}}).timeline);
+  EXPECT_TRUE(Read({{"REPRISE_TIMELINE", "1"}}).timeline);
+  const Config config = Read({{"REPRISE_TIMELINE", "yes"}});
+  EXPECT_FALSE(config.timeline);
+  EXPECT_THAT(config.complaints, ElementsAre(HasSubstr("REPRISE_TIMELINE='yes' is not one of 0, 1")));
+}
+
 TEST(CoreConfig, NothingSetMeansServeWithoutFiles) {
   const Config config = Read({});
   EXPECT_EQ(config.mode, Mode::kServe);

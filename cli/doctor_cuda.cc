@@ -42,9 +42,10 @@ void CheckCupti(std::vector<Check>& checks) {
     checks.push_back(Fine("CUPTI", fmt::format("{}: for --timeline", name)));
     return;
   }
-  checks.push_back(Note("CUPTI",
-                        "none in the loader's folders; --timeline needs one, unless the job brings its own as PyTorch "
-                        "does"));
+  checks.push_back(
+      Note("CUPTI",
+           "none in the loader's folders; --timeline needs one, unless the job brings its own as PyTorch "
+           "does"));
 }
 
 // Which of the functions that we care about the library itself defines.

@@ -134,8 +134,10 @@ std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId ac
 static Json DeviceJson(const profiler::StackTable& stacks, const profiler::ActivityStats& device) {
   Json json = {{"totals", Json::array()}, {"by_name", Json::array()}, {"at_peak", Json::array()}};
   for (const profiler::ActivityTotal& total : device.by_kind) {
-    json["totals"].push_back(
-        {{"kind", NameOf(total.kind)}, {"count", total.count}, {"ns", total.ns}, {"bytes", total.bytes.count()}});
+    json["totals"].push_back({{"kind", NameOf(total.kind)},
+                              {"count", total.count},
+                              {"ns", total.ns},
+                              {"bytes", total.bytes.count()}});
   }
   for (const profiler::ActivityTotal& total : device.by_name) {
     json["by_name"].push_back({{"kind", NameOf(total.kind)},

@@ -322,9 +322,10 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
                    "A trace ends when the first plan is adopted, so for all of a run add --mode record")
       ->check(CLI::IsMember({"off", "native", "python"}))
       ->type_name("KIND");
-  command->add_flag("--timeline", options->timeline,
-                    "On CUDA: the trace says too which kernels and copies ran when, as CUPTI tells. One profiler at "
-                    "a time can use CUPTI: not for a job that profiles itself");
+  command->add_flag(
+      "--timeline", options->timeline,
+      "On CUDA: the trace says too which kernels and copies ran when, as CUPTI tells. One profiler at "
+      "a time can use CUPTI: not for a job that profiles itself");
   command
       ->add_option("--out", options->out,
                    "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j, %s as in "

@@ -143,15 +143,17 @@ std::string DeviceRows(const Shown& result) {
     if (total.kind == profiler::ActivityKind::kMarker || total.count == 0) continue;
     all_ns += total.ns;
     const std::string moved = total.bytes > Bytes(0) ? fmt::format(", {}", FormatSize(total.bytes)) : "";
-    text += Row(fmt::format("{} time", NameOf(total.kind)), FormatDuration(static_cast<double>(total.ns) * kNs),
-                fmt::format("of the device's streams, in {}{}", total.count, moved));
+    text +=
+        Row(fmt::format("{} time", NameOf(total.kind)), FormatDuration(static_cast<double>(total.ns) * kNs),
+            fmt::format("of the device's streams, in {}{}", total.count, moved));
   }
   if (!device.by_name.empty()) text += "  most time of the device\n";
   for (size_t i = 0; i < std::min(kSitesShown, device.by_name.size()); ++i) {
     const profiler::ActivityTotal& total = device.by_name[i];
-    text += fmt::format("  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
-                        FormatShare(static_cast<double>(total.ns) / static_cast<double>(std::max<int64_t>(1, all_ns))),
-                        total.count, Shortened(NameOf(stacks, total.name)));
+    text += fmt::format(
+        "  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
+        FormatShare(static_cast<double>(total.ns) / static_cast<double>(std::max<int64_t>(1, all_ns))),
+        total.count, Shortened(NameOf(stacks, total.name)));
   }
   if (device.by_name.size() > kSitesShown) {
     text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kSitesShown);
@@ -159,8 +161,9 @@ std::string DeviceRows(const Shown& result) {
   text += "  under way when the peak was asked for\n";
   for (const profiler::Activity& activity : device.at) {
     const bool marker = activity.kind == profiler::ActivityKind::kMarker;
-    text += fmt::format("  {:>10}  {} {}  {}\n", FormatDuration(static_cast<double>(activity.duration_ns) * kNs),
-                        marker ? "thread" : "stream", activity.track, Shortened(NameOf(stacks, activity.name)));
+    text +=
+        fmt::format("  {:>10}  {} {}  {}\n", FormatDuration(static_cast<double>(activity.duration_ns) * kNs),
+                    marker ? "thread" : "stream", activity.track, Shortened(NameOf(stacks, activity.name)));
   }
   if (device.at.empty()) text += "  nothing: the device was idle\n";
   return text;

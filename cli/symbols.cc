@@ -19,7 +19,8 @@ namespace {
 std::string Demangled(const char* name) {
   if (!std::string_view(name).starts_with("_Z")) return name;
   int status = 0;
-  const std::unique_ptr<char, decltype(&free)> demangled(abi::__cxa_demangle(name, nullptr, nullptr, &status), free);
+  const std::unique_ptr<char, decltype(&free)> demangled(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                         free);
   return status == 0 && demangled != nullptr ? demangled.get() : name;
 }
 

@@ -15,7 +15,8 @@ struct SymbolCounts {
 };
 
 // Fills in function, file and line of native frames. A file counts only if it has the build id that was
-// recorded: a name from another build would be a lie. Nothing is downloaded. Kernels' names become readable too.
+// recorded: a name from another build would be a lie. Nothing is downloaded. Kernels' names become readable
+// too.
 SymbolCounts NameNativeFrames(profiler::StackTable* stacks);
 
 }  // namespace reprise::cli

@@ -1,8 +1,8 @@
 // What a job's device did while the job allocated, as a profiler of the device tells it (CUPTI).
 //
 // Glossary
-//   activity   one piece of work, from begin to end: a kernel, a copy, a set, or a range that the job itself marked
-//   track      what runs one thing after another: the stream of work, the thread of a range
+//   activity   one piece of work, from begin to end: a kernel, a copy, a set, or a range that the job itself
+//   marked track      what runs one thing after another: the stream of work, the thread of a range
 #pragma once
 
 #include <cstdint>

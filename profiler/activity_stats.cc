@@ -24,7 +24,8 @@ ActivityStats StatsOf(const std::vector<Activity>& activities, int64_t time_ns) 
   absl::flat_hash_map<std::pair<ActivityKind, FrameId>, ActivityTotal> totals;
   for (const Activity& activity : activities) {
     Count(activity, stats.by_kind[static_cast<size_t>(activity.kind)]);
-    if (activity.begin_ns <= time_ns && time_ns < activity.begin_ns + activity.duration_ns) stats.at.push_back(activity);
+    if (activity.begin_ns <= time_ns && time_ns < activity.begin_ns + activity.duration_ns)
+      stats.at.push_back(activity);
     if (activity.kind == ActivityKind::kMarker) continue;
     ActivityTotal& total = totals[{activity.kind, activity.name}];
     total.name = activity.name;

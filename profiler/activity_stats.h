@@ -1,4 +1,5 @@
-// What a trace's activities amount to: where the device's time went, and what it was at when the most was live.
+// What a trace's activities amount to: where the device's time went, and what it was at when the most was
+// live.
 #pragma once
 
 #include <array>
@@ -22,8 +23,9 @@ struct ActivityTotal {
 
 struct ActivityStats {
   std::array<ActivityTotal, kActivityKinds> by_kind{};  // their names are 0
-  std::vector<ActivityTotal> by_name;  // kernels, copies and sets, the most time first; two streams at once count twice
-  std::vector<Activity> at;            // under way at the time asked for, markers too; first begun, first
+  std::vector<ActivityTotal>
+      by_name;               // kernels, copies and sets, the most time first; two streams at once count twice
+  std::vector<Activity> at;  // under way at the time asked for, markers too; first begun, first
 };
 
 // `time_ns` on the clock of the activities. Linear but for the sorting of what is found.

@@ -53,8 +53,8 @@ std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
     json += "\"activities\":[";
     comma = "";
     for (const Activity& a : activities) {
-      fmt::format_to(out, "{}\n[\"{}\",{},{},{},{},{}]", comma, kActivities[static_cast<size_t>(a.kind)], a.track,
-                     a.begin_ns, a.duration_ns, a.bytes.count(), static_cast<uint32_t>(a.name));
+      fmt::format_to(out, "{}\n[\"{}\",{},{},{},{},{}]", comma, kActivities[static_cast<size_t>(a.kind)],
+                     a.track, a.begin_ns, a.duration_ns, a.bytes.count(), static_cast<uint32_t>(a.name));
       comma = ",";
     }
     json += ']';

@@ -1,5 +1,5 @@
-// A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values, and tracks of slices. The
-// numbers are those of Perfetto's public schema (perfetto/trace/).
+// A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values, and tracks of slices.
+// The numbers are those of Perfetto's public schema (perfetto/trace/).
 #include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
@@ -34,7 +34,7 @@ constexpr int32_t kUnitSizeBytes = 3;
 constexpr int32_t kTypeSliceBegin = 1, kTypeSliceEnd = 2, kTypeCounter = 4;
 constexpr uint32_t kStateCleared = 1, kNeedsState = 2;
 constexpr uint32_t kSequence = 1;
-constexpr uint32_t kSliceSequence = 2;  // whose names are told once, and named by number
+constexpr uint32_t kSliceSequence = 2;       // whose names are told once, and named by number
 constexpr uint64_t kFirstSliceTrack = 1000;  // counters have lower numbers
 
 class Writer {
@@ -98,8 +98,8 @@ class Writer {
   protozero::pbf_writer trace_{data_};
 };
 
-// Slices of a track must nest, and what runs on one stream may overlap: what does goes to a further track of the
-// same name.
+// Slices of a track must nest, and what runs on one stream may overlap: what does goes to a further track of
+// the same name.
 void AddActivities(std::vector<Activity> activities, const StackTable& stacks, Writer& writer) {
   struct Lane {
     int64_t free_from;
@@ -125,7 +125,8 @@ void AddActivities(std::vector<Activity> activities, const StackTable& stacks, W
     if (lane == lanes.end()) {
       lane = lanes.insert(lanes.end(), {0, next_uuid++});
       const std::string number = lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")";
-      writer.AddSliceTrack(lane->uuid, (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
+      writer.AddSliceTrack(lane->uuid,
+                           (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
     }
     lane->free_from = end;
     writer.AddSlice(begin, end, lane->uuid, number_of[activity.name]);

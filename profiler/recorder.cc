@@ -243,11 +243,10 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Start(const RecorderOptions&
   const size_t ring_events = std::bit_ceil(std::max(options.ring_events, kFewestRingEvents));
   std::unique_ptr<Recorder> recorder(new Recorder(ring_events));
   if (recorder->ring_ == nullptr) return absl::ResourceExhaustedError("no memory for the recorder's ring");
-  auto writer =
-      TraceWriter::Open(options.path, options.metadata,
-                        TraceWriterOptions{.most_bytes = options.most_bytes,
-                                           .most_activity_bytes = options.most_activity_bytes,
-                                           .stacks = options.stacks});
+  auto writer = TraceWriter::Open(options.path, options.metadata,
+                                  TraceWriterOptions{.most_bytes = options.most_bytes,
+                                                     .most_activity_bytes = options.most_activity_bytes,
+                                                     .stacks = options.stacks});
   if (!writer.ok()) return writer.status();
   auto consumer = std::make_unique<Consumer>(recorder.get(), *std::move(writer));
   if (absl::Status status = consumer->StartThread(); !status.ok()) return status;

@@ -63,12 +63,14 @@ class Decoder {
     if (HasBytes(activity->kind) && !TakeVarint(&bytes_, &bytes)) return Malformed("a column ends early");
     constexpr uint64_t kMost32 = std::numeric_limits<uint32_t>::max();
     if (track > kMost32 || name > kMost32) return Malformed("a number above 32 bits");
-    if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return Malformed("bytes above 63 bits");
+    if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return Malformed("bytes above 63 bits");
     activity->track = static_cast<uint32_t>(track);
     activity->name = FrameId(static_cast<uint32_t>(name));
     activity->bytes = Bytes(static_cast<int64_t>(bytes));
-    if (__builtin_add_overflow(end_ns_, UnZigZag(begin), &activity->begin_ns) || activity->begin_ns > kMostNs ||
-        activity->begin_ns < -kMostNs || duration > static_cast<uint64_t>(kMostNs)) {
+    if (__builtin_add_overflow(end_ns_, UnZigZag(begin), &activity->begin_ns) ||
+        activity->begin_ns > kMostNs || activity->begin_ns < -kMostNs ||
+        duration > static_cast<uint64_t>(kMostNs)) {
       return Malformed("a time out of range");
     }
     activity->duration_ns = static_cast<int64_t>(duration);

@@ -1,4 +1,5 @@
-// How a trace's activities become the bytes of its blocks and come back. The layout is drawn in trace_format.cc.
+// How a trace's activities become the bytes of its blocks and come back. The layout is drawn in
+// trace_format.cc.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct ActivitiesHead {
   uint64_t activities = 0;
 };
 
-// The inverse. `raw` is untrusted: InvalidArgument says what is wrong with it, and no length in it is believed
-// before it has been checked. Whether the trace has the names is for its reader to say.
+// The inverse. `raw` is untrusted: InvalidArgument says what is wrong with it, and no length in it is
+// believed before it has been checked. Whether the trace has the names is for its reader to say.
 absl::StatusOr<ActivitiesHead> DecodeActivities(std::string_view raw, std::vector<Activity>* append_to);
 
 }  // namespace reprise::profiler

@@ -384,7 +384,8 @@ std::string EncodeFooter(const TraceFooter& footer) {
 absl::StatusOr<BlockType> TypeOfBlock(std::string_view raw) {
   if (raw.empty()) return absl::InvalidArgumentError("an empty block");
   const uint8_t type = static_cast<uint8_t>(raw.front());
-  if (type < static_cast<uint8_t>(BlockType::kMetadata)) return absl::InvalidArgumentError("a block of type 0");
+  if (type < static_cast<uint8_t>(BlockType::kMetadata))
+    return absl::InvalidArgumentError("a block of type 0");
   return static_cast<BlockType>(type);
 }
 

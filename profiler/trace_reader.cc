@@ -162,9 +162,10 @@ class TraceParser {
     const absl::StatusOr<ActivitiesHead> head = DecodeActivities(raw, &trace_.activities);
     if (!head.ok()) return Error(block_begin_, std::string(head.status().message()));
     if (head->first_activity != before) {
-      return Error(block_begin_, fmt::format("a block with activities from {} on follows {}; a block is missing "
-                                             "or doubled",
-                                             head->first_activity, before));
+      return Error(block_begin_,
+                   fmt::format("a block with activities from {} on follows {}; a block is missing "
+                               "or doubled",
+                               head->first_activity, before));
     }
     trace_.activities_dropped = head->dropped;
     for (size_t i = before; i < trace_.activities.size(); ++i) {
@@ -215,13 +216,16 @@ class TraceParser {
     }
     if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
     if (activities_end_ == TraceEnd::kSizeLimit) {
-      trace_.notes.emplace_back("the time line stopped at its size limit: later kernels and copies are not in it");
+      trace_.notes.emplace_back(
+          "the time line stopped at its size limit: later kernels and copies are not in it");
     }
     if (trace_.activities_dropped > 0) {
-      trace_.notes.push_back(fmt::format("{} kernels, copies and markers were dropped", trace_.activities_dropped));
+      trace_.notes.push_back(
+          fmt::format("{} kernels, copies and markers were dropped", trace_.activities_dropped));
     }
     if (skipped_ > 0) {
-      trace_.notes.push_back(fmt::format("{} blocks of a kind that this version does not know ignored", skipped_));
+      trace_.notes.push_back(
+          fmt::format("{} blocks of a kind that this version does not know ignored", skipped_));
     }
   }
 

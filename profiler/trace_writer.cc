@@ -140,13 +140,14 @@ absl::Status TraceWriter::WriteStacks() {
 }
 
 absl::Status TraceWriter::WriteFooter(TraceEnd end) {
-  return WriteBlock(EncodeFooter({.events = events_written_,
-                                  .dropped = dropped_ + events_lost_,
-                                  .end = end,
-                                  .activities = activities_written_,
-                                  .activities_dropped = activities_dropped_ + activities_lost_,
-                                  .activities_end = activities_full_ ? TraceEnd::kSizeLimit : TraceEnd::kClosed}),
-                    0);
+  return WriteBlock(
+      EncodeFooter({.events = events_written_,
+                    .dropped = dropped_ + events_lost_,
+                    .end = end,
+                    .activities = activities_written_,
+                    .activities_dropped = activities_dropped_ + activities_lost_,
+                    .activities_end = activities_full_ ? TraceEnd::kSizeLimit : TraceEnd::kClosed}),
+      0);
 }
 
 // `raw` as a block. Valid until the next one. An error is final.

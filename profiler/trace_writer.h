@@ -44,7 +44,8 @@ class TraceWriter {
 
   // Writes a block when enough events have come together.
   absl::Status Append(const Event& event);
-  // The same. At their own limit activities end, and nothing else does: they are counted as lost from then on.
+  // The same. At their own limit activities end, and nothing else does: they are counted as lost from then
+  // on.
   absl::Status Append(const Activity& activity);
   // Writes what is pending as a block: it will be read even if the process is killed after this.
   absl::Status Flush();

@@ -164,6 +164,10 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
                     config.out.empty() ? "no files" : config.out);
     }
   }
+  if (config.timeline && config.out.empty()) {
+    read.Complain("REPRISE_TIMELINE", "1", "needs REPRISE_OUT for the trace that it goes into", "0");
+    config.timeline = false;
+  }
   if (names.launched.OneOfMany()) {
     const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;
     if (!apart) config.label = fmt::format("rank{}", names.launched.rank);

@@ -33,8 +33,6 @@ class CoreSession {
   StackSource* stacks() { return stacks_.get(); }
   // Where the names of a trace's activities are kept.
   profiler::SharedStacks& names() { return stacks_ == nullptr ? names_of_activities_ : stacks_->stacks(); }
-  // Whether the job's traces are to say what the device did. A trace needs a folder.
-  bool wants_timeline() const { return config_.timeline && !config_.out.empty(); }
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
@@ -63,7 +61,7 @@ class CoreSession {
   Config config_;
   ProcessNames names_;
   std::optional<OutputDir> out_;
-  std::unique_ptr<StackSource> stacks_;  // null: none are wanted
+  std::unique_ptr<StackSource> stacks_;         // null: none are wanted
   profiler::SharedStacks names_of_activities_;  // where there are no stacks
   bool folder_tried_ = false;
 };

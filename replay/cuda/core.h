@@ -33,7 +33,7 @@ class Core {
   Core(const Driver& driver, std::unique_ptr<CoreSession> session)
       : driver_(driver), session_(std::move(session)) {
     session_->BeginStacks(nullptr);
-    if (session_->wants_timeline()) timeline_ = Timeline::Begin(session_->names());
+    if (session_->config().timeline) timeline_ = Timeline::Begin(session_->names());
   }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;

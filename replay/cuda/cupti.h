@@ -1,4 +1,5 @@
-// CUPTI as the time line uses it: found in the process or by the loader, never linked. Documented functions alone.
+// CUPTI as the time line uses it: found in the process or by the loader, never linked. Documented functions
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ inline constexpr const char* kCuptiNames[] = {"libcupti.so.13", "libcupti.so.12"
 struct Cupti {
   using Result = int;  // CUptiResult
   static constexpr Result kSuccess = 0;
-  static constexpr Result kMaxLimitReached = 12;       // also: how CUDA 11's first versions said the next
+  static constexpr Result kMaxLimitReached = 12;  // also: how CUDA 11's first versions said the next
   static constexpr Result kMultipleSubscribers = 39;
   static constexpr uint32_t kFlushForced = 1;
 
@@ -26,25 +27,25 @@ struct Cupti {
   using BufferCompleted = void (*)(cu_context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
 
 // FUNCTION(member, symbol, parameters)
-#define REPRISE_CUPTI_FUNCTIONS(FUNCTION)                                                      \
-  FUNCTION(GetVersion, "cuptiGetVersion", (uint32_t*))                                         \
-  FUNCTION(GetResultString, "cuptiGetResultString", (Result, const char**))                    \
-  FUNCTION(GetTimestamp, "cuptiGetTimestamp", (uint64_t*))                                     \
-  FUNCTION(Subscribe, "cuptiSubscribe", (Subscriber*, Callback, void*))                        \
-  FUNCTION(Unsubscribe, "cuptiUnsubscribe", (Subscriber))                                      \
+#define REPRISE_CUPTI_FUNCTIONS(FUNCTION)                                                           \
+  FUNCTION(GetVersion, "cuptiGetVersion", (uint32_t*))                                              \
+  FUNCTION(GetResultString, "cuptiGetResultString", (Result, const char**))                         \
+  FUNCTION(GetTimestamp, "cuptiGetTimestamp", (uint64_t*))                                          \
+  FUNCTION(Subscribe, "cuptiSubscribe", (Subscriber*, Callback, void*))                             \
+  FUNCTION(Unsubscribe, "cuptiUnsubscribe", (Subscriber))                                           \
   FUNCTION(RegisterCallbacks, "cuptiActivityRegisterCallbacks", (BufferRequested, BufferCompleted)) \
-  FUNCTION(Enable, "cuptiActivityEnable", (uint32_t))                                          \
-  FUNCTION(Disable, "cuptiActivityDisable", (uint32_t))                                        \
-  FUNCTION(FlushAll, "cuptiActivityFlushAll", (uint32_t))                                      \
-  FUNCTION(GetNextRecord, "cuptiActivityGetNextRecord", (uint8_t*, size_t, const uint32_t**))  \
+  FUNCTION(Enable, "cuptiActivityEnable", (uint32_t))                                               \
+  FUNCTION(Disable, "cuptiActivityDisable", (uint32_t))                                             \
+  FUNCTION(FlushAll, "cuptiActivityFlushAll", (uint32_t))                                           \
+  FUNCTION(GetNextRecord, "cuptiActivityGetNextRecord", (uint8_t*, size_t, const uint32_t**))       \
   FUNCTION(GetNumDropped, "cuptiActivityGetNumDroppedRecords", (cu_context, uint32_t, size_t*))
 
 #define REPRISE_MEMBER(member, symbol, parameters) Result(*member) parameters = nullptr;
   REPRISE_CUPTI_FUNCTIONS(REPRISE_MEMBER)
 #undef REPRISE_MEMBER
 
-  // What the job has loaded, else what the loader finds. NotFound: neither; FailedPrecondition: not a CUPTI of a
-  // version whose records are known.
+  // What the job has loaded, else what the loader finds. NotFound: neither; FailedPrecondition: not a CUPTI
+  // of a version whose records are known.
   static absl::StatusOr<Cupti> Find();
 
   std::string Words(Result result) const;

@@ -1,7 +1,8 @@
-// What is read of CUPTI's records. NVIDIA gives a record a new version when it grows, at its end: the fields here
-// lie where they are in every version from CUDA 9.0 (kernels; 11.0 for the others) to 13.0, as
-// tests/cuda/cupti_records_test.py checks against the toolkit's headers, which keep the old versions. Of what lies
-// behind them nothing is read, and nothing relies on a record's size: CUPTI's own iterator goes from one to the next.
+// What is read of CUPTI's records. NVIDIA gives a record a new version when it grows, at its end: the fields
+// here lie where they are in every version from CUDA 9.0 (kernels; 11.0 for the others) to 13.0, as
+// tests/cuda/cupti_records_test.py checks against the toolkit's headers, which keep the old versions. Of what
+// lies behind them nothing is read, and nothing relies on a record's size: CUPTI's own iterator goes from one
+// to the next.
 #pragma once
 
 #include <cstdint>

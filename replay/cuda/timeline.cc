@@ -77,9 +77,11 @@ Timeline* Timeline::Begin(profiler::SharedStacks& names) {
   return none(std::string(status.message()));
 }
 
-// The order that CUPTI's documentation asks for: whoever would trace subscribes first, and learns that way of others.
+// The order that CUPTI's documentation asks for: whoever would trace subscribes first, and learns that way of
+// others.
 absl::Status Timeline::Subscribe() {
-  const Cupti::Result result = cupti_.Subscribe(&subscriber_, [](void*, int, uint32_t, const void*) {}, nullptr);
+  const Cupti::Result result = cupti_.Subscribe(
+      &subscriber_, [](void*, int, uint32_t, const void*) {}, nullptr);
   if (result != Cupti::kSuccess) subscriber_ = nullptr;
   if (result == Cupti::kMultipleSubscribers || result == Cupti::kMaxLimitReached) {
     return absl::UnavailableError("another profiler has subscribed to CUPTI, and only one can");
@@ -96,7 +98,8 @@ absl::Status Timeline::Subscribe() {
     const Cupti::Result enabled = cupti_.Enable(kind);
     if (enabled == Cupti::kSuccess) continue;
     if (kind == kRecordKernel) return failed("record kernels", enabled);
-    Log(LogLevel::kInfo, absl::StrCat("CUPTI records no activities of kind ", kind, ": ", cupti_.Words(enabled)));
+    Log(LogLevel::kInfo,
+        absl::StrCat("CUPTI records no activities of kind ", kind, ": ", cupti_.Words(enabled)));
   }
   return absl::OkStatus();
 }
@@ -122,8 +125,8 @@ void Timeline::Run() {
     lock.lock();
     changed_.wait_for(lock, kFlushEvery, [this] { return ending_; });
   }
-  const bool full =
-      std::ranges::any_of(traces_, [](const auto& entry) { return entry.second->counters().activities_full; });
+  const bool full = std::ranges::any_of(
+      traces_, [](const auto& entry) { return entry.second->counters().activities_full; });
   lock.unlock();
   if (full) Log(LogLevel::kWarn, "the time line has reached its limit (REPRISE_TRACE_LIMIT); it ends here");
   LetGo();
@@ -149,6 +152,7 @@ void Timeline::LetGo() {
 
 // Waits for our thread, which asks CUPTI for the last records, but not for ever.
 void Timeline::EndAtExit() noexcept {
+  if (getpid() != pid_) return;  // a child whose fork nobody told us of
   std::unique_lock lock(mutex_);
   ending_ = true;
   changed_.notify_all();
@@ -277,8 +281,8 @@ profiler::FrameId Timeline::NameOf(const char* name) {
   return names_.Intern(profiler::Frame{.kind = profiler::FrameKind::kDevice, .function = name});
 }
 
-// What to add to CUPTI's time for CLOCK_MONOTONIC. Taken anew for every buffer: CUPTI's clock is the system's wall
-// clock, which may be set.
+// What to add to CUPTI's time for CLOCK_MONOTONIC. Taken anew for every buffer: CUPTI's clock is the system's
+// wall clock, which may be set.
 int64_t Timeline::ClockOffset() const {
   uint64_t theirs = 0;
   const int64_t before = MonotonicNs();

@@ -1,16 +1,20 @@
 // What the device did beside what was allocated: CUPTI's activity records into the devices' traces.
 //
-//   CUPTI's threads        buffer completed -> records -> activities -> the recorder's queue of the device's trace
-//   a thread of ours       twice a second: has CUPTI hand over what is complete; lets go of it when no trace wants more
+//   CUPTI's threads        buffer completed -> records -> activities -> the recorder's queue of the device's
+//   trace a thread of ours       twice a second: has CUPTI hand over what is complete; lets go of it when no
+//   trace wants more
 //
-// CUPTI has one subscriber in a process. While it is us the job's own profiler finds it taken, and when somebody
-// else is there already we say so and step aside. A client that registers its buffers without subscribing takes our
-// place: ours then get no more, and what it is handed of them it may free(), as they come from malloc.
+// CUPTI has one subscriber in a process. While it is us the job's own profiler finds it taken, and when
+// somebody else is there already we say so and step aside. A client that registers its buffers without
+// subscribing takes our place: ours then get no more, and what it is handed of them it may free(), as they
+// come from malloc.
 //
-// No call of CUPTI's is made on a thread of the job, but for the first ones, before any call of the job is served.
+// No call of CUPTI's is made on a thread of the job, but for the first ones, before any call of the job is
+// served.
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <memory>
@@ -66,6 +70,7 @@ class Timeline {
 
   const Cupti cupti_;
   profiler::SharedStacks& names_;
+  const pid_t pid_ = getpid();
   Cupti::Subscriber subscriber_ = nullptr;
   std::thread thread_;
 

@@ -1,5 +1,5 @@
-// Where the device's time went is what people look for first: the sums must be those of the activities, and what was
-// under way at a moment exactly what had begun and not ended.
+// Where the device's time went is what people look for first: the sums must be those of the activities, and
+// what was under way at a moment exactly what had begun and not ended.
 #include "profiler/activity_stats.h"
 
 #include <gmock/gmock.h>
@@ -16,8 +16,12 @@ constexpr FrameId kGemm{1}, kCopyIn{2}, kRange{3}, kAdd{4};
 const Activity kFirst = {.track = 7, .name = kGemm, .begin_ns = -50, .duration_ns = 150};
 const Activity kSecond = {.track = 7, .name = kGemm, .begin_ns = 100, .duration_ns = 50};
 const Activity kOther = {.track = 8, .name = kAdd, .begin_ns = 90, .duration_ns = 20};
-const Activity kCopy = {
-    .kind = ActivityKind::kCopy, .track = 8, .name = kCopyIn, .bytes = Bytes(4096), .begin_ns = 120, .duration_ns = 500};
+const Activity kCopy = {.kind = ActivityKind::kCopy,
+                        .track = 8,
+                        .name = kCopyIn,
+                        .bytes = Bytes(4096),
+                        .begin_ns = 120,
+                        .duration_ns = 500};
 const Activity kMarked = {
     .kind = ActivityKind::kMarker, .track = 1234, .name = kRange, .begin_ns = 0, .duration_ns = 1000};
 const std::vector<Activity> kAll = {kMarked, kFirst, kCopy, kSecond, kOther};

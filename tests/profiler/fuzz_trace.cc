@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<Event> events;
   if (const auto head = DecodeEvents(bytes, &events); head.ok() && head->events != events.size()) abort();
   std::vector<Activity> activities;
-  if (const auto head = DecodeActivities(bytes, &activities); head.ok() && head->activities != activities.size()) {
+  if (const auto head = DecodeActivities(bytes, &activities);
+      head.ok() && head->activities != activities.size()) {
     abort();
   }
   DecodeMetadata(bytes).IgnoreError();

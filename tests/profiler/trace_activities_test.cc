@@ -1,5 +1,6 @@
-// What the device did, in a trace: it comes back as it was beside the events, has a limit of its own that costs the
-// events nothing, and no bytes of a stranger's can name what is not there or claim more than they hold.
+// What the device did, in a trace: it comes back as it was beside the events, has a limit of its own that
+// costs the events nothing, and no bytes of a stranger's can name what is not there or claim more than they
+// hold.
 #include "profiler/trace_activities.h"
 
 #include <gmock/gmock.h>
@@ -235,13 +236,16 @@ TEST(TraceActivities, NonsenseIsNamed) {
   EXPECT_THAT(ErrorOf(Raw({0, 0}, {})), HasSubstr("the head ends early"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 2}, {{0}, {2}, {3}, {4}, {0}, {}})), HasSubstr("a column ends early"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {}})), HasSubstr("a column ends early"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {9}})), HasSubstr("longer than its activities"));
+  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {9}})),
+              HasSubstr("longer than its activities"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{4}, {2}, {3}, {4}, {0}, {}})), HasSubstr("an unknown kind"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {uint64_t{1} << 32}, {0}, {}})), HasSubstr("above 32 bits"));
+  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {uint64_t{1} << 32}, {0}, {}})),
+              HasSubstr("above 32 bits"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {k63}})), HasSubstr("above 63 bits"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {k63}, {3}, {4}, {0}, {}})), HasSubstr("a time out of range"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {k63}, {4}, {0}, {}})), HasSubstr("a time out of range"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, kMostBlockActivities + 1}, {{}, {}, {}, {}, {}, {}})), HasSubstr("too many"));
+  EXPECT_THAT(ErrorOf(Raw({0, 0, kMostBlockActivities + 1}, {{}, {}, {}, {}, {}, {}})),
+              HasSubstr("too many"));
   EXPECT_THAT(ErrorOf(Raw({0, 0, 0}, {{}, {}, {}, {}, {}, {}}) + "x"), HasSubstr("after the last column"));
 }
 

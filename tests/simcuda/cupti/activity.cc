@@ -176,7 +176,8 @@ SIM_EXPORT CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
   if (timestamp == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  *timestamp = uint64_t{1'000'000'000} * static_cast<uint64_t>(now.tv_sec) + static_cast<uint64_t>(now.tv_nsec);
+  *timestamp =
+      uint64_t{1'000'000'000} * static_cast<uint64_t>(now.tv_sec) + static_cast<uint64_t>(now.tv_nsec);
   return CUPTI_SUCCESS;
 }
 

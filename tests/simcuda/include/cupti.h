@@ -1,5 +1,5 @@
-// Our own declarations of what the simulated CUPTI offers: names, values and layouts of CUDA 13.0's cupti.h, its
-// records of the newest version there. headers_test.py holds them to an installed toolkit's.
+// Our own declarations of what the simulated CUPTI offers: names, values and layouts of CUDA 13.0's cupti.h,
+// its records of the newest version there. headers_test.py holds them to an installed toolkit's.
 #pragma once
 
 #include <stddef.h>
@@ -129,21 +129,24 @@ typedef struct CUpti_Subscriber_st* CUpti_SubscriberHandle;
 typedef uint32_t CUpti_CallbackId;
 typedef void(CUPTIAPI* CUpti_CallbackFunc)(void* userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                                            const void* cbdata);
-typedef void(CUPTIAPI* CUpti_BuffersCallbackRequestFunc)(uint8_t** buffer, size_t* size, size_t* maxNumRecords);
-typedef void(CUPTIAPI* CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t streamId, uint8_t* buffer,
-                                                          size_t size, size_t validSize);
+typedef void(CUPTIAPI* CUpti_BuffersCallbackRequestFunc)(uint8_t** buffer, size_t* size,
+                                                         size_t* maxNumRecords);
+typedef void(CUPTIAPI* CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t streamId,
+                                                          uint8_t* buffer, size_t size, size_t validSize);
 
 CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version);
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char** str);
 CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp);
-CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* userdata);
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                                    void* userdata);
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber);
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc funcBufferRequested,
                                                     CUpti_BuffersCallbackCompleteFunc funcBufferCompleted);
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag);
-CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes, CUpti_Activity** record);
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes,
+                                                CUpti_Activity** record);
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t streamId, size_t* dropped);
 
 #ifdef __cplusplus

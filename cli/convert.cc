@@ -67,10 +67,11 @@ std::string Converted(const LoadedInput& input, std::string_view format) {
   const profiler::StackTable& stacks = input.content.trace.stacks;
   if (format == "events") return profiler::ToEventCsv(events);
   if (format == "lifetimes") return profiler::ToLifetimeCsv(events);
-  if (format == "json") return profiler::ToJson(events, stacks);
+  const std::vector<profiler::Activity>& activities = input.content.trace.activities;
+  if (format == "json") return profiler::ToJson(events, stacks, activities);
   if (format == "folded") return profiler::ToFolded(events, stacks);
   if (format == "speedscope") return profiler::ToSpeedscope(events, stacks, input.name);
-  if (format == "perfetto") return profiler::ToPerfetto(events, stacks);
+  if (format == "perfetto") return profiler::ToPerfetto(events, stacks, activities);
   return profiler::ToSnapshot(events, stacks, Places(events));
 }
 

@@ -14,6 +14,7 @@
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/subprocess.h"
+#include "replay/cuda/cupti.h"
 
 namespace reprise::cli {
 namespace {
@@ -34,6 +35,19 @@ void CheckToolkit(std::vector<Check>& checks) {
   checks.push_back(Note("CUDA toolkit", found.empty()
                                             ? "none on PATH or in the loader's folders; none is needed"
                                             : fmt::format("{}", fmt::join(found, ", "))));
+}
+
+// What --timeline would find, if the job has not loaded one of its own.
+void CheckCupti(std::vector<Check>& checks) {
+  for (const char* const name : replay::cuda::kCuptiNames) {
+    if (!LoaderError(name).empty()) continue;
+    checks.push_back(Fine("CUPTI", fmt::format("{}: for --timeline", name)));
+    return;
+  }
+  checks.push_back(
+      Note("CUPTI",
+           "none in the loader's folders; --timeline needs one, unless the job brings its own as PyTorch "
+           "does"));
 }
 
 // Which of the functions that we care about the library itself defines.
@@ -111,6 +125,7 @@ void CheckCuda(bool driver, std::vector<Check>& checks) {
                           fmt::format("{}, {}", asked.devices[i].name, FormatSize(asked.devices[i].memory))));
   }
   CheckToolkit(checks);
+  CheckCupti(checks);
 }
 
 }  // namespace reprise::cli

@@ -85,6 +85,11 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
       result.libraries = profiler::ByLibrary(trace.stacks, at_peak);
       result.attributed = AttributedShare(result);
     }
+    if (!trace.activities.empty()) {
+      const auto peak_at = static_cast<size_t>(result.stats.peak_at);
+      const int64_t time_ns = peak_at < trace.events.size() ? trace.events[peak_at].time_ns : 0;
+      result.device = profiler::StatsOf(trace.activities, time_ns);
+    }
   }
   if (result.stats.allocs == 0) return result;
   const absl::StatusOr<planner::Problem> problem = ProblemOf(input);
@@ -115,6 +120,49 @@ std::string_view NameOf(profiler::InputFormat format) {
 int64_t DeviceOf(const LoadedInput& input) {
   return input.content.format == profiler::InputFormat::kSnapshot ? input.content.snapshot.device
                                                                   : input.content.trace.metadata.device;
+}
+
+std::string_view NameOf(profiler::ActivityKind kind) {
+  switch (kind) {
+    case profiler::ActivityKind::kKernel:
+      return "kernel";
+    case profiler::ActivityKind::kCopy:
+      return "copy";
+    case profiler::ActivityKind::kSet:
+      return "set";
+    case profiler::ActivityKind::kMarker:
+      break;
+  }
+  return "marker";
+}
+
+std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId activity) {
+  return activity == profiler::FrameId(0) ? "unnamed" : std::string_view(stacks.frame(activity).function);
+}
+
+static Json DeviceJson(const profiler::StackTable& stacks, const profiler::ActivityStats& device) {
+  Json json = {{"totals", Json::array()}, {"by_name", Json::array()}, {"at_peak", Json::array()}};
+  for (const profiler::ActivityTotal& total : device.by_kind) {
+    json["totals"].push_back({{"kind", NameOf(total.kind)},
+                              {"count", total.count},
+                              {"ns", total.ns},
+                              {"bytes", total.bytes.count()}});
+  }
+  for (const profiler::ActivityTotal& total : device.by_name) {
+    json["by_name"].push_back({{"kind", NameOf(total.kind)},
+                               {"name", NameOf(stacks, total.name)},
+                               {"count", total.count},
+                               {"ns", total.ns},
+                               {"bytes", total.bytes.count()}});
+  }
+  for (const profiler::Activity& activity : device.at) {
+    json["at_peak"].push_back({{"kind", NameOf(activity.kind)},
+                               {"name", NameOf(stacks, activity.name)},
+                               {"track", activity.track},
+                               {"begin_ns", activity.begin_ns},
+                               {"duration_ns", activity.duration_ns}});
+  }
+  return json;
 }
 
 std::string StatsJson(const LoadedInput& input, const InputStats& result) {
@@ -193,6 +241,7 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                              {"blocks", c.blocks},
                              {"bytes", c.bytes.count()}});
   }
+  if (result.device) json["device_activity"] = DeviceJson(input.content.trace.stacks, *result.device);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

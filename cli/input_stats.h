@@ -1,12 +1,14 @@
 // What an input amounts to, gathered for `stats`, `report` and `diff`: they show the same figures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/input.h"
+#include "profiler/activity_stats.h"
 #include "profiler/breakdown.h"
 #include "profiler/site_stats.h"
 #include "profiler/stats.h"
@@ -22,6 +24,8 @@ struct InputStats {
   std::vector<profiler::StreamUse> streams{};        // empty for a lifetime CSV
   std::vector<profiler::LibraryUse> libraries{};  // at the peak; empty where the input has no native stacks
   double attributed = 0;                          // share of the bytes at the peak whose site says where
+  // What the device did, and was at when the peak was asked for; none where the input has no activities.
+  std::optional<profiler::ActivityStats> device{};
 };
 
 // Lifetimes as the events that they stand for.
@@ -35,6 +39,9 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);
 
 std::string_view NameOf(profiler::InputFormat format);
+std::string_view NameOf(profiler::ActivityKind kind);
+// As the device's profiler has it; "unnamed" where it does not say.
+std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId activity);
 
 // Whose memory it is, as the driver numbers devices; 0 where the input does not say.
 int64_t DeviceOf(const LoadedInput& input);

@@ -25,6 +25,7 @@ Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELO
   REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
   REPRISE_TRACE_LIMIT  the most to write into a trace while serving, a size; 256MiB by default
   REPRISE_STACKS       off (default), native or python: whose call stacks a trace keeps
+  REPRISE_TIMELINE     1: a trace on CUDA says too which kernels and copies ran when
   REPRISE_LOG          quiet, warn (default), info or debug
   REPRISE_DISABLE      1: catch nothing at all
   REPRISE_GATHERED     1: whoever started the ranks sums them up, so that none does it itself (set by reprise run)

@@ -47,6 +47,7 @@ struct RunOptions {
   std::string cache;
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
+  bool timeline = false;
   bool report = false;
   std::string folder;  // where files go unless the user says; empty: a new one
 };
@@ -131,6 +132,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   variables["LD_PRELOAD"] = Preloading(library, preload == nullptr ? "" : preload);
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
   if (!options.stacks.empty()) variables["REPRISE_STACKS"] = options.stacks;
+  if (options.timeline) variables["REPRISE_TIMELINE"] = "1";
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
   if (!folder.path.empty() && !LaunchedHere().OneOfMany()) variables["REPRISE_GATHERED"] = "1";
   if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
@@ -283,6 +285,9 @@ ChildEnd RunWatched(const RunOptions& options, const std::string& library,
 }
 
 int Run(const RunOptions& options, const std::vector<std::string>& job) {
+  if (options.timeline && options.host) {
+    return Fail("--timeline is of what a CUDA device does; with --host there is none", kUsage);
+  }
   if (!options.host && !options.cuda && !HasCudaDriver()) {
     return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
   }
@@ -337,6 +342,10 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
                    "A trace ends when the first plan is adopted, so for all of a run add --mode record")
       ->check(CLI::IsMember({"off", "native", "python"}))
       ->type_name("KIND");
+  command->add_flag(
+      "--timeline", options->timeline,
+      "On CUDA: the trace says too which kernels and copies ran when, as CUPTI tells. One profiler at "
+      "a time can use CUPTI: not for a job that profiles itself");
   command
       ->add_option("--out", options->out,
                    "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j, %s as in "

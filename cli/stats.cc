@@ -170,6 +170,49 @@ std::string Whose(const LoadedInput& input) {
   return whose;
 }
 
+// A template's name may be a page long.
+std::string Shortened(std::string_view name) {
+  constexpr size_t kMost = 90;
+  return name.size() <= kMost ? std::string(name) : fmt::format("{}...", name.substr(0, kMost - 3));
+}
+
+std::string DeviceRows(const Shown& result) {
+  if (!result.device) return "";
+  constexpr double kNs = 1e-9;
+  const profiler::ActivityStats& device = *result.device;
+  const profiler::StackTable& stacks = result.input.content.trace.stacks;
+  std::string text;
+  int64_t all_ns = 0;
+  for (const profiler::ActivityTotal& total : device.by_kind) {
+    if (total.kind == profiler::ActivityKind::kMarker || total.count == 0) continue;
+    all_ns += total.ns;
+    const std::string moved = total.bytes > Bytes(0) ? fmt::format(", {}", FormatSize(total.bytes)) : "";
+    text +=
+        Row(fmt::format("{} time", NameOf(total.kind)), FormatDuration(static_cast<double>(total.ns) * kNs),
+            fmt::format("of the device's streams, in {}{}", total.count, moved));
+  }
+  if (!device.by_name.empty()) text += "  most time of the device\n";
+  for (size_t i = 0; i < std::min(kSitesShown, device.by_name.size()); ++i) {
+    const profiler::ActivityTotal& total = device.by_name[i];
+    text += fmt::format(
+        "  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
+        FormatShare(static_cast<double>(total.ns) / static_cast<double>(std::max<int64_t>(1, all_ns))),
+        total.count, Shortened(NameOf(stacks, total.name)));
+  }
+  if (device.by_name.size() > kSitesShown) {
+    text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kSitesShown);
+  }
+  text += "  under way when the peak was asked for\n";
+  for (const profiler::Activity& activity : device.at) {
+    const bool marker = activity.kind == profiler::ActivityKind::kMarker;
+    text +=
+        fmt::format("  {:>10}  {} {}  {}\n", FormatDuration(static_cast<double>(activity.duration_ns) * kNs),
+                    marker ? "thread" : "stream", activity.track, Shortened(NameOf(stacks, activity.name)));
+  }
+  if (device.at.empty()) text += "  nothing: the device was idle\n";
+  return text;
+}
+
 std::string StatsText(const Shown& result) {
   const profiler::Stats& stats = result.stats;
   std::string text =
@@ -189,7 +232,7 @@ std::string StatsText(const Shown& result) {
     text += Row("live at end", FormatSize(stats.live_at_end), "");
   }
   return text + IterationRows(result) + HistogramRows(stats) + LifetimeRows(result) + PeakRows(stats) +
-         StreamRows(result) + LibraryRows(result) + SiteRows(result);
+         StreamRows(result) + LibraryRows(result) + SiteRows(result) + DeviceRows(result);
 }
 
 int Stats(const StatsOptions& options) {

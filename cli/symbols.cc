@@ -7,12 +7,22 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 
 namespace reprise::cli {
 namespace {
+
+// As it is where it is no mangled name: the demangler would take "f" for a float.
+std::string Demangled(const char* name) {
+  if (!std::string_view(name).starts_with("_Z")) return name;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&free)> demangled(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                         free);
+  return status == 0 && demangled != nullptr ? demangled.get() : name;
+}
 
 // Of separate files with debug information only what lies on this machine under its build id is looked for.
 char* debug_path = nullptr;
@@ -44,10 +54,7 @@ class Symbols::File {
   std::string FunctionAt(uint64_t offset) const {
     const char* const name = dwfl_module_addrname(module_, bias_ + offset);
     if (name == nullptr) return "";
-    int status = 0;
-    const std::unique_ptr<char, decltype(&free)> demangled(
-        abi::__cxa_demangle(name, nullptr, nullptr, &status), free);
-    return status == 0 && demangled != nullptr ? demangled.get() : name;
+    return Demangled(name);
   }
 
   std::string LineAt(uint64_t offset, int64_t* line) const {
@@ -73,6 +80,9 @@ SymbolCounts Symbols::Name(profiler::StackTable* stacks) {
   SymbolCounts counts;
   for (uint32_t i = 1; i <= stacks->frames(); ++i) {
     const profiler::Frame& frame = stacks->frame(profiler::FrameId(i));
+    if (frame.kind == profiler::FrameKind::kDevice) {
+      stacks->Describe(profiler::FrameId(i), Demangled(frame.function.c_str()), frame.file, frame.line);
+    }
     if (frame.kind != profiler::FrameKind::kNative || !frame.function.empty()) continue;
     ++counts.frames;
     ++counts.unnamed;

@@ -26,7 +26,8 @@ class Symbols {
   Symbols& operator=(const Symbols&) = delete;
 
   // Fills in function, file and line of native frames. A file counts only if it has the build id that was
-  // recorded: a name from another build would be a lie. Nothing is downloaded.
+  // recorded: a name from another build would be a lie. Nothing is downloaded. Kernels' names become readable
+  // too.
   SymbolCounts Name(profiler::StackTable* stacks);
 
  private:

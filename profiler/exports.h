@@ -16,16 +16,21 @@
 #include <vector>
 
 #include "base/units.h"
+#include "profiler/activities.h"
 #include "profiler/stacks.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
 
 std::string ToLifetimeCsv(const std::vector<Event>& events);
-std::string ToJson(const std::vector<Event>& events, const StackTable& stacks);
+// `activities`, of which the names are frames of `stacks`: in JSON under "activities", where there are any.
+std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
+                   const std::vector<Activity>& activities = {});
 std::string ToFolded(const std::vector<Event>& events, const StackTable& stacks);
 std::string ToSpeedscope(const std::vector<Event>& events, const StackTable& stacks, const std::string& name);
-std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stacks);
+// The same here as slices on a track for each stream and each thread that marked something.
+std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stacks,
+                       const std::vector<Activity>& activities = {});
 // `addresses`: by event, where the block of an allocation lies, no two live ones in one place; an allocation
 // with a negative one is left out, and its free.
 std::string ToSnapshot(const std::vector<Event>& events, const StackTable& stacks,

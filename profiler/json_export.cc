@@ -14,11 +14,14 @@ std::string Quoted(const std::string& text) {
 
 }  // namespace
 
-std::string ToJson(const std::vector<Event>& events, const StackTable& stacks) {
+std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
+                   const std::vector<Activity>& activities) {
   std::string json = R"({"format":"reprise-events","version":1,)"
                      R"("columns":["kind","id","bytes","stream","time_ns","stack"],"events":[)";
   const auto out = std::back_inserter(json);
   static constexpr std::string_view kKinds[] = {"alloc", "free", "mark"};
+  static constexpr std::string_view kFrameKinds[] = {"native", "python", "device"};
+  static constexpr std::string_view kActivities[] = {"kernel", "copy", "set", "marker"};
   const char* comma = "";
   for (const Event& e : events) {
     fmt::format_to(out, R"({}
@@ -31,7 +34,7 @@ std::string ToJson(const std::vector<Event>& events, const StackTable& stacks) {
   for (uint32_t i = 1; i <= stacks.frames(); ++i) {
     const Frame& f = stacks.frame(FrameId(i));
     fmt::format_to(out, "{}\n{{\"kind\":\"{}\",\"function\":{},\"file\":{},\"line\":{},\"module\":{}}}",
-                   i == 1 ? "" : ",", f.kind == FrameKind::kPython ? "python" : "native", Quoted(f.function),
+                   i == 1 ? "" : ",", kFrameKinds[static_cast<size_t>(f.kind)], Quoted(f.function),
                    Quoted(f.file), f.line, Quoted(f.module));
   }
   json += "],\n\"stacks\":[[]";  // of stack 0, none
@@ -44,7 +47,19 @@ std::string ToJson(const std::vector<Event>& events, const StackTable& stacks) {
     }
     json += ']';
   }
-  return json += "]}\n";
+  json += ']';
+  if (!activities.empty()) {
+    json += ",\n\"activity_columns\":[\"kind\",\"track\",\"begin_ns\",\"duration_ns\",\"bytes\",\"frame\"],";
+    json += "\"activities\":[";
+    comma = "";
+    for (const Activity& a : activities) {
+      fmt::format_to(out, "{}\n[\"{}\",{},{},{},{},{}]", comma, kActivities[static_cast<size_t>(a.kind)],
+                     a.track, a.begin_ns, a.duration_ns, a.bytes.count(), static_cast<uint32_t>(a.name));
+      comma = ",";
+    }
+    json += ']';
+  }
+  return json += "}\n";
 }
 
 }  // namespace reprise::profiler

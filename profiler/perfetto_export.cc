@@ -1,8 +1,9 @@
-// A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values. The numbers are those
-// of Perfetto's public schema (perfetto/trace/).
+// A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values, and tracks of slices.
+// The numbers are those of Perfetto's public schema (perfetto/trace/).
 #include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/exports.h"
@@ -20,14 +21,21 @@ enum TracePacket : protozero::pbf_tag_type {
   kTimestamp = 8,
   kSequenceId = 10,
   kTrackEvent = 11,
+  kInternedData = 12,
+  kSequenceFlags = 13,
   kTrackDescriptor = 60
 };
 enum TrackDescriptor : protozero::pbf_tag_type { kUuid = 1, kName = 2, kCounter = 8 };
 enum CounterDescriptor : protozero::pbf_tag_type { kUnit = 3 };
-enum TrackEvent : protozero::pbf_tag_type { kType = 9, kTrackUuid = 11, kCounterValue = 30 };
+enum TrackEvent : protozero::pbf_tag_type { kType = 9, kNameId = 10, kTrackUuid = 11, kCounterValue = 30 };
+enum InternedData : protozero::pbf_tag_type { kEventNames = 2 };
+enum EventName : protozero::pbf_tag_type { kEventNameId = 1, kEventName = 2 };
 constexpr int32_t kUnitSizeBytes = 3;
-constexpr int32_t kTypeCounter = 4;
+constexpr int32_t kTypeSliceBegin = 1, kTypeSliceEnd = 2, kTypeCounter = 4;
+constexpr uint32_t kStateCleared = 1, kNeedsState = 2;
 constexpr uint32_t kSequence = 1;
+constexpr uint32_t kSliceSequence = 2;       // whose names are told once, and named by number
+constexpr uint64_t kFirstSliceTrack = 1000;  // counters have lower numbers
 
 class Writer {
  public:
@@ -49,16 +57,86 @@ class Writer {
     event.add_uint64(kTrackUuid, uuid);
     event.add_int64(kCounterValue, value.count());
   }
+  void AddSliceTrack(uint64_t uuid, const std::string& name) {
+    protozero::pbf_writer packet(trace_, kPacket);
+    packet.add_uint32(kSequenceId, kSliceSequence);
+    protozero::pbf_writer track(packet, kTrackDescriptor);
+    track.add_uint64(kUuid, uuid);
+    track.add_string(kName, name);
+  }
+  // The names of all slices that come after, by number from 1.
+  void AddNames(const std::vector<std::string>& names) {
+    protozero::pbf_writer packet(trace_, kPacket);
+    packet.add_uint32(kSequenceId, kSliceSequence);
+    packet.add_uint32(kSequenceFlags, kStateCleared);
+    protozero::pbf_writer interned(packet, kInternedData);
+    for (size_t i = 0; i < names.size(); ++i) {
+      protozero::pbf_writer name(interned, kEventNames);
+      name.add_uint64(kEventNameId, i + 1);
+      name.add_string(kEventName, names[i]);
+    }
+  }
+  void AddSlice(int64_t begin, int64_t end, uint64_t track, uint64_t name) {
+    AddSliceEvent(begin, kTypeSliceBegin, track, name);
+    AddSliceEvent(end, kTypeSliceEnd, track, 0);
+  }
   std::string Take() { return std::move(data_); }
 
  private:
+  void AddSliceEvent(int64_t time, int32_t type, uint64_t track, uint64_t name) {
+    protozero::pbf_writer packet(trace_, kPacket);
+    packet.add_uint64(kTimestamp, static_cast<uint64_t>(time));
+    packet.add_uint32(kSequenceId, kSliceSequence);
+    packet.add_uint32(kSequenceFlags, kNeedsState);
+    protozero::pbf_writer event(packet, kTrackEvent);
+    event.add_enum(kType, type);
+    event.add_uint64(kTrackUuid, track);
+    if (name != 0) event.add_uint64(kNameId, name);
+  }
+
   std::string data_;
   protozero::pbf_writer trace_{data_};
 };
 
+// Slices of a track must nest, and what runs on one stream may overlap: what does goes to a further track of
+// the same name.
+void AddActivities(std::vector<Activity> activities, const StackTable& stacks, Writer& writer) {
+  struct Lane {
+    int64_t free_from;
+    uint64_t uuid;
+  };
+  if (activities.empty()) return;
+  std::vector<std::string> names;
+  std::map<FrameId, uint64_t> number_of;
+  for (const Activity& activity : activities) {
+    if (!number_of.try_emplace(activity.name, names.size() + 1).second) continue;
+    names.push_back(activity.name == FrameId(0) ? "unnamed" : stacks.frame(activity.name).function);
+  }
+  writer.AddNames(names);
+  std::ranges::stable_sort(activities, {}, &Activity::begin_ns);
+  std::map<std::pair<bool, uint32_t>, std::vector<Lane>> lanes_of;  // of streams, then of threads
+  uint64_t next_uuid = kFirstSliceTrack;
+  for (const Activity& activity : activities) {
+    const int64_t begin = std::max<int64_t>(0, activity.begin_ns);  // not before the trace
+    const int64_t end = std::max(begin, activity.begin_ns + activity.duration_ns);
+    const bool marker = activity.kind == ActivityKind::kMarker;
+    std::vector<Lane>& lanes = lanes_of[{marker, activity.track}];
+    auto lane = std::ranges::find_if(lanes, [&](const Lane& l) { return l.free_from <= begin; });
+    if (lane == lanes.end()) {
+      lane = lanes.insert(lanes.end(), {0, next_uuid++});
+      const std::string number = lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")";
+      writer.AddSliceTrack(lane->uuid,
+                           (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
+    }
+    lane->free_from = end;
+    writer.AddSlice(begin, end, lane->uuid, number_of[activity.name]);
+  }
+}
+
 }  // namespace
 
-std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stacks) {
+std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stacks,
+                       const std::vector<Activity>& activities) {
   Writer writer;
   writer.AddTrack(1, "live bytes");
   const SiteTable table = SitesOf(stacks);
@@ -105,6 +183,7 @@ std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stack
     held[block.track] += change;
     writer.AddValue(time, block.track, held[block.track]);
   }
+  AddActivities(activities, stacks, writer);
   return writer.Take();
 }
 

@@ -22,6 +22,7 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 constexpr size_t kFewestRingEvents = 64;
+constexpr size_t kMostWaitingActivities = size_t{1} << 18;
 // The thread looks into the ring so often, and writes what it has as a block once that is so old. Twice the
 // one and the other together are the most activity that a kill -9 can lose: one second.
 constexpr nanoseconds kPollEvery = std::chrono::milliseconds(250);
@@ -46,6 +47,9 @@ class Recorder::Consumer {
   void Wake() { sem_post(&wake_); }
   absl::Status Request(bool finish, nanoseconds patience);
   void Fill(RecorderCounters* counters);
+  void Append(const std::vector<Activity>& activities);
+  void AddDroppedActivities(uint64_t count);
+  bool takes_activities();
 
  private:
   static void* Main(void* self);
@@ -62,7 +66,7 @@ class Recorder::Consumer {
   sem_t wake_;
   steady_clock::time_point pending_since_;  // the thread's
 
-  std::mutex mutex_;  // held for a few assignments at a time, never while something is written
+  std::mutex mutex_;  // held for a few assignments or copies at a time, never while something is written
   std::condition_variable served_one_;
   uint64_t requested_ = 0;  // the number of requests made
   uint64_t served_ = 0;     // of those, served
@@ -71,6 +75,9 @@ class Recorder::Consumer {
   absl::Status status_;     // the writer's
   uint64_t written_ = 0, lost_ = 0;
   int64_t bytes_ = 0;
+  std::vector<Activity> activities_;  // waiting
+  uint64_t activities_dropped_ = 0, activities_written_ = 0, activities_lost_ = 0;
+  bool activities_full_ = false;
 };
 
 absl::Status Recorder::Consumer::StartThread() {
@@ -109,14 +116,18 @@ bool Recorder::Consumer::Turn() {
   uint64_t requested;
   bool last;
   bool asked;
+  std::vector<Activity> activities;
   {
     std::lock_guard lock(mutex_);
     requested = requested_;
     asked = requested_ != served_;
     last = finish_;
+    activities.swap(activities_);
+    writer_->SetActivitiesDropped(activities_dropped_);
   }
   last = last || recorder_->state_.load(std::memory_order_acquire) != State::kRecording;
-  if (writer_->events_pending() == 0) pending_since_ = steady_clock::now();
+  if (writer_->pending() == 0) pending_since_ = steady_clock::now();
+  for (const Activity& activity : activities) writer_->Append(activity).IgnoreError();
   Drain();
   const bool due = steady_clock::now() - pending_since_ >= kBlockAge;
   if (last) {
@@ -161,6 +172,31 @@ void Recorder::Consumer::Publish() {
   written_ = writer_->events_written();
   lost_ = writer_->events_lost();
   bytes_ = writer_->bytes_written();
+  activities_written_ = writer_->activities_written();
+  activities_lost_ = writer_->activities_lost();
+  activities_full_ = writer_->activities_full();
+}
+
+void Recorder::Consumer::Append(const std::vector<Activity>& activities) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_ || activities.size() > kMostWaitingActivities - activities_.size()) {
+      activities_dropped_ += activities.size();
+      return;
+    }
+    activities_.insert(activities_.end(), activities.begin(), activities.end());
+  }
+  Wake();
+}
+
+void Recorder::Consumer::AddDroppedActivities(uint64_t count) {
+  std::lock_guard lock(mutex_);
+  activities_dropped_ += count;
+}
+
+bool Recorder::Consumer::takes_activities() {
+  std::lock_guard lock(mutex_);
+  return !ended_ && !activities_full_;
 }
 
 // Nothing is written after this: whoever waits is answered, and Append takes no more.
@@ -189,6 +225,9 @@ void Recorder::Consumer::Fill(RecorderCounters* counters) {
   // An event may have been taken just as the thread ended: it is in no block either.
   counters->lost = ended_ ? counters->recorded - std::min(counters->recorded, written_) : lost_;
   counters->bytes = bytes_;
+  counters->activities = activities_written_;
+  counters->activities_dropped = activities_dropped_ + activities_lost_ + (ended_ ? activities_.size() : 0);
+  counters->activities_full = activities_full_;
   if (!status_.ok()) counters->stopped = std::string(status_.message());
 }
 
@@ -204,9 +243,10 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Start(const RecorderOptions&
   const size_t ring_events = std::bit_ceil(std::max(options.ring_events, kFewestRingEvents));
   std::unique_ptr<Recorder> recorder(new Recorder(ring_events));
   if (recorder->ring_ == nullptr) return absl::ResourceExhaustedError("no memory for the recorder's ring");
-  auto writer =
-      TraceWriter::Open(options.path, options.metadata,
-                        TraceWriterOptions{.most_bytes = options.most_bytes, .stacks = options.stacks});
+  auto writer = TraceWriter::Open(options.path, options.metadata,
+                                  TraceWriterOptions{.most_bytes = options.most_bytes,
+                                                     .most_activity_bytes = options.most_activity_bytes,
+                                                     .stacks = options.stacks});
   if (!writer.ok()) return writer.status();
   auto consumer = std::make_unique<Consumer>(recorder.get(), *std::move(writer));
   if (absl::Status status = consumer->StartThread(); !status.ok()) return status;
@@ -311,6 +351,16 @@ absl::Status Recorder::Request(bool finish, nanoseconds patience) {
   if (InInertChild()) return absl::FailedPreconditionError("a forked child does not record");
   return consumer_->Request(finish, patience);
 }
+
+void Recorder::Append(const std::vector<Activity>& activities) {
+  if (!InInertChild()) consumer_->Append(activities);
+}
+
+void Recorder::AddDroppedActivities(uint64_t count) {
+  if (!InInertChild()) consumer_->AddDroppedActivities(count);
+}
+
+bool Recorder::takes_activities() const { return !InInertChild() && consumer_->takes_activities(); }
 
 void Recorder::AbandonAfterFork() noexcept { state_.store(State::kAbandoned, std::memory_order_relaxed); }
 

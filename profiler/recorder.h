@@ -7,7 +7,8 @@
 //   - Append copies one event and never waits, allocates or makes a system call other than to wake the thread
 //   once
 //     a quarter of the ring.
-//   - Memory is bounded: the ring, one block, zstd's state.
+//   - Memory is bounded: the ring, the queue of activities where there are any, a block of each, zstd's
+//   state.
 //   - What is lost is counted. The trace stays consistent: when the thread does not keep up, allocations are
 //   dropped
 //     whole, each with its later free; a free is never missing where its allocation is there (recording stops
@@ -25,9 +26,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "profiler/activities.h"
 #include "profiler/shared_stacks.h"
 #include "profiler/trace_format.h"
 #include "profiler/types.h"
@@ -37,19 +40,25 @@ namespace reprise::profiler {
 struct RecorderOptions {
   std::string path{};
   TraceMetadata metadata{};
-  int64_t most_bytes = 0;          // recording stops when the file would grow past it; 0: no limit
-  SharedStacks* stacks = nullptr;  // that the events name, outlives the recorder; null: none
+  int64_t most_bytes = 0;  // recording stops when the file would grow past it; 0: no limit
+  int64_t most_activity_bytes =
+      0;  // activities end when they would take more of the file, beside that; 0: no limit
+  SharedStacks* stacks = nullptr;  // that events and activities name, outlives the recorder; null: none
   size_t ring_events =
       size_t{1} << 17;  // rounded up to a power of two, at least 64; pages are used on demand
 };
 
 struct RecorderCounters {
-  uint64_t recorded = 0;  // taken into the ring
-  uint64_t dropped = 0;   // not taken: the ring was full, or recording had stopped
-  uint64_t written = 0;   // in complete blocks of the file
-  uint64_t lost = 0;      // taken, and not in the file because writing failed or stopped
-  int64_t bytes = 0;      // the file's size
-  std::string stopped;    // why recording stopped early; empty while it goes on, or when it was finished
+  uint64_t recorded = 0;    // taken into the ring
+  uint64_t dropped = 0;     // not taken: the ring was full, or recording had stopped
+  uint64_t written = 0;     // in complete blocks of the file
+  uint64_t lost = 0;        // taken, and not in the file because writing failed or stopped
+  int64_t bytes = 0;        // the file's size
+  uint64_t activities = 0;  // in complete blocks of the file
+  uint64_t activities_dropped =
+      0;  // and not in them: as told, or the thread fell behind, or recording had ended
+  bool activities_full = false;  // they ended at their limit
+  std::string stopped;  // why recording stopped early; empty while it goes on, or when it was finished
 };
 
 class Recorder {
@@ -65,6 +74,15 @@ class Recorder {
 
   // Takes one event. One caller at a time (the engine's lock). The ids of allocations must rise.
   void Append(const Event& event) noexcept;
+
+  // Takes activities, in any order. They wait in a queue of bounded length, beside the events, which do not
+  // wait for them. Any thread; locks and allocates, so it is not for threads of the job that are about to
+  // allocate.
+  void Append(const std::vector<Activity>& activities);
+  // Activities that were lost before they came here.
+  void AddDroppedActivities(uint64_t count);
+  // Whether activities may still reach the file. Any thread.
+  bool takes_activities() const;
 
   // Waits until everything appended before is in complete blocks of the file. DeadlineExceeded when that
   // takes longer (or the thread is gone), otherwise the writer's status. Any thread.

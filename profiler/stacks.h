@@ -23,7 +23,8 @@ namespace reprise::profiler {
 // Names a frame of a StackTable. 0: none.
 enum class FrameId : uint32_t {};
 
-enum class FrameKind : uint8_t { kNative = 0, kPython = 1 };
+// kDevice: no line of a stack but the name of something that a device did (activities.h), in `function`.
+enum class FrameKind : uint8_t { kNative = 0, kPython = 1, kDevice = 2 };
 
 // What is not known is empty or 0.
 struct Frame {

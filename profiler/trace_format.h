@@ -51,15 +51,14 @@ struct TraceFooter {
   uint64_t events = 0;   // in all blocks
   uint64_t dropped = 0;  // events that happened before the end and are in no block
   TraceEnd end = TraceEnd::kClosed;
+  uint64_t activities = 0;  // the same of activities, which have a limit of their own
+  uint64_t activities_dropped = 0;
+  TraceEnd activities_end = TraceEnd::kClosed;
   friend bool operator==(const TraceFooter&, const TraceFooter&) = default;
 };
 
-enum class BlockType : uint8_t {
-  kMetadata = 1,
-  kEvents = 2,
-  kFooter = 3,
-  kStacks = 4
-};  // trace_stacks.h: kStacks
+// trace_stacks.h: kStacks, trace_activities.h: kActivities. Those above are of a later version, and skipped.
+enum class BlockType : uint8_t { kMetadata = 1, kEvents = 2, kFooter = 3, kStacks = 4, kActivities = 5 };
 
 // What an events block says before its columns.
 struct BlockHead {
@@ -110,6 +109,7 @@ std::string EncodeFooter(const TraceFooter& footer);
 
 // The inverse. `raw` is untrusted: InvalidArgument says what is wrong with it, and no length in it is
 // believed before it has been checked.
+// Perhaps of none of the types above.
 absl::StatusOr<BlockType> TypeOfBlock(std::string_view raw);
 absl::StatusOr<TraceMetadata> DecodeMetadata(std::string_view raw);
 absl::StatusOr<TraceFooter> DecodeFooter(std::string_view raw);

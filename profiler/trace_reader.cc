@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "profiler/event_check.h"
 #include "profiler/read_file.h"
+#include "profiler/trace_activities.h"
 #include "profiler/trace_stacks.h"
 
 namespace reprise::profiler {
@@ -110,7 +111,10 @@ class TraceParser {
         return Footer(raw);
       case BlockType::kStacks:
         return Stacks(raw);
+      case BlockType::kActivities:
+        return Activities(raw);
     }
+    ++skipped_;
     return absl::OkStatus();
   }
 
@@ -132,10 +136,7 @@ class TraceParser {
                                "or doubled",
                                head->first_event, before));
     }
-    if (trace_.events.size() > most_events_) {
-      return absl::ResourceExhaustedError(
-          fmt::format("{}: byte {}: more than {} events", name_, block_begin_, most_events_));
-    }
+    if (absl::Status status = CheckCount(); !status.ok()) return status;
     trace_.dropped = head->dropped;
     for (size_t i = before; i < trace_.events.size(); ++i) {
       if (absl::Status status = checker_.Add(trace_.events[i]); !status.ok()) {
@@ -148,6 +149,32 @@ class TraceParser {
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckCount() const {
+    if (trace_.events.size() + trace_.activities.size() <= most_events_) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: byte {}: more than {} events", name_, block_begin_, most_events_));
+  }
+
+  absl::Status Activities(std::string_view raw) {
+    const size_t before = trace_.activities.size();
+    const absl::StatusOr<ActivitiesHead> head = DecodeActivities(raw, &trace_.activities);
+    if (!head.ok()) return Error(block_begin_, std::string(head.status().message()));
+    if (head->first_activity != before) {
+      return Error(block_begin_,
+                   fmt::format("a block with activities from {} on follows {}; a block is missing "
+                               "or doubled",
+                               head->first_activity, before));
+    }
+    trace_.activities_dropped = head->dropped;
+    for (size_t i = before; i < trace_.activities.size(); ++i) {
+      const FrameId name = trace_.activities[i].name;
+      if (name == FrameId(0) || trace_.stacks.has(name)) continue;
+      return Error(block_begin_, fmt::format("activity {}: it names frame {}, and there are {}", i,
+                                             static_cast<uint32_t>(name), trace_.stacks.frames()));
+    }
+    return CheckCount();
   }
 
   absl::Status Stacks(std::string_view raw) {
@@ -163,9 +190,16 @@ class TraceParser {
                    fmt::format("the footer counts {} events, and there are {}; a block is missing",
                                footer->events, trace_.events.size()));
     }
+    if (footer->activities != trace_.activities.size()) {
+      return Error(block_begin_,
+                   fmt::format("the footer counts {} activities, and there are {}; a block is missing",
+                               footer->activities, trace_.activities.size()));
+    }
     trace_.closed = true;
     trace_.dropped = footer->dropped;
+    trace_.activities_dropped = footer->activities_dropped;
     end_ = footer->end;
+    activities_end_ = footer->activities_end;
     return absl::OkStatus();
   }
 
@@ -181,6 +215,18 @@ class TraceParser {
       trace_.notes.emplace_back("recording stopped at its size limit: later events are not in the trace");
     }
     if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
+    if (activities_end_ == TraceEnd::kSizeLimit) {
+      trace_.notes.emplace_back(
+          "the time line stopped at its size limit: later kernels and copies are not in it");
+    }
+    if (trace_.activities_dropped > 0) {
+      trace_.notes.push_back(
+          fmt::format("{} kernels, copies and markers were dropped", trace_.activities_dropped));
+    }
+    if (skipped_ > 0) {
+      trace_.notes.push_back(
+          fmt::format("{} blocks of a kind that this version does not know ignored", skipped_));
+    }
   }
 
   const std::string_view contents_;
@@ -193,7 +239,8 @@ class TraceParser {
   std::string raw_;
   size_t position_ = 0, block_begin_ = 0, torn_bytes_ = 0;
   bool has_metadata_ = false;
-  TraceEnd end_ = TraceEnd::kClosed;
+  TraceEnd end_ = TraceEnd::kClosed, activities_end_ = TraceEnd::kClosed;
+  size_t skipped_ = 0;
   EventChecker checker_;
   Trace trace_;
 };

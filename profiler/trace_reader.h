@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "profiler/activities.h"
 #include "profiler/stacks.h"
 #include "profiler/trace_format.h"
 
@@ -14,14 +15,18 @@ namespace reprise::profiler {
 
 struct Trace {
   TraceMetadata metadata;
-  std::vector<Event> events;       // a consistent sequence (event_check.h)
-  StackTable stacks;               // that the events name
-  uint64_t dropped = 0;            // events the recorder lost; a block lost so is missing with its free
+  std::vector<Event> events;  // a consistent sequence (event_check.h)
+  StackTable stacks;          // that the events name
+  std::vector<Activity>
+      activities;        // of the device, in no order that matters; their names are frames of `stacks`
+  uint64_t dropped = 0;  // events the recorder lost; a block lost so is missing with its free
+  uint64_t activities_dropped = 0;
   bool closed = false;             // a footer says that this is all of it
   std::vector<std::string> notes;  // for people: what is missing and why
 };
 
-// More events than this (6 GiB of them) are refused: a few bytes of a hostile file can stand for many events.
+// More events and activities than this (6 GiB of them) are refused: a few bytes of a hostile file can stand
+// for many events.
 inline constexpr uint64_t kMostTraceEvents = uint64_t{1} << 27;
 
 // A file that ends within a block (killed, or the disk was full) is read up to its last complete block, and a

@@ -100,7 +100,7 @@ class Decoder {
   absl::Status TakeFrame() {
     Frame frame;
     uint64_t kind, line;
-    if (!TakeVarint(&frames_, &kind) || kind > static_cast<uint64_t>(FrameKind::kPython) ||
+    if (!TakeVarint(&frames_, &kind) || kind > static_cast<uint64_t>(FrameKind::kDevice) ||
         !TakeString(&frames_, &frame.function) || !TakeString(&frames_, &frame.file) ||
         !TakeVarint(&frames_, &line) || !TakeString(&frames_, &frame.module) ||
         !TakeVarint(&frames_, &frame.address)) {

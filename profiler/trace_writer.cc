@@ -18,7 +18,10 @@ constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit f
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, const TraceWriterOptions& options)
-    : path_(std::move(path)), most_bytes_(options.most_bytes), stacks_(options.stacks) {}
+    : path_(std::move(path)),
+      most_bytes_(options.most_bytes),
+      most_activity_bytes_(options.most_activity_bytes),
+      stacks_(options.stacks) {}
 
 TraceWriter::~TraceWriter() {
   CloseFile();
@@ -57,20 +60,59 @@ absl::Status TraceWriter::Append(const Event& event) {
     return status_.ok() ? absl::FailedPreconditionError(path_ + ": the trace is closed") : status_;
   }
   encoder_.Add(event);
-  return encoder_.full() ? Flush() : absl::OkStatus();
+  return encoder_.full() ? FlushEvents() : absl::OkStatus();
+}
+
+absl::Status TraceWriter::Append(const Activity& activity) {
+  if (!status_.ok() || closed_ || activities_full_) {
+    ++activities_lost_;
+    return status_;
+  }
+  activity_encoder_.Add(activity);
+  return activity_encoder_.full() ? FlushActivities() : absl::OkStatus();
 }
 
 absl::Status TraceWriter::Flush() {
+  if (absl::Status status = FlushActivities(); !status.ok()) return status;
+  return FlushEvents();
+}
+
+absl::Status TraceWriter::FlushActivities() {
+  const uint64_t activities = activity_encoder_.activities();
+  if (!status_.ok() || closed_ || activities == 0) return status_;
+  absl::Status status = WriteStacks();
+  if (status.ok()) status = WriteActivities(activity_encoder_.Take(activities_dropped_));
+  if (!status.ok()) return GiveUp(status, encoder_.events(), activities);
+  (activities_full_ ? activities_lost_ : activities_written_) += activities;
+  return absl::OkStatus();
+}
+
+// Their limit is no error.
+absl::Status TraceWriter::WriteActivities(std::string_view raw) {
+  const absl::StatusOr<std::string_view> block = Packed(raw);
+  if (!block.ok()) return block.status();
+  const auto bytes = static_cast<int64_t>(block->size());
+  activities_full_ = most_activity_bytes_ > 0 && activity_bytes_ + bytes > most_activity_bytes_;
+  if (activities_full_) return absl::OkStatus();
+  activity_bytes_ += bytes;
+  return WriteAll(*block);
+}
+
+// Ends the file; what was pending is lost.
+absl::Status TraceWriter::GiveUp(const absl::Status& status, uint64_t events, uint64_t activities) {
+  events_lost_ += events;
+  activities_lost_ += activities;
+  if (fd_ >= 0) WriteFooter(TraceEnd::kSizeLimit).IgnoreError();
+  CloseFile();
+  return status;
+}
+
+absl::Status TraceWriter::FlushEvents() {
   if (!status_.ok() || closed_ || encoder_.events() == 0) return status_;
   const uint64_t events = encoder_.events();
   absl::Status status = WriteStacks();
   if (status.ok()) status = WriteBlock(encoder_.Take(dropped_), kFooterReserve);
-  if (!status.ok()) {
-    events_lost_ += events;
-    if (fd_ >= 0) WriteFooter(TraceEnd::kSizeLimit).IgnoreError();
-    CloseFile();
-    return status;
-  }
+  if (!status.ok()) return GiveUp(status, events, activity_encoder_.activities());
   events_written_ += events;
   return absl::OkStatus();
 }
@@ -98,12 +140,18 @@ absl::Status TraceWriter::WriteStacks() {
 }
 
 absl::Status TraceWriter::WriteFooter(TraceEnd end) {
-  return WriteBlock(EncodeFooter({events_written_, dropped_ + events_lost_, end}), 0);
+  return WriteBlock(
+      EncodeFooter({.events = events_written_,
+                    .dropped = dropped_ + events_lost_,
+                    .end = end,
+                    .activities = activities_written_,
+                    .activities_dropped = activities_dropped_ + activities_lost_,
+                    .activities_end = activities_full_ ? TraceEnd::kSizeLimit : TraceEnd::kClosed}),
+      0);
 }
 
-// Writes `raw` as a block, unless fewer than `reserve` bytes would be left below the size limit. A write that
-// fails closes the file; the size limit leaves it open for the footer. Both are final.
-absl::Status TraceWriter::WriteBlock(std::string_view raw, int64_t reserve) {
+// `raw` as a block. Valid until the next one. An error is final.
+absl::StatusOr<std::string_view> TraceWriter::Packed(std::string_view raw) {
   const size_t stored = ZSTD_compress2(compressor_, stored_.data() + kFramingBytes,
                                        stored_.size() - kFramingBytes, raw.data(), raw.size());
   if (ZSTD_isError(stored)) {
@@ -111,12 +159,20 @@ absl::Status TraceWriter::WriteBlock(std::string_view raw, int64_t reserve) {
     return Fail(absl::InternalError(fmt::format("{}: zstd: {}", path_, ZSTD_getErrorName(stored))));
   }
   PutFraming(static_cast<uint32_t>(stored), stored_.data());
-  const std::string_view block(stored_.data(), kFramingBytes + stored);
-  if (most_bytes_ > 0 && bytes_written_ + static_cast<int64_t>(block.size()) + reserve > most_bytes_) {
+  return std::string_view(stored_.data(), kFramingBytes + stored);
+}
+
+// Writes `raw` as a block, unless fewer than `reserve` bytes would be left below the size limit. A write that
+// fails closes the file; the size limit leaves it open for the footer. Both are final.
+absl::Status TraceWriter::WriteBlock(std::string_view raw, int64_t reserve) {
+  const absl::StatusOr<std::string_view> block = Packed(raw);
+  if (!block.ok()) return block.status();
+  const int64_t after = bytes_written_ - activity_bytes_ + static_cast<int64_t>(block->size());
+  if (most_bytes_ > 0 && after + reserve > most_bytes_) {
     return Fail(absl::ResourceExhaustedError(
         fmt::format("{}: recording stopped at the size limit of {} bytes", path_, most_bytes_)));
   }
-  return WriteAll(block);
+  return WriteAll(*block);
 }
 
 absl::Status TraceWriter::WriteAll(std::string_view bytes) {

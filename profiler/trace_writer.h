@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "profiler/shared_stacks.h"
+#include "profiler/trace_activities.h"
 #include "profiler/trace_format.h"
 #include "profiler/trace_stacks.h"
 
@@ -18,9 +20,10 @@ struct ZSTD_CCtx_s;
 namespace reprise::profiler {
 
 struct TraceWriterOptions {
-  int64_t most_bytes = 0;  // the file's size limit; 0: none
-  // What the events' stacks are; outlives the writer. Null: they have none. A stack is there before the event
-  // that names it is appended.
+  int64_t most_bytes = 0;           // the file's size limit, blocks of activities not counted; 0: none
+  int64_t most_activity_bytes = 0;  // the most that those may take; 0: no limit
+  // What the events' stacks and the activities' names are; outlives the writer. Null: they have none. What is
+  // named is there before what names it is appended.
   SharedStacks* stacks = nullptr;
 };
 
@@ -41,6 +44,9 @@ class TraceWriter {
 
   // Writes a block when enough events have come together.
   absl::Status Append(const Event& event);
+  // The same. At their own limit activities end, and nothing else does: they are counted as lost from then
+  // on.
+  absl::Status Append(const Activity& activity);
   // Writes what is pending as a block: it will be read even if the process is killed after this.
   absl::Status Flush();
   // Flushes, writes the totals and closes the file. Idempotent.
@@ -49,18 +55,27 @@ class TraceWriter {
   // Events lost before they reached the writer, since the recording began; told to the reader with the next
   // block.
   void SetDropped(uint64_t dropped) { dropped_ = dropped; }
+  void SetActivitiesDropped(uint64_t dropped) { activities_dropped_ = dropped; }
 
   const absl::Status& status() const { return status_; }  // ResourceExhausted: stopped at the size limit
-  uint64_t events_pending() const { return encoder_.events(); }
+  uint64_t pending() const { return encoder_.events() + activity_encoder_.activities(); }
   uint64_t events_written() const { return events_written_; }
   uint64_t events_lost() const {
     return events_lost_;
   }  // given to Append, and not in the file after an error
+  uint64_t activities_written() const { return activities_written_; }
+  uint64_t activities_lost() const { return activities_lost_; }
+  bool activities_full() const { return activities_full_; }  // their limit is reached
   int64_t bytes_written() const { return bytes_written_; }
 
  private:
   TraceWriter(std::string path, const TraceWriterOptions& options);
   absl::Status WriteStacks();
+  absl::Status FlushEvents();
+  absl::Status FlushActivities();
+  absl::Status WriteActivities(std::string_view raw);
+  absl::Status GiveUp(const absl::Status& status, uint64_t events, uint64_t activities);
+  absl::StatusOr<std::string_view> Packed(std::string_view raw);
   absl::Status WriteBlock(std::string_view raw, int64_t reserve);
   absl::Status WriteAll(std::string_view bytes);
   absl::Status StillOurFile() const;
@@ -69,7 +84,7 @@ class TraceWriter {
   void CloseFile();
 
   const std::string path_;
-  const int64_t most_bytes_;
+  const int64_t most_bytes_, most_activity_bytes_;
   SharedStacks* const stacks_;
   StacksWritten stacks_written_;
   int fd_ = -1;
@@ -78,10 +93,13 @@ class TraceWriter {
   ZSTD_CCtx_s* compressor_ = nullptr;
   std::string stored_;
   BlockEncoder encoder_;
+  ActivityEncoder activity_encoder_;
   absl::Status status_;
   bool closed_ = false;
   uint64_t dropped_ = 0, events_written_ = 0, events_lost_ = 0;
-  int64_t bytes_written_ = 0;
+  uint64_t activities_dropped_ = 0, activities_written_ = 0, activities_lost_ = 0;
+  bool activities_full_ = false;
+  int64_t bytes_written_ = 0, activity_bytes_ = 0;
 };
 
 }  // namespace reprise::profiler

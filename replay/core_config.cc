@@ -152,6 +152,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   read.Word<Stacks>("REPRISE_STACKS",
                     {{"off", Stacks::kOff}, {"native", Stacks::kNative}, {"python", Stacks::kPython}},
                     &config.stacks, "off");
+  read.Word<bool>("REPRISE_TIMELINE", {{"0", false}, {"1", true}}, &config.timeline, "0");
   if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";
@@ -162,6 +163,10 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
       read.Complain("REPRISE_OUT", *out, "has a % that is none of %h, %p, %r, %j, %s, %%",
                     config.out.empty() ? "no files" : config.out);
     }
+  }
+  if (config.timeline && config.out.empty()) {
+    read.Complain("REPRISE_TIMELINE", "1", "needs REPRISE_OUT for the trace that it goes into", "0");
+    config.timeline = false;
   }
   if (names.launched.OneOfMany()) {
     const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;

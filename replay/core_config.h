@@ -26,6 +26,7 @@ struct Config {
   Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
   Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: the most to write while serving
   Stacks stacks = Stacks::kOff;           // REPRISE_STACKS=off|native|python
+  bool timeline = false;                  // REPRISE_TIMELINE=0|1: what the device does goes into the trace
   LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
   std::vector<std::string> complaints;    // one line for each value that was not understood
 };

@@ -129,6 +129,8 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   engine_ = *std::move(engine);
   plans_ = session_->ExpectPlans(*engine_, kKind, 0);
   session_->BeginStacks(shim_.thread_depth);
+  if (session_->config().timeline)
+    Log(LogLevel::kWarn, "no time line: the host's memory has no device's to show");
   trace_ = session_->BeginTrace(0, Bytes(static_cast<int64_t>(shim_.threshold)), HostMemory::kGranule);
   listening_ = trace_ != nullptr;
   if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());

@@ -129,6 +129,8 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.world_size = names_.launched.world_size;
   options.until_planned = config_.mode == Mode::kServe;
   options.stacks = stacks_.get();
+  if (config_.timeline) options.names = &names();
+  options.activity_limit = config_.trace_limit;
   if (options.until_planned) options.limit = config_.trace_limit;
   absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
   if (trace.ok()) return *std::move(trace);

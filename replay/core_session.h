@@ -32,6 +32,8 @@ class CoreSession {
   // Takes the calling thread's stack for what it is about to allocate. Before any lock; only where there are
   // stacks.
   StackSource* stacks() { return stacks_.get(); }
+  // Where the names of a trace's activities are kept.
+  profiler::SharedStacks& names() { return stacks_ == nullptr ? names_of_activities_ : stacks_->stacks(); }
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
@@ -63,8 +65,9 @@ class CoreSession {
   Config config_;
   ProcessNames names_;
   std::optional<OutputDir> out_;
-  std::unique_ptr<StackSource> stacks_;   // null: none are wanted
-  std::unique_ptr<SharedSolves> solves_;  // null: there is nobody to share with, or nowhere
+  std::unique_ptr<StackSource> stacks_;         // null: none are wanted
+  std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere
+  profiler::SharedStacks names_of_activities_;  // where there are no stacks
   bool folder_tried_ = false;
 };
 

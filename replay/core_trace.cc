@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<CoreTrace>> CoreTrace::Begin(const Options& optio
   recording.path = options.path;
   recording.metadata = options.metadata;
   recording.most_bytes = options.limit.count();
-  if (options.stacks != nullptr) recording.stacks = &options.stacks->stacks();
+  recording.most_activity_bytes = options.activity_limit.count();
+  recording.stacks = options.stacks != nullptr ? &options.stacks->stacks() : options.names;
   absl::StatusOr<std::unique_ptr<profiler::Recorder>> recorder = profiler::Recorder::Start(recording);
   if (!recorder.ok()) return recorder.status();
   return std::unique_ptr<CoreTrace>(new CoreTrace(*std::move(recorder), options));
@@ -45,8 +46,8 @@ CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options
 }
 
 void CoreTrace::End() {
-  if (stacks_ != nullptr && !done_) stacks_->EndListening();
-  done_ = true;
+  if (stacks_ != nullptr && !done()) stacks_->EndListening();
+  done_.store(true, std::memory_order_relaxed);
 }
 
 profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const {
@@ -60,7 +61,7 @@ profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream
 }
 
 void CoreTrace::OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) {
-  if (done_) return;
+  if (done()) return;
   profiler::Event event = NewEvent(profiler::EventKind::kAlloc, id, stream);
   event.bytes = bytes;
   event.alignment = alignment;
@@ -72,7 +73,12 @@ void CoreTrace::OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream)
 }
 
 void CoreTrace::OnFree(BlockId id, Stream stream) {
-  if (!done_) recorder_->Append(NewEvent(profiler::EventKind::kFree, id, stream));
+  if (!done()) recorder_->Append(NewEvent(profiler::EventKind::kFree, id, stream));
+}
+
+void CoreTrace::OnActivities(std::vector<profiler::Activity> activities) {
+  for (profiler::Activity& activity : activities) activity.begin_ns -= begun_ns_;
+  recorder_->Append(activities);
 }
 
 absl::Status CoreTrace::Finish() { return recorder_->Finish(kPatience); }
@@ -84,6 +90,9 @@ TraceCounters CoreTrace::counters() const {
   counters.bytes = Bytes(recorded.bytes);
   counters.dropped = static_cast<int64_t>(recorded.dropped + recorded.lost);
   counters.stopped = recorded.stopped;
+  counters.activities = static_cast<int64_t>(recorded.activities);
+  counters.activities_dropped = static_cast<int64_t>(recorded.activities_dropped);
+  counters.activities_full = recorded.activities_full;
   counters.without_stack = without_stack_.load(std::memory_order_relaxed);
   return counters;
 }

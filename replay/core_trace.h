@@ -24,7 +24,9 @@ class CoreTrace : public EventSink {
     profiler::TraceMetadata metadata;
     Bytes limit{0};                 // the most to write; 0: no limit
     bool until_planned = true;      // the served path carries no recording
+    Bytes activity_limit{0};        // the most to write of activities, beside that
     StackSource* stacks = nullptr;  // of the allocating threads, outlives the trace; null: none are kept
+    profiler::SharedStacks* names = nullptr;  // of activities, where there are no stacks to keep them with
   };
 
   // Errors: what opening and starting the recorder's thread say.
@@ -37,7 +39,13 @@ class CoreTrace : public EventSink {
     if (until_planned_) End();
   }
   // Nothing more will be recorded: the engine need not tell.
-  bool done() const { return done_; }
+  bool done() const { return done_.load(std::memory_order_relaxed); }
+
+  // What the device did; times are of CLOCK_MONOTONIC. Any thread but those of the job that allocate.
+  void OnActivities(std::vector<profiler::Activity> activities);
+  void OnActivitiesDropped(uint64_t count) { recorder_->AddDroppedActivities(count); }
+  // False from when the trace has ended, or the activities in it at their limit.
+  bool wants_activities() const { return !done() && recorder_->takes_activities(); }
 
   // Without the engine's lock, after it has stopped telling. Waits for the recorder's thread, but not for
   // ever.
@@ -57,7 +65,7 @@ class CoreTrace : public EventSink {
   StackSource* const stacks_;
   const int64_t begun_ns_;
   std::atomic<int64_t> without_stack_{0};
-  bool done_ = false;
+  std::atomic<bool> done_{false};  // changes under the engine's lock
 };
 
 }  // namespace reprise::replay

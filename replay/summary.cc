@@ -72,6 +72,14 @@ std::string TraceRows(const TraceSummary& trace) {
       "trace", FormatSize(trace.counters.bytes),
       fmt::format("{} events in {}{}", trace.counters.events, trace.path,
                   trace.counters.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.counters.dropped)));
+  if (trace.counters.activities > 0 || trace.counters.activities_dropped > 0) {
+    text += Row("time line", std::to_string(trace.counters.activities),
+                fmt::format("kernels, copies, sets and markers{}{}",
+                            trace.counters.activities_full ? ", ended at its limit" : "",
+                            trace.counters.activities_dropped == 0
+                                ? ""
+                                : fmt::format(", {} DROPPED", trace.counters.activities_dropped)));
+  }
   if (trace.counters.without_stack > 0) {
     text += fmt::format("  {} allocations without a call stack\n", trace.counters.without_stack);
   }
@@ -175,6 +183,8 @@ void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
   json["trace_dropped"] = trace.counters.dropped;
   json["trace_stopped"] = trace.counters.stopped;
   json["trace_without_stack"] = trace.counters.without_stack;
+  json["trace_activities"] = trace.counters.activities;
+  json["trace_activities_dropped"] = trace.counters.activities_dropped;
 }
 
 nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {

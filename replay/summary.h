@@ -22,10 +22,13 @@ struct HostCounters {
 
 struct TraceCounters {
   int64_t events = 0;
-  Bytes bytes;                // written
-  int64_t dropped = 0;        // events lost: the disk was full, the writer fell behind
-  std::string stopped;        // why recording ended early; empty: it did not
-  int64_t without_stack = 0;  // allocations whose call stack was wanted and could not be had
+  Bytes bytes;             // written
+  int64_t dropped = 0;     // events lost: the disk was full, the writer fell behind
+  std::string stopped;     // why recording ended early; empty: it did not
+  int64_t activities = 0;  // kernels, copies, sets and markers, of a time line
+  int64_t activities_dropped = 0;
+  bool activities_full = false;  // the time line ended at its limit
+  int64_t without_stack = 0;     // allocations whose call stack was wanted and could not be had
 };
 
 struct TraceSummary {

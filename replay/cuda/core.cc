@@ -26,6 +26,7 @@ Device* Core::DeviceNumber(int ordinal) {
     return nullptr;
   }
   devices_[index] = *std::move(device);
+  if (timeline_ != nullptr) timeline_->AddDevice(ordinal, devices_[index]->trace());
   cu_pool pool = nullptr;
   if (driver_.DeviceGetDefaultMemPool(&pool, ordinal) == kSuccess) pools_.Add(pool, ordinal, 0);
   const int count = device_count_.load(std::memory_order_relaxed);
@@ -119,6 +120,7 @@ void Core::Fail() noexcept {
 void Core::AfterForkInChild() noexcept {
   passive_ = true;
   if (stacks() != nullptr) stacks()->AbandonAfterFork();
+  Timeline::AbandonAfterFork();
   for (const std::unique_ptr<Device>& device : devices_) {
     if (device != nullptr) device->AbandonAfterFork();
   }

@@ -19,6 +19,7 @@
 #include "replay/cuda/driver.h"
 #include "replay/cuda/pool_table.h"
 #include "replay/cuda/streams.h"
+#include "replay/cuda/timeline.h"
 
 namespace reprise::replay::cuda {
 
@@ -32,6 +33,7 @@ class Core {
   Core(const Driver& driver, std::unique_ptr<CoreSession> session)
       : driver_(driver), session_(std::move(session)) {
     session_->BeginStacks(nullptr);
+    if (session_->config().timeline) timeline_ = Timeline::Begin(session_->names());
   }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -160,6 +162,8 @@ class Core {
   std::array<Device*, kMostDevices> in_use_{};  // the first device_count_
   std::atomic<int> device_count_{0};
   std::mutex opening_;
+
+  Timeline* timeline_ = nullptr;  // null: none is wanted, or can be had
 
   StreamTable streams_;
   PoolTable pools_;

@@ -89,6 +89,7 @@ class Device {
   // The counters, and the trace ended. After it nothing is recorded.
   DeviceSummary Finish(const CoreSession& session);
   void AbandonAfterFork() noexcept;
+  CoreTrace* trace() const { return trace_.get(); }  // null: there is none
 
   // The context behind such a number.
   cu_context SynchronousContext(const Engine::Guard&, Stream stream) const {

@@ -81,6 +81,14 @@ class Doctor(command.CommandTest):
         self.assertEqual(self.found("device 1", env=environment), ["Fake device 1, 2.00 GiB"])
         self.assertIn("next: reprise run -- COMMAND", self.ok("doctor", env=environment).err)
 
+    def test_cupti(self):
+        environment = self.with_driver()
+        for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"):  # before any that is installed
+            self.write("driver/" + name, "no library")
+        self.assertRegex(self.found("CUPTI", env=environment)[0], "^none in the loader's folders; --timeline needs one")
+        shutil.copy(os.environ["REPRISE_FAKE_DRIVER"], self.path("driver/libcupti.so.12"))
+        self.assertEqual(self.found("CUPTI", env=environment), ["libcupti.so.12: for --timeline"])
+
     def test_driver_that_has_no_device(self):
         found = self.found("CUDA driver", env=self.with_driver(CUDA_ERROR="100"))
         self.assertEqual(found, ["for CUDA 13.0; cuInit gives CUDA error 100"])

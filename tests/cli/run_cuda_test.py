@@ -27,6 +27,11 @@ class RunCuda(command.CommandTest):
     def test_host_mode_tells_nobody(self):
         self.assertEqual(self.variables("--host"), dict.fromkeys(OURS, "None"))
 
+    def test_time_line(self):
+        for options, value in (((), "None"), (("--timeline",), "1")):
+            self.assertEqual(self.variables("--cuda", *options, names=["REPRISE_TIMELINE"]), {"REPRISE_TIMELINE": value})
+        self.fails(2, "run", "--host", "--timeline", "--", "true", says="with --host there is none")
+
     def test_what_the_user_has_set_stays(self):
         for name in OURS:
             with self.subTest(name):

@@ -10,6 +10,7 @@ __all__ = ["CudaTest", "built"]
 
 class CudaTest(unittest.TestCase):
     core = "CORE"  # or None, or a core for tests
+    libraries = ()  # folders that the loader is to look into before the simulated device's
 
     def setUp(self):
         self.at = self.install(self.core)
@@ -20,5 +21,6 @@ class CudaTest(unittest.TestCase):
         return at
 
     def run_job(self, command, preload=(), **variables):
-        return preloading.run(command, preload, cwd=self.at.folder, LD_LIBRARY_PATH=built("SIMCUDA"), SIMCUDA_QUIET="1",
-                              **variables)
+        libraries = [*self.libraries, built("SIMCUDA")]
+        return preloading.run(command, preload, cwd=self.at.folder, LD_LIBRARY_PATH=":".join(libraries),
+                              SIMCUDA_QUIET="1", **variables)

@@ -1,9 +1,10 @@
 """Section 8: under Reprise every job computes the same, its calls are caught, and nothing is corrupted."""
 
+import json
 import os
 import sys
 
-from jobs import PROGRAMS, compared
+from jobs import PROGRAMS, compared, first_difference
 from rows import FAIL, LEFT_OUT, PASS, Finding, Row
 from scenarios import Scenarios
 
@@ -65,6 +66,34 @@ class Correctness:
         name = f"{model} {mode}{' amp' if amp else ''}"
         return lambda deadline: compared(self.jobs, name, words, deadline, MODES[mode])
 
+    def timeline(self, deadline):
+        """A training whose kernels are recorded: its output the same, kernels in the trace, and what it costs."""
+        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", *SHAPES["gpt"], "--deterministic"]
+        variables = MODES["cudaMallocAsync"]
+        plain = self.jobs.run("time line", words, deadline, variables)
+        if plain.status != 0:
+            return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+        without = self.jobs.run("time line off", words, deadline, variables, reprise=True, mode="record")
+        done = self.jobs.run(
+            "time line", words, deadline, variables, reprise=True, mode="record", options=["--timeline"]
+        )
+        ratio = done.seconds / without.seconds
+        figures = {"seconds": [plain.seconds, without.seconds, done.seconds], "with": done.figures}
+        if done.status != 0:
+            return Finding(FAIL, f"status {done.status} with --timeline: {done.last_error()}", figures)
+        if done.out != plain.out:
+            return Finding(FAIL, f"DIFFERS: {first_difference(plain.out, done.out)}", figures)
+        none = [text for text in done.err.splitlines() if "no time line" in text]
+        if none:
+            return Finding(FAIL, none[0], figures)
+        trace = os.path.join(done.folder, "reprise-out", "trace.reprise")
+        stats = self.jobs.run("time line stats", [self.jobs.reprise, "stats", "--json", trace], deadline)
+        device = json.loads(stats.out).get("device_activity", {"totals": [], "by_name": []})
+        figures["device_activity"] = {"totals": device["totals"], "by_name": device["by_name"][:10]}
+        kernels = sum(total["count"] for total in device["totals"] if total["kind"] == "kernel")
+        says = f"{kernels:,} kernels of {len(device['by_name'])} names, time {ratio:.3f} of that without --timeline"
+        return Finding(PASS if kernels > 0 else FAIL, says, figures)
+
     def prefetch(self, mode):
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "prefetch.py")]
         variables = {**MODES[mode], **CUBLAS}
@@ -118,6 +147,7 @@ class Correctness:
         for mode in ("cudaMallocAsync", "uncached"):
             name = f"PyTorch {mode}: prefetch on a stream of its own"
             rows.append(Row(SECTION, name, 60, ("a GPU", "PyTorch"), self.prefetch(mode)))
+        rows.append(Row(SECTION, "PyTorch cudaMallocAsync: GPT with --timeline", 90, ("a GPU", "PyTorch"), self.timeline))
         rows.append(Row(SECTION, "JAX: a training", 90, ("a GPU", "JAX"), self.jax))
         rows.append(Row(SECTION, "CuPy without its pool", 60, ("a GPU", "CuPy"), self.cupy))
         train("uncached")

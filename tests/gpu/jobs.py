@@ -61,7 +61,7 @@ class Jobs:
         self.numbers = itertools.count(1)
         self.running = set()  # each leads a session of its own, and would outlive us
 
-    def run(self, name, words, deadline, variables=(), reprise=False, mode="serve"):
+    def run(self, name, words, deadline, variables=(), reprise=False, mode="serve", options=()):
         """Runs to its end. TimeoutExpired when that does not come in time; nothing of the job is left then."""
         plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         folder = os.path.join(self.out, "jobs", f"{next(self.numbers):03}-{plain}-{'with' if reprise else 'without'}")
@@ -75,6 +75,7 @@ class Jobs:
                 mode,
                 "--out",
                 os.path.join(folder, "reprise-out"),
+                *options,
                 "--",
                 *words,
             ]

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "profiler/event_check.h"
+#include "profiler/trace_activities.h"
 #include "profiler/trace_reader.h"
 #include "profiler/trace_stacks.h"
 
@@ -15,9 +16,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const Event& event : trace->events) {
       if (!checker.Add(event).ok() || !trace->stacks.has(event.stack)) abort();
     }
+    for (const Activity& activity : trace->activities) {
+      if (activity.name != FrameId(0) && !trace->stacks.has(activity.name)) abort();
+    }
   }
   std::vector<Event> events;
   if (const auto head = DecodeEvents(bytes, &events); head.ok() && head->events != events.size()) abort();
+  std::vector<Activity> activities;
+  if (const auto head = DecodeActivities(bytes, &activities);
+      head.ok() && head->activities != activities.size()) {
+    abort();
+  }
   DecodeMetadata(bytes).IgnoreError();
   DecodeFooter(bytes).IgnoreError();
   StackTable stacks;

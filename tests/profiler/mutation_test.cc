@@ -11,6 +11,7 @@
 #include "profiler/event_check.h"
 #include "profiler/load.h"
 #include "profiler/shared_stacks.h"
+#include "profiler/trace_activities.h"
 #include "profiler/trace_format.h"
 #include "profiler/trace_stacks.h"
 #include "tests/profiler/testing.h"
@@ -90,6 +91,34 @@ TEST(Mutation, OfAStacksBlockBehindItsChecksum) {
     ++accepted;
     for (uint32_t stack = 1; stack <= table.stacks(); ++stack) {
       for (const FrameId frame : table.stack(StackId(stack))) ASSERT_TRUE(table.has(frame));
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds);
+}
+
+TEST(Mutation, OfAnActivitiesBlockBehindItsChecksum) {
+  std::mt19937 random(6);
+  ActivityEncoder encoder;
+  for (int i = 0; i < 100; ++i) {
+    encoder.Add({.kind = static_cast<ActivityKind>(i % 4),
+                 .track = static_cast<uint32_t>(random() % 5),
+                 .name = FrameId(static_cast<uint32_t>(random() % 40)),
+                 .bytes = Bytes(i % 4 == 1 || i % 4 == 2 ? static_cast<int64_t>(random()) : 0),
+                 .begin_ns = 1000 * i,
+                 .duration_ns = static_cast<int64_t>(random() % 3000)});
+  }
+  const std::string good(encoder.Take(0));
+  int accepted = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    std::vector<Activity> activities;
+    const auto head = DecodeActivities(Damaged(good, &random), &activities);
+    if (!head.ok()) continue;
+    ++accepted;
+    ASSERT_EQ(activities.size(), head->activities);
+    for (const Activity& activity : activities) {
+      ASSERT_GE(activity.duration_ns, 0);
+      ASSERT_GE(activity.bytes, Bytes(0));
     }
   }
   EXPECT_GT(accepted, 0);

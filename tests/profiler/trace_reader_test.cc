@@ -166,10 +166,23 @@ TEST(TraceReader, ABlockThatUnpacksToMoreThanAnyBlockIsRefusedUnread) {
 }
 
 TEST(TraceReader, RightChecksumsDoNotMakeNonsenseRight) {
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x09")), HasSubstr("unknown type 9"));
+  EXPECT_THAT(ErrorOf(Preamble() + Block(std::string(1, '\0'))), HasSubstr("a block of type 0"));
   EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{")), HasSubstr("malformed metadata"));
   EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block("\x03{")), HasSubstr("malformed footer"));
   EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block("\x02")), HasSubstr("malformed events"));
+}
+
+TEST(TraceReader, BlocksOfALaterVersionAreSkippedAndCounted) {
+  const std::vector<Event> events = RandomEvents(1, 60);
+  const File file = Write(events, 20);
+  std::string bytes = file.bytes;
+  for (const size_t at : {file.blocks[3], file.blocks[1]}) bytes.insert(at, Block("\x63 what it will be"));
+  const auto trace = ParseTrace(bytes, "t");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->events, events);
+  EXPECT_TRUE(trace->closed);
+  EXPECT_THAT(trace->notes, Contains(HasSubstr("2 blocks of a kind that this version does not know")));
+  EXPECT_THAT(ErrorOf(Preamble() + Block("\x63")), HasSubstr("metadata must be the first"));
 }
 
 TEST(TraceReader, AFileThatIsNotThereIsNamed) {

@@ -32,6 +32,21 @@ Config Read(const Environment& environment) {
        .launched = {.launcher = "Slurm", .rank = 3, .world_size = 4, .job = "../77", .step = "2"}});
 }
 
+TEST(CoreConfig, ATimeLineIsAskedFor) {
+  const auto with = [](const char* value) {
+    return Read({{"REPRISE_TIMELINE", value}, {"REPRISE_OUT", "/out"}});
+  };
+  EXPECT_FALSE(Read({}).timeline);
+  EXPECT_FALSE(with("0").timeline);
+  EXPECT_TRUE(with("1").timeline);
+  EXPECT_FALSE(with("yes").timeline);
+  EXPECT_THAT(with("yes").complaints, ElementsAre(HasSubstr("REPRISE_TIMELINE='yes' is not one of 0, 1")));
+  EXPECT_TRUE(Read({{"REPRISE_TIMELINE", "1"}, {"REPRISE_MODE", "record"}}).timeline);
+  const Config nowhere = Read({{"REPRISE_TIMELINE", "1"}});
+  EXPECT_FALSE(nowhere.timeline);
+  EXPECT_THAT(nowhere.complaints, ElementsAre(HasSubstr("needs REPRISE_OUT")));
+}
+
 TEST(CoreConfig, NothingSetMeansServeWithoutFiles) {
   const Config config = Read({});
   EXPECT_EQ(config.mode, Mode::kServe);

@@ -1,7 +1,7 @@
-"""The driver exports what functions.def lists and what simcuda.h declares; the runtime exports what its header
-declares, at the version node of the real one. Neither exports anything else.
+"""The driver exports what functions.def lists and what simcuda.h declares; the runtime and CUPTI export what their headers
+declare, at the version nodes of the real ones. None exports anything else.
 
-usage: exports_test.py DRIVER RUNTIME
+usage: exports_test.py DRIVER RUNTIME CUPTI
 """
 
 import os
@@ -39,14 +39,19 @@ def of_runtime():
     return {f"{name}@@{NODE}" for name in (*declared, *renamed)}
 
 
+def of_cupti():
+    return {f"{name}@@libcupti.so.13" for name in re.findall(r"CUPTIAPI (\w+)\(", text("include/cupti.h"))}
+
+
 def differences(library, expected):
     found = exported(library)
     yield from (f"{os.path.basename(library)}: not exported: {name}" for name in sorted(expected - found))
     yield from (f"{os.path.basename(library)}: exported, not listed: {name}" for name in sorted(found - expected))
 
 
-def main(driver, runtime):
-    return "\n".join([*differences(driver, of_driver()), *differences(runtime, of_runtime())]) or 0
+def main(driver, runtime, cupti):
+    found = [*differences(driver, of_driver()), *differences(runtime, of_runtime()), *differences(cupti, of_cupti())]
+    return "\n".join(found) or 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ PROGRAM = """
 #include <cstdio>
 #include "cuda.h"
 #include "cuda_runtime_api.h"
+#include "cupti.h"
 template <typename T> const char* Type() {{ return __PRETTY_FUNCTION__; }}
 #define TEXT(name) #name
 #define NAME(name) TEXT(name)
@@ -33,8 +34,8 @@ def ours(name):
 
 
 def constants():
-    for header in ("include/cuda_enums.h", "include/runtime_types.h"):
-        for body in re.findall(r"enum \w+ \{(.*?)\}", ours(header), re.DOTALL):
+    for header in ("include/cuda_enums.h", "include/runtime_types.h", "include/cupti.h"):
+        for body in re.findall(r"enum (?:\w+ )?\{(.*?)\}", ours(header), re.DOTALL):
             yield from re.findall(r"(\w+)(?: =|,)", body)
     for header in ("include/cuda.h", "include/cuda_structs.h", "include/cuda_runtime_api.h"):
         yield from re.findall(r"#define ((?:CU_|CUDA_|CUDART_V|cuda[A-Z])\w+) (?!cuda)\S", ours(header))
@@ -48,19 +49,22 @@ def fields(body):
 def structures():
     for header in ("include/cuda_structs.h", "include/runtime_types.h"):
         for tag, body in re.findall(r"struct (\w+) \{\n(.*?)\n\}", ours(header), re.DOTALL):
-            yield tag, fields(body)
+            yield f"struct {tag}", fields(body)
+    for body, name in re.findall(r"typedef struct SIM_RECORD \{\n(.*?)\n\} (\w+);", ours("include/cupti.h"), re.DOTALL):
+        yield name, [field for field in fields(body) if field != "behind"]  # what is not filled in, as one
 
 
 def functions():
-    for header in ("include/cuda.h", "include/cuda_runtime_api.h"):
-        yield from re.findall(r"^(?:CUresult CUDAAPI|[\w ]+\*? CUDARTAPI) (\w+)\(", ours(header), re.MULTILINE)
+    for header in ("include/cuda.h", "include/cuda_runtime_api.h", "include/cupti.h"):
+        pattern = r"^(?:CUresult CUDAAPI|[\w ]+\*? CUDARTAPI|CUptiResult CUPTIAPI) (\w+)\("
+        yield from re.findall(pattern, ours(header), re.MULTILINE)
 
 
 def program():
     lines = [f'printf("{name} %lld\\n", (long long)({name}));' for name in constants()]
     for tag, names in structures():
-        lines.append(f'printf("{tag} %zu\\n", sizeof(struct {tag}));')
-        lines += [f'printf("{tag}.{name} %zu\\n", offsetof(struct {tag}, {name}));' for name in names]
+        lines.append(f'printf("{tag} %zu\\n", sizeof({tag}));')
+        lines += [f'printf("{tag}.{name} %zu\\n", offsetof({tag}, {name}));' for name in names]
     for name in functions():
         lines.append(f'printf("{name} is %s: %s\\n", NAME({name}), Type<decltype(&{name})>());')
     return PROGRAM.format(lines="\n".join(lines))
@@ -97,7 +101,7 @@ def unknown_versions(toolkit):
 
 def main(compiler):
     toolkit = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
-    if not os.path.exists(os.path.join(toolkit, "cuda.h")):
+    if not all(os.path.exists(os.path.join(toolkit, header)) for header in ("cuda.h", "cupti.h")):
         return SKIPPED
     with open(os.path.join(toolkit, "cuda.h"), encoding="utf-8") as source:
         if "#define CUDA_VERSION 13000" not in source.read():

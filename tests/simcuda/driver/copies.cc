@@ -65,6 +65,9 @@ CUresult Submit(Call& call, Stream& stream, Copy copy) {
   }
   sim::Work work;
   work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  work.bytes = copy.bytes;
+  const bool to_device = copy.to.place == Place::kDevice, from_device = copy.from.place == Place::kDevice;
+  work.copy_kind = to_device ? (from_device ? 8 : 1) : (from_device ? 2 : 9);
   work.run = [copy](Context& context) { Perform(context, copy); };
   if (CUresult error = sim::Submit(call, stream, std::move(work)); error != CUDA_SUCCESS) return error;
   if (copy.to.place == Place::kPageable && !captured)
@@ -104,6 +107,7 @@ CUresult Set(const char* function, CUdeviceptr to, T value, size_t count, CUstre
     if (count == 0) return CUDA_SUCCESS;
     sim::Work work;
     work.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    work.bytes = count * sizeof(T);
     work.run = [=](Context& context) {
       sim::Touch(context, to, count * sizeof(T), Access::kKernelWrite, [&](char* bytes, uint64_t size) {
         for (uint64_t at = 0; at < size; at += sizeof(T)) memcpy(bytes + at, &value, sizeof(T));

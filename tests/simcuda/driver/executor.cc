@@ -7,6 +7,12 @@
 #include "tests/simcuda/driver/simulator.h"
 
 namespace sim {
+
+unsigned long long WallClock() {
+  return static_cast<unsigned long long>(std::chrono::system_clock::now().time_since_epoch() /
+                                         std::chrono::nanoseconds(1));
+}
+
 namespace {
 
 constexpr size_t kDeepestQueue = 1024;  // a stream that is full makes its caller wait
@@ -96,12 +102,36 @@ void Executor::RunHead(std::shared_ptr<Stream> stream, Lock& lock) {
     if (head.work.on_host) {
       CallHost([&] { head.work.run(context); }, lock);
     } else {
-      head.work.run(context);
+      Run(head, *stream);
     }
   }
   pending_.erase(head.id);
   stream->queue.pop_front();
   if (stream->destroyed) Retire(*stream);
+}
+
+// Observed, if it is work that a profiler would see.
+void Executor::Run(const Operation& operation, const Stream& stream) {
+  const Work& work = operation.work;
+  Simulator& sim = TheSimulator();
+  const bool seen = work.type == CU_GRAPH_NODE_TYPE_KERNEL || work.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                    work.type == CU_GRAPH_NODE_TYPE_MEMSET;
+  const unsigned long long begin = seen && sim.observer != nullptr ? WallClock() : 0;
+  work.run(*stream.context);
+  if (begin == 0) return;
+  simActivity activity = {};
+  activity.kind = work.type == CU_GRAPH_NODE_TYPE_KERNEL   ? SIM_ACTIVITY_KERNEL
+                  : work.type == CU_GRAPH_NODE_TYPE_MEMCPY ? SIM_ACTIVITY_COPY
+                                                           : SIM_ACTIVITY_SET;
+  activity.name = work.name;
+  activity.bytes = work.bytes;
+  activity.copy_kind = work.copy_kind;
+  activity.device = static_cast<unsigned>(stream.context->device);
+  activity.context = static_cast<unsigned>(stream.context->serial);
+  activity.stream = static_cast<unsigned>(stream.serial);
+  activity.begin = begin;
+  activity.end = WallClock();
+  sim.observer(&activity);
 }
 
 void Executor::RunAll(Lock& lock) {

@@ -34,6 +34,9 @@ struct Work {
   std::function<bool()> ready;  // null: at once
   bool on_host = false;         // `run` is the program's own code
   CUdeviceptr allocation = 0;   // of allocation and free nodes
+  const char* name = nullptr;   // of a kernel
+  uint64_t bytes = 0;           // copied or set
+  int copy_kind = 0;            // as simActivity has it
 };
 
 struct Operation {
@@ -58,6 +61,9 @@ struct Stream {
 
   bool blocking() const { return !legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
+
+// Nanoseconds, as a profiler has them.
+unsigned long long WallClock();
 
 class Executor {
  public:
@@ -90,6 +96,7 @@ class Executor {
   bool Step(const Needed* needed, Lock& lock);
   void RunHead(std::shared_ptr<Stream> stream, Lock& lock);
   void RunAll(Lock& lock);
+  void Run(const Operation& operation, const Stream& stream);
   bool Chance(uint64_t one_in) { return random_() % one_in == 0; }
 
   bool deferred_;

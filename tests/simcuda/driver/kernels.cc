@@ -1,5 +1,8 @@
 // "Kernels" of the simulator's own, its counters, and the refusal of all other kernels.
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "tests/simcuda/driver/work.h"
@@ -65,6 +68,7 @@ CUresult Launch(const char* function, CUstream handle, std::function<void(Contex
   return sim::OnStream(function, handle, [&](Call& call, Stream& stream) {
     sim::Work work;
     work.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    work.name = function;
     work.run = std::move(kernel);
     work.ready = std::move(ready);
     return sim::Submit(call, stream, std::move(work));
@@ -100,6 +104,31 @@ CUresult simSpinUntil(const volatile int* flag, CUstream stream) {
   if (flag == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Launch("simSpinUntil", stream, nullptr, [=] { return *flag != 0; });
 }
+
+void simObserve(simObserver observer) {
+  sim::Lock lock(sim::TheMutex());
+  sim::TheSimulator().observer = observer;
+}
+
+static void ObserveRange(int kind, unsigned range, const char* name) {
+  simActivity activity = {};
+  activity.kind = kind;
+  activity.name = name;
+  activity.range = range;
+  activity.thread = static_cast<unsigned>(gettid());
+  activity.begin = activity.end = sim::WallClock();
+  sim::Lock lock(sim::TheMutex());
+  if (sim::TheSimulator().observer != nullptr) sim::TheSimulator().observer(&activity);
+}
+
+unsigned simRangeBegin(const char* name) {
+  static std::atomic<unsigned> last{0};
+  const unsigned range = ++last;
+  ObserveRange(SIM_ACTIVITY_RANGE_BEGIN, range, name);
+  return range;
+}
+
+void simRangeEnd(unsigned range) { ObserveRange(SIM_ACTIVITY_RANGE_END, range, nullptr); }
 
 unsigned long long simCorruptedBytes() {
   return Look([](const sim::Simulator& sim) { return sim.counters.corrupted_bytes; });

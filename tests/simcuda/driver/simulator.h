@@ -118,6 +118,7 @@ struct Simulator {
   Executor executor{config.deferred, config.seed};
   AddressSpace addresses;
   Counters counters;
+  simObserver observer = nullptr;
   uint64_t serials = 0;
 
   std::vector<std::unique_ptr<Device>> devices;

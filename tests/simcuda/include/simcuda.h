@@ -37,6 +37,31 @@ unsigned long long simHostSynchronizations(void);
 // Calls of cuStreamWaitEvent.
 unsigned long long simEventWaits(void);
 
+// For a profiler of this device: told of each kernel, copy and set once it has run, and of ranges that the
+// host marks. Called under the simulator's lock: it may not call the API. Times are of the wall clock, in
+// nanoseconds.
+enum {
+  SIM_ACTIVITY_KERNEL,
+  SIM_ACTIVITY_COPY,
+  SIM_ACTIVITY_SET,
+  SIM_ACTIVITY_RANGE_BEGIN,
+  SIM_ACTIVITY_RANGE_END
+};
+typedef struct {
+  int kind;
+  const char* name;          // of a kernel or the begin of a range; stays as it is
+  unsigned long long bytes;  // of a copy or set
+  int copy_kind;             // 1 host to device, 2 device to host, 8 within a device, 9 within the host
+  unsigned device, context, stream;
+  unsigned range, thread;         // of ranges
+  unsigned long long begin, end;  // of a range's begin or end both are the moment
+} simActivity;
+typedef void (*simObserver)(const simActivity* activity);
+void simObserve(simObserver observer);  // null: nobody
+// A range of this thread, as an annotation library would mark it; answers its number. `name` must stay.
+unsigned simRangeBegin(const char* name);
+void simRangeEnd(unsigned range);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,255 @@
+// The whole of the simulated CUPTI. State is behind one lock, which is let go while the client is called; the
+// simulator's own lock may be held by who reports work, so nothing here calls the driver under ours.
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/simcuda/include/cupti.h"
+#include "tests/simcuda/include/simcuda.h"
+
+#define SIM_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+struct Buffer {
+  uint8_t* bytes = nullptr;
+  size_t size = 0;
+  size_t used = 0;
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool subscribed = false;
+  CUpti_BuffersCallbackRequestFunc requested = nullptr;
+  CUpti_BuffersCallbackCompleteFunc completed = nullptr;
+  std::set<CUpti_ActivityKind> enabled;
+  Buffer current;
+  std::deque<Buffer> full;
+  bool has_thread = false;
+  size_t dropped = 0;
+};
+
+// Leaked: work may be reported when all destructors have run.
+State& TheState() {
+  static State* const state = new State;
+  return *state;
+}
+
+using Lock = std::unique_lock<std::mutex>;
+
+void HandOver(State& state, Lock& lock) {
+  while (!state.full.empty()) {
+    const Buffer buffer = state.full.front();
+    state.full.pop_front();
+    const auto completed = state.completed;
+    lock.unlock();
+    completed(nullptr, 0, buffer.bytes, buffer.size, buffer.used);
+    lock.lock();
+  }
+}
+
+void Work() {
+  State& state = TheState();
+  Lock lock(state.mutex);
+  for (;;) {
+    state.changed.wait(lock, [&] { return !state.full.empty(); });
+    HandOver(state, lock);
+  }
+}
+
+void CloseCurrent(State& state) {
+  if (state.current.bytes != nullptr) state.full.push_back(state.current);
+  state.current = {};
+}
+
+size_t SizeOf(const CUpti_Activity* record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_MARKER:
+      return sizeof(CUpti_ActivityMarker2);
+    default:
+      return 0;
+  }
+}
+
+// The client is asked for a buffer under the lock, as the real one asks in the middle of a launch.
+template <typename Record>
+void Add(const Record& record) {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  if (!state.enabled.contains(record.kind) || state.requested == nullptr) return;
+  if (state.current.size - state.current.used < sizeof record) {
+    if (state.current.bytes != nullptr) {
+      CloseCurrent(state);
+      if (!state.has_thread) std::thread(Work).detach();
+      state.has_thread = true;
+      state.changed.notify_one();
+    }
+    size_t most = 0;
+    state.requested(&state.current.bytes, &state.current.size, &most);
+    if (state.current.bytes == nullptr || state.current.size < sizeof record) {
+      state.current = {};
+      ++state.dropped;
+      return;
+    }
+  }
+  memcpy(state.current.bytes + state.current.used, &record, sizeof record);
+  state.current.used += sizeof record;
+}
+
+template <typename Record>
+void Place(Record& record, const simActivity& activity) {
+  record.start = activity.begin;
+  record.end = activity.end;
+  record.deviceId = activity.device;
+  record.contextId = activity.context;
+  record.streamId = activity.stream;
+}
+
+void Observe(const simActivity* activity) {
+  switch (activity->kind) {
+    case SIM_ACTIVITY_KERNEL: {
+      CUpti_ActivityKernel10 record = {};
+      record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+      record.name = activity->name;
+      Place(record, *activity);
+      return Add(record);
+    }
+    case SIM_ACTIVITY_COPY: {
+      CUpti_ActivityMemcpy6 record = {};
+      record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+      record.copyKind = static_cast<uint8_t>(activity->copy_kind);
+      record.bytes = activity->bytes;
+      Place(record, *activity);
+      return Add(record);
+    }
+    case SIM_ACTIVITY_SET: {
+      CUpti_ActivityMemset4 record = {};
+      record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+      record.bytes = activity->bytes;
+      Place(record, *activity);
+      return Add(record);
+    }
+    default: {
+      CUpti_ActivityMarker2 record = {};
+      const bool begin = activity->kind == SIM_ACTIVITY_RANGE_BEGIN;
+      record.kind = CUPTI_ACTIVITY_KIND_MARKER;
+      record.flags = begin ? CUPTI_ACTIVITY_FLAG_MARKER_START : CUPTI_ACTIVITY_FLAG_MARKER_END;
+      record.timestamp = activity->begin;
+      record.id = activity->range;
+      record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+      record.objectId[1] = activity->thread;
+      record.name = begin ? activity->name : nullptr;
+      return Add(record);
+    }
+  }
+}
+
+CUpti_SubscriberHandle Handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&TheState()); }
+
+}  // namespace
+
+SIM_EXPORT CUptiResult cuptiGetVersion(uint32_t* version) {
+  if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  const char* const set = getenv("SIMCUDA_CUPTI_VERSION");
+  *version = set == nullptr ? 130001 : static_cast<uint32_t>(atoi(set));
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiGetResultString(CUptiResult, const char** str) {
+  if (str == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *str = "a simulated error";
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
+  if (timestamp == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *timestamp =
+      uint64_t{1'000'000'000} * static_cast<uint64_t>(now.tv_sec) + static_cast<uint64_t>(now.tv_nsec);
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc, void*) {
+  if (subscriber == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  const char* const taken = getenv("SIMCUDA_CUPTI_TAKEN");
+  if (state.subscribed || (taken != nullptr && strcmp(taken, "1") == 0)) {
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  }
+  state.subscribed = true;
+  *subscriber = Handle();
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  if (subscriber != Handle() || !state.subscribed) return CUPTI_ERROR_INVALID_PARAMETER;
+  state.subscribed = false;
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
+                                                      CUpti_BuffersCallbackCompleteFunc completed) {
+  if (requested == nullptr || completed == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  state.requested = requested;
+  state.completed = completed;
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  simObserve(&Observe);  // the simulator's lock comes before ours
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  state.enabled.insert(kind);
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  state.enabled.erase(kind);
+  return CUPTI_SUCCESS;
+}
+
+// Records are complete as soon as they are there, so both kinds of flush are one.
+SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t) {
+  State& state = TheState();
+  Lock lock(state.mutex);
+  if (state.completed == nullptr) return CUPTI_ERROR_INVALID_OPERATION;
+  CloseCurrent(state);
+  HandOver(state, lock);
+  return CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
+  if (buffer == nullptr || record == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint8_t* const next = *record == nullptr ? buffer : reinterpret_cast<uint8_t*>(*record) + SizeOf(*record);
+  if (next >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return SizeOf(*record) == 0 ? CUPTI_ERROR_INVALID_KIND : CUPTI_SUCCESS;
+}
+
+SIM_EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  if (dropped == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  *dropped = state.dropped;
+  state.dropped = 0;
+  return CUPTI_SUCCESS;
+}

@@ -22,6 +22,8 @@ namespace {
 using replay::JobRanks;
 using replay::ProcessSummary;
 
+constexpr int kMostMissingNamed = 100;
+
 std::string FolderOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
 
 // Which files are whose: of each rank those beside its summary; of a rank without one those that name it.
@@ -72,11 +74,13 @@ class Assigner {
       job.job = job.step = "0";
       job.restart = where.second;
       for (const auto& [rank, each] : ranks) {
-        if (files.empty() || files.back().rank != rank) job.missing.push_back(rank);
+        if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank
         files.push_back(*each);
       }
-      job.missing_count = static_cast<int64_t>(job.missing.size());
-      job.world_size = job.missing.back() + 1;
+      job.world_size = files.back().rank + 1;
+      job.missing_count = job.world_size;
+      for (int rank = 0; rank < std::min(job.world_size, kMostMissingNamed); ++rank)
+        job.missing.push_back(rank);
     }
     return alone;
   }

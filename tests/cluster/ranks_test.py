@@ -20,7 +20,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
 class Ranks(RanksByHand):
     def test_64_at_once_in_one_folder_that_is_not_there_yet(self):
         preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "a/b/%j", "REPRISE_CACHE": "cache"}
-        self.end([self.start(rank, 64, *ROUNDS, "200", **preload) for rank in range(64)])
+        self.end([self.start(rank, 64, *ROUNDS, "1000", **preload) for rank in range(64)])
         files = os.listdir(self.path("a/b/0"))
         for rank in range(64):
             self.assertIn(f"summary.rank{rank}.json", files)
@@ -29,14 +29,13 @@ class Ranks(RanksByHand):
         self.assertEqual([rank["rank"] for rank in job["ranks"]], list(range(64)))
         self.assertEqual((job["world_size"], job["missing_count"], job["faults"]), (64, 0, 0))
         self.assertEqual([name for name in os.listdir(self.path("a/b/0")) if name.endswith(".part")], [])
-        # Each problem was solved once, by one of them, and every plan came to be that way.
+        # Each problem was solved once, by one of them, and the others took the plan.
         solves = os.listdir(self.path("cache/solves"))
         self.assertEqual([name for name in solves if not name.endswith(".solved.json")], [])
         self.assertEqual(sum(rank["plans_solved_for_ranks"] for rank in job["ranks"]), len(solves))
-        shared = [rank["plans_solved_for_ranks"] + rank["plans_taken_from_ranks"] for rank in job["ranks"]]
-        self.assertTrue(all(shared), shared)
-        self.assertTrue(all(rank["plans"] for rank in job["ranks"]), job)
-        print(f"64 ranks: {sum(shared)} plans, {len(solves)} solved", file=sys.stderr)
+        taken = sum(rank["plans_taken_from_ranks"] for rank in job["ranks"])
+        self.assertGreater(taken, 32)
+        print(f"64 ranks: {len(solves)} solved, {taken} taken from another", file=sys.stderr)
 
     def test_what_a_rank_costs_at_its_start(self):
         # Processor time, not the clock's: as many as there are cores run at once, whatever else the machine does.
@@ -58,7 +57,8 @@ class Ranks(RanksByHand):
         self.assertLess(added, 50)
 
     def test_a_job_that_comes_again_under_its_number(self):
-        preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out/%j", "SLURM_JOB_ID": "7"}
+        preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out/%j", "SLURM_JOB_ID": "7",
+                   "REPRISE_MODE": "record"}
         for restart in ({}, {"SLURM_RESTART_COUNT": "1"}):
             self.end([self.start(rank, 2, *ROUNDS, "20", **preload, **restart) for rank in range(2)])
         names = [f"{kind}.rank{rank}{restart}.{end}" for rank in (0, 1) for restart in ("", ".restart1")

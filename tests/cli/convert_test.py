@@ -120,7 +120,13 @@ class Convert(command.CommandTest):
         out = json.loads(self.read("out.speedscope.json"))
         self.assertEqual(out["$schema"], "https://www.speedscope.app/file-format-schema.json")
         frames = out["shared"]["frames"]
+        self.assertLessEqual(set(out), {"$schema", "exporter", "name", "activeProfileIndex", "shared", "profiles"})
+        for frame in frames:
+            self.assertLessEqual({"name"}, set(frame))
+            self.assertLessEqual(set(frame), {"name", "file", "line"})
+            self.assertIsInstance(frame.get("line", 0), int)
         for profile in out["profiles"]:
+            self.assertEqual(set(profile), {"type", "name", "unit", "startValue", "endValue", "samples", "weights"})
             self.assertEqual((profile["type"], profile["unit"]), ("sampled", "bytes"))
             self.assertEqual(len(profile["samples"]), len(profile["weights"]))
             self.assertEqual(profile["endValue"], sum(profile["weights"]))

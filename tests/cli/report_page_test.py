@@ -80,7 +80,7 @@ class Page(command.CommandTest):
         self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,1024,0\nfree,0,,7\nalloc,2,100,7\n")
         self.open("e.csv")
         self.assertEqual(self.text("streams").split(), (
-            "Stream Bytes Share Its own peak Allocated 0x7 4.00 KiB 80.0 % 4.00 KiB 4.10 KiB 0x0 1.00 KiB 20.0 % 1.00 KiB 1.00 KiB"
+            "Stream Bytes Share Its own peak Allocated 0x7 4.00 KiB 80.00 % 4.00 KiB 4.10 KiB 0x0 1.00 KiB 20.00 % 1.00 KiB 1.00 KiB"
         ).split())
         self.assertIn("no native stacks", self.text("libraries"))
 

@@ -1,7 +1,7 @@
 // The part of doctor about --stacks: whether a job started here would get the call stacks that it asks for.
 #include <fmt/format.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>

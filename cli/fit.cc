@@ -104,12 +104,30 @@ absl::StatusOr<Run> RunOf(const std::string& path, int64_t batch) {
   return Run{batch, *std::move(input), *std::move(stats), *std::move(contenders)};
 }
 
-// The peak of one iteration is known exactly; how far another's may lie from it is what the iterations show.
-profiler::Measurement LivePeak(const Run& run) {
+// The most that is missing at the peak of `run` because its blocks were too small to be recorded, judged by
+// those that are recorded at the largest batch and shrink with it.
+Bytes Unrecorded(const Run& run, const Run& largest) {
+  const double scale = static_cast<double>(run.batch) / static_cast<double>(largest.batch);
+  const auto threshold = static_cast<double>(run.input.content.trace.metadata.threshold.count());
+  double bytes = 0;
+  for (const profiler::SizeCount& c : largest.stats.stats.at_peak) {
+    const double here = scale * static_cast<double>(c.size.count());
+    if (here < threshold) bytes += here * static_cast<double>(c.blocks);
+  }
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
+Bytes Apart(const Run& run) {
   const auto& peaks = run.stats.stats.peaks;
+  return peaks ? peaks->most - peaks->least : Bytes(0);
+}
+
+// What was recorded of one iteration is exact: what was not, and how far another's peak may lie from it, is
+// not.
+profiler::Measurement LivePeak(const Run& run, const Run& largest) {
   return {.x = static_cast<double>(run.batch),
           .y = static_cast<double>(run.stats.stats.live_peak.count()),
-          .error = peaks ? static_cast<double>((peaks->most - peaks->least).count()) : 0};
+          .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
 }
 
 std::vector<Overhead> OverheadsOf(const std::vector<Run>& runs) {
@@ -153,7 +171,7 @@ Result ResultOf(std::vector<Run> runs) {
   std::ranges::stable_sort(runs, std::ranges::less(), &Run::batch);
   Result result{.runs = std::move(runs)};
   std::vector<profiler::Measurement> points;
-  for (const Run& run : result.runs) points.push_back(LivePeak(run));
+  for (const Run& run : result.runs) points.push_back(LivePeak(run, result.runs.back()));
   result.live = profiler::FitLine(points);
   result.overheads = OverheadsOf(result.runs);
   AddSites(result);
@@ -229,9 +247,13 @@ std::string Caveats(const Result& result) {
       text +=
           fmt::format("  {}: no iteration was found, so how far the peaks of others lie apart is not known\n",
                       run.input.name);
-    } else if (peaks->most > peaks->least) {
+    } else if (Apart(run) > Bytes(0)) {
       text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", run.input.name, peaks->rounds,
-                          FormatSize(peaks->most - peaks->least));
+                          FormatSize(Apart(run)));
+    }
+    if (const Bytes missing = Unrecorded(run, result.runs.back()); missing > Bytes(0)) {
+      text += fmt::format("  {}: up to {} in blocks under {} were not recorded\n", run.input.name,
+                          FormatSize(missing), FormatSize(run.input.content.trace.metadata.threshold));
     }
   }
   const Bytes peak = result.runs[0].stats.stats.live_peak;
@@ -305,7 +327,7 @@ std::string ResultJson(const Result& result, const std::optional<Bytes>& capacit
     json["inputs"].push_back({{"input", run.input.name},
                               {"batch", run.batch},
                               {"live_peak", run.stats.stats.live_peak.count()},
-                              {"error", LivePeak(run).error}});
+                              {"error", LivePeak(run, result.runs.back()).error}});
   }
   for (const Overhead& overhead : AllOf(result)) {
     const auto [least, most] = RatiosOf(overhead);
@@ -380,10 +402,12 @@ void AddFit(CLI::App& app, int& exit_status) {
       "allocator reserved beside the live bytes at the largest of them. `at least` and `at most` are by all "
       "lines that "
       "are as\n"
-      "near to the inputs, give or take how far the peaks of their iterations lie apart, and by the most and "
-      "the least "
-      "that\n"
-      "was reserved beside at any input, as bytes or as a share, give or take a granule of 2 MiB.\n\n"
+      "near to the inputs, give or take how far the peaks of their iterations lie apart and what was too "
+      "small to be "
+      "recorded,\n"
+      "and by the most and the least that was reserved beside at any input, as bytes or as a share, give or "
+      "take 2 "
+      "MiB.\n\n"
       "Example:\n  reprise fit small.reprise@8 large.reprise@16 --capacity 80GiB");
   command->callback([options, &exit_status] { exit_status = Fit(*options); });
 }

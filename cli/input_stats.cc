@@ -216,7 +216,7 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                                {"iterations", stats.peaks->rounds}};
   }
   for (const profiler::StreamUse& use : result.streams) {
-    json["streams"].push_back({{"stream", static_cast<uint64_t>(use.stream)},
+    json["streams"].push_back({{"stream", fmt::format("{:#x}", static_cast<uint64_t>(use.stream))},
                                {"allocs", use.allocs},
                                {"allocated", use.allocated.count()},
                                {"live_peak", use.live_peak.count()},

@@ -9,6 +9,8 @@ function fillTables(head) {
   byId("figures").append(...keyFigures(head));
   byId("sites").append(siteTable(stats));
   byId("sizes").append(sizeTable(stats));
+  byId("libraries").append(libraryTable(stats));
+  byId("streams").append(streamTable(head));
   byId("without").append(withoutTable(head));
   byId("merged").append(mergedTable(head));
   byId("histogram").append(classTable(stats.histogram, "From (bytes)", formatSize));

@@ -88,6 +88,28 @@ function sizeTable(stats) {
   ], { caption: "Sizes at the peak" });
 }
 
+function libraryTable(stats) {
+  if (stats.libraries.length === 0) {
+    return element("p", { className: "quiet", textContent: "The input has no native stacks, and only they name libraries." });
+  }
+  return table(stats.libraries, [
+    { title: "Asked by", cell: (l) => l.library || "(not known)" },
+    { title: "Bytes", number: true, cell: (l) => formatSize(l.bytes) },
+    { title: "Share", number: true, cell: (l) => formatShare(l.bytes / stats.live_peak) },
+    { title: "Blocks", number: true, cell: (l) => formatCount(l.blocks) },
+  ], { caption: "Libraries at the peak", rowClass: (l) => l.library });
+}
+
+function streamTable(head) {
+  return table(head.stats.streams, [
+    { title: "Stream", cell: (s) => s.stream },
+    { title: "Bytes", number: true, cell: (s) => formatSize(s.bytes_at_peak) },
+    { title: "Share", number: true, cell: (s) => formatShare(s.bytes_at_peak / head.stats.live_peak) },
+    { title: "Its own peak", number: true, cell: (s) => formatSize(s.live_peak) },
+    { title: "Allocated", number: true, cell: (s) => formatSize(s.allocated) },
+  ], { caption: "Streams at the peak" });
+}
+
 // `capacity`: bytes, or null. Whether it is enough was tried by the command for one capacity only.
 function allocatorTable(head, capacity) {
   const tried = head.compare.capacity;

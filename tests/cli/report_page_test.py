@@ -76,6 +76,14 @@ class Page(command.CommandTest):
         size = {s["bytes"]: f"{s['bytes'] / (1 << 20):.2f} MiB" for s in stats["sites"]}
         self.assertEqual(shown, [(s["label"], size[s["bytes"]], str(s["blocks"])) for s in stats["sites"]])
 
+    def test_whose_the_bytes_are(self):
+        self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,1024,0\nfree,0,,7\nalloc,2,100,7\n")
+        self.open("e.csv")
+        self.assertEqual(self.text("streams").split(), (
+            "Stream Bytes Share Its own peak Allocated 0x7 4.00 KiB 80.00 % 4.00 KiB 4.10 KiB 0x0 1.00 KiB 20.00 % 1.00 KiB 1.00 KiB"
+        ).split())
+        self.assertIn("no native stacks", self.text("libraries"))
+
     def test_every_kind_of_input_opens_without_an_error(self):
         self.write("a.csv", command.LIFETIMES)
         self.write("e.csv", command.EVENTS)

@@ -49,8 +49,8 @@ class Stats(command.CommandTest):
     def test_by_stream(self):
         self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,300,0\nfree,0,,7\nalloc,2,100,7\n")
         self.assertEqual(self.json("stats", "e.csv")["streams"], [
-            {"stream": 7, "allocs": 2, "allocated": 4196, "live_peak": 4096, "blocks_at_peak": 1, "bytes_at_peak": 4096},
-            {"stream": 0, "allocs": 1, "allocated": 300, "live_peak": 300, "blocks_at_peak": 1, "bytes_at_peak": 300}])
+            {"stream": "0x7", "allocs": 2, "allocated": 4196, "live_peak": 4096, "blocks_at_peak": 1, "bytes_at_peak": 4096},
+            {"stream": "0x0", "allocs": 1, "allocated": 300, "live_peak": 300, "blocks_at_peak": 1, "bytes_at_peak": 300}])
         self.assertRegex(self.ok("stats", "e.csv").out, r"(?m)^ +0x7 +4.00 KiB +4.00 KiB +4.10 KiB  by 2 allocations$")
         self.write("one.csv", command.EVENTS)
         self.assertNotIn("by stream", self.ok("stats", "one.csv").out)

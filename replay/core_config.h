@@ -24,7 +24,7 @@ struct Config {
   std::string plan;                       // REPRISE_PLAN: the plans of an earlier run; empty: none named
   std::string cache;                      // REPRISE_CACHE: a folder of plans by job; empty: none
   Bytes capacity{0};                      // REPRISE_CAPACITY: the most to hold committed; 0: no limit
-  Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: the most to write while serving
+  Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: while serving; and of a time line
   Stacks stacks = Stacks::kOff;           // REPRISE_STACKS=off|native|python
   bool timeline = false;                  // REPRISE_TIMELINE=0|1: what the device does goes into the trace
   LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug

@@ -189,7 +189,7 @@ TEST(TraceStacks, HostileBlocks) {
   EXPECT_THAT(Refusal(Block({0, 2, 0, 0, 0, 0}, {"", frame + frame, "", ""})), HasSubstr("twice"));
   EXPECT_THAT(Refusal(Block({0, 1, 0, 0, 0, 0}, {"", "\1\1\0\2\0\0"s, "", ""})),
               HasSubstr("a frame is damaged"));
-  EXPECT_THAT(Refusal(Block({0, 1, 0, 0, 0, 0}, {"", "\2\0\0\2\0\0"s, "", ""})),
+  EXPECT_THAT(Refusal(Block({0, 1, 0, 0, 0, 0}, {"", "\3\0\0\2\0\0"s, "", ""})),
               HasSubstr("a frame is damaged"));
   EXPECT_THAT(Refusal(Block({0, 1, 0, 1, 0, 0}, {"", frame, "\1\4", ""})), HasSubstr("not there"));
   EXPECT_THAT(Refusal(Block({0, 1, 0, 1, 0, 0}, {"", frame, "\0"s, ""})),

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 
 import comparison  # noqa: E402
+import correctness  # noqa: E402
 import gpu_check  # noqa: E402
 import jobs  # noqa: E402
 import machine  # noqa: E402
@@ -23,6 +25,8 @@ from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row 
 
 # In the place of the command: leaves a summary, changes the job as the variable FAKE says.
 FAKE_REPRISE = """#!/bin/sh
+[ "$1" = stats ] && { echo "$STATS"; exit; }
+[ "$FAKE" = none ] && echo "reprise: no time line: there is no CUPTI" >&2
 while [ "$1" != -- ]; do [ "$1" = --out ] && out=$2; shift; done
 shift
 mkdir -p "$out"
@@ -81,6 +85,32 @@ class Compared(Folder):
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:native"
         self.addCleanup(os.environ.pop, "PYTORCH_CUDA_ALLOC_CONF")
         self.assertEqual(self.finding("echo ${PYTORCH_CUDA_ALLOC_CONF-unset}").figures["out"], "unset\n")
+
+
+class TimeLine(Folder):
+    def finding(self, fake="", totals=()):
+        self.write("train.py", "print('0x1p-1')")
+        stats = {"device_activity": {"totals": [*totals], "by_name": []}} if totals else {}
+        out = tempfile.mkdtemp(dir=self.folder)
+        variables = {"FAKE": fake, "STATS": json.dumps(stats)}
+        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), out, variables)
+        with mock.patch.object(correctness, "PROGRAMS", self.folder):
+            return correctness.Correctness(None, ROOT, runner, None).timeline(Deadline(30))
+
+    def test_kernels(self):
+        finding = self.finding(totals=[{"kind": "kernel", "count": 1200}, {"kind": "copy", "count": 3}])
+        self.assertEqual(finding.verdict, PASS)
+        self.assertRegex(finding.says, r"1,200 kernels of 0 names, time \d+\.\d{3} of that without --timeline")
+
+    def test_none(self):
+        self.assertEqual(self.finding().verdict, FAIL)
+        self.assertEqual(self.finding(totals=[{"kind": "copy", "count": 3}]).verdict, FAIL)
+        finding = self.finding("none", [{"kind": "kernel", "count": 1}])
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "reprise: no time line: there is no CUPTI"))
+
+    def test_another_loss(self):
+        finding = self.finding("line", [{"kind": "kernel", "count": 1}])
+        self.assertEqual((finding.verdict, finding.says[:7]), (FAIL, "DIFFERS"))
 
 
 class HasNothing:

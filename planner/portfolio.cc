@@ -11,6 +11,7 @@
 #include "planner/bound.h"
 #include "planner/clique.h"
 #include "planner/divide.h"
+#include "planner/eject.h"
 #include "planner/exact_solver.h"
 #include "planner/first_fit.h"
 #include "planner/hybrid.h"
@@ -70,13 +71,14 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 // instances. Then those that go on for as long as they are let; for small instances that is mostly the exact
 // search.
 constexpr Solver kSolvers[] = {
-    {"divide", BeginDivideByTime, {4, 4, 0}, /*opens=*/false},
-    {"clique", BeginClique, {1, 0, 1}, /*opens=*/false, /*places=*/false},
+    {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
+    {"clique", BeginClique, {1, 0, 1}, Opens::kNever, /*places=*/false, /*lines=*/false},
     {"best-fit", Once<BestFit>, {1, 0, 1}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 1, 0}},
-    {"hybrid", BeginHybrid, {4, 4, 1}},
-    {"exact", BeginExact, {16, 8, 8}, /*opens=*/false},
-    {"improve", BeginImprove, {1, 1, 0}, /*opens=*/false},
+    {"eject", BeginEject, {32, 32, 32}, Opens::kNever, /*places=*/true, /*lines=*/false},
+    {"hybrid", BeginHybrid, {4, 4, 1}, Opens::kOnLines},
+    {"exact", BeginExact, {16, 8, 8}, Opens::kNever},
+    {"improve", BeginImprove, {1, 1, 0}, Opens::kNever},
 };
 
 // In steps: what a thread works in the first round, and twice as much in each that follows. Little, so that
@@ -95,7 +97,9 @@ struct Member {
 
   void TakeTurn(Search& search, int64_t grant) {
     const bool first = !turn;
-    search.Grant(first && solver->opens ? Search::kNothing : grant);
+    const bool opens =
+        solver->opens == Opens::kAlways || (solver->opens == Opens::kOnLines && !search.instance().cyclic);
+    search.Grant(first && opens ? Search::kNothing : grant);
     if (first) turn = solver->begin(search, solver->name);
     active = turn();
   }
@@ -109,7 +113,8 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
     const int share = search.workers() == 1  ? shares.alone
                       : search.worker() == 0 ? shares.first
                                              : shares.second;
-    if (search.on(solver.name) && share > 0) members.push_back({&solver, share});
+    const bool suits = solver.lines || search.instance().cyclic;
+    if (search.on(solver.name) && suits && share > 0) members.push_back({&solver, share});
   }
   if (members.empty() && search.worker() == 0) members.push_back({&solvers.front(), 1});  // who else answers?
   return members;

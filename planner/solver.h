@@ -19,12 +19,16 @@ struct Shares {
   int second = 1;
 };
 
+// Where a solver's first turn takes what it needs: nothing better is there yet, or it is cheap.
+enum class Opens { kNever, kOnLines, kAlways };
+
 struct Solver {
   std::string_view name;  // static; stands in plans and on the command line, and is a rule (rules.h)
   Turn (*begin)(Search& search, std::string_view name);
   Shares shares{};
-  bool opens = true;   // its first turn takes what it needs
+  Opens opens = Opens::kAlways;
   bool places = true;  // otherwise it only refutes heights, and cannot be asked alone
+  bool lines = true;   // otherwise it is for cycles alone
 };
 
 }  // namespace reprise::planner

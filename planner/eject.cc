@@ -1,0 +1,234 @@
+#include "planner/eject.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "planner/boxes.h"
+#include "planner/first_fit.h"
+#include "planner/orders.h"
+#include "planner/pile.h"
+
+namespace reprise::planner {
+namespace {
+
+// The heights of boxes, of the target, from coarse to fine.
+constexpr double kBoxHeights[] = {2e-4, 5e-5, 0};
+
+// A move looks at all boxes.
+constexpr int32_t kMostBoxes = 30'000;
+constexpr int64_t kLooksPerStep = 32;
+
+// Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
+constexpr double kFirstLeaps[] = {0.7, 0.45};
+constexpr double kLeastLeap = 0.05;
+
+// For each box, until a leap is given up; and in a row, until all is.
+constexpr int64_t kMovesPerLeap = 10;
+constexpr int64_t kMovesUntilGivingUp = 100;
+
+// What it costs to eject a box is its price times its worth, the root of its share of the whole: neither the
+// area alone, with which the search only shuffles small ones, nor none at all.
+constexpr double kWorth = 1 << 20;
+
+// Boxes of one grain, and where they lie.
+struct Crate {
+  Crate(const Instance& whole, int64_t height)
+      : boxes(BoxesOf(whole, height)), pile(boxes.instance), first_fit(boxes.instance) {
+    const std::vector<int64_t> load = LoadOfSlots(boxes.instance);
+    largest_load = *std::ranges::max_element(load);
+    const double area = static_cast<double>(largest_load) * boxes.instance.slots;
+    for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
+      const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
+      worth.push_back(1 + static_cast<int64_t>(kWorth * std::sqrt(share)));
+    }
+  }
+
+  Boxes boxes;
+  Pile pile;
+  FirstFit first_fit;
+  int64_t largest_load;  // no height below it can be reached with these boxes
+  std::vector<int64_t> worth;
+  std::vector<int64_t> offsets;  // of the boxes
+  int64_t slab = -1;             // the best one at the time
+};
+
+class Ejection {
+ public:
+  Ejection(Search& search, std::string_view name)
+      : search_(search), name_(name), first_fit_(search.instance()) {}
+
+  // False when there is nothing more to try.
+  bool Run() {
+    if (search_.best_slab() == Search::kNothing && !PlaceSomehow()) return true;
+    for (;;) {
+      if (search_.Stop(1)) return true;
+      if (height_ < 0 && !Aim()) return false;
+      switch (Move()) {
+        case FirstFit::Outcome::kStopped:
+          return true;
+        case FirstFit::Outcome::kTooHigh:
+          leap_ /= 2;
+          height_ = -1;
+          break;
+        case FirstFit::Outcome::kComplete:
+          if (!Unpack()) return true;
+          leap_ = FirstLeap();
+          failed_ = 0;
+          height_ = -1;
+      }
+    }
+  }
+
+ private:
+  using Ranked = std::pair<int64_t, int32_t>;  // worth, box
+
+  double FirstLeap() const { return kFirstLeaps[search_.worker()]; }
+
+  bool PlaceSomehow() {
+    const std::vector<int32_t> order = SortedBy(Order::kSize, search_.instance());
+    if (first_fit_.Place(order, Search::kNothing, search_, offsets_) != FirstFit::Outcome::kComplete)
+      return false;
+    search_.Offer(offsets_, name_, order);
+    return true;
+  }
+
+  // Chooses the next height and takes out what ends above it. False: there is none left to try.
+  bool Aim() {
+    for (;; crate_.reset(), ++grain_, leap_ = FirstLeap()) {
+      if (grain_ == std::size(kBoxHeights)) return false;
+      if (leap_ < kLeastLeap) continue;
+      if (crate_ == nullptr) {
+        const double height = kBoxHeights[grain_] * static_cast<double>(search_.target());
+        crate_ = std::make_unique<Crate>(search_.instance(), static_cast<int64_t>(height));
+        search_.Stop(search_.instance().buffers());
+      }
+      const int32_t boxes = crate_->boxes.instance.buffers();
+      if (boxes > kMostBoxes || failed_ > kMovesUntilGivingUp * boxes) return false;
+      const int64_t least = std::max(search_.target(), crate_->largest_load);
+      const int64_t way = search_.best_slab() - least;
+      if (way <= 0) continue;
+      const auto leap = static_cast<int64_t>(leap_ * static_cast<double>(way));
+      height_ = search_.best_slab() - std::max<int64_t>(1, leap);
+      TakeOut();
+      return true;
+    }
+  }
+
+  void TakeOut() {
+    const Instance& boxes = crate_->boxes.instance;
+    if (crate_->slab != search_.best_slab()) LayBoxes();
+    crate_->pile.Clear();
+    price_.assign(boxes.buffers(), 1);
+    waiting_ = {};
+    moves_ = 0;
+    for (int32_t box = 0; box < boxes.buffers(); ++box) {
+      if (boxes.is_pinned(box)) {
+        crate_->pile.Put(box, boxes.pinned[box], Pile::kImmovable);
+      } else if (crate_->offsets[box] + boxes.size[box] > height_) {
+        waiting_.emplace(crate_->worth[box], box);
+      } else {
+        crate_->pile.Put(box, crate_->offsets[box], crate_->worth[box]);
+      }
+    }
+  }
+
+  // First-fit, each box where the lowest of its members has its turn in the best placement.
+  void LayBoxes() {
+    const std::vector<int64_t>& best = search_.best();
+    std::vector<int64_t> lowest;
+    for (int32_t box = 0; box < crate_->boxes.instance.buffers(); ++box) {
+      const std::span<const int32_t> members = crate_->boxes.of(box);
+      lowest.push_back(best[*std::ranges::min_element(members, {}, [&](int32_t i) { return best[i]; })]);
+    }
+    Settle(lowest);
+  }
+
+  void Settle(const std::vector<int64_t>& offsets) {
+    crate_->first_fit.Clear();
+    crate_->offsets = crate_->boxes.instance.pinned;
+    for (int32_t box : InOrderOfOffsets(crate_->boxes.instance, offsets)) {
+      crate_->offsets[box] = crate_->first_fit.LowestFree(box);
+      crate_->first_fit.Insert(box, crate_->offsets[box]);
+    }
+    crate_->slab = search_.best_slab();
+    search_.Stop(kStepsOfFirstFit * crate_->boxes.instance.buffers());
+  }
+
+  FirstFit::Outcome Move() {
+    Pile& pile = crate_->pile;
+    const int64_t most = kMovesPerLeap * crate_->boxes.instance.buffers();
+    while (!waiting_.empty()) {
+      const int64_t looks = pile.looks();
+      const int32_t box = waiting_.top().second;
+      const Pile::Spot spot = pile.Cheapest(box, height_);
+      if (spot.cost >= Pile::kImmovable) return FirstFit::Outcome::kTooHigh;
+      waiting_.pop();
+      if (spot.cost > 0) {
+        ++price_[box];
+        for (int32_t other : pile.InTheWay(box, spot.offset)) {
+          pile.Take(other);
+          waiting_.emplace(crate_->worth[other], other);
+        }
+      }
+      pile.Put(box, spot.offset, crate_->worth[box] * price_[box]);
+      ++failed_;
+      if (++moves_ > most) return FirstFit::Outcome::kTooHigh;
+      if (search_.Stop(1 + (pile.looks() - looks) / kLooksPerStep)) return FirstFit::Outcome::kStopped;
+    }
+    return FirstFit::Outcome::kComplete;
+  }
+
+  // Places every buffer as its box lies. False: stopped before it was done.
+  bool Unpack() {
+    const Instance& boxes = crate_->boxes.instance;
+    std::vector<int64_t> offsets(boxes.buffers());
+    for (int32_t box = 0; box < boxes.buffers(); ++box) offsets[box] = crate_->pile.offset(box);
+    Settle(offsets);
+    std::vector<int32_t> order;
+    for (int32_t box : InOrderOfOffsets(boxes, crate_->offsets)) {
+      const std::span<const int32_t> members = crate_->boxes.of(box);
+      order.insert(order.end(), members.begin(), members.end());
+    }
+    // What was granted may end meanwhile: done again and again, it might never be enough.
+    offsets_ = search_.instance().pinned;
+    first_fit_.Clear();
+    for (int32_t i : order) {
+      search_.Stop(kStepsOfFirstFit);
+      if (search_.Over()) return false;
+      offsets_[i] = first_fit_.LowestFree(i);
+      first_fit_.Insert(i, offsets_[i]);
+    }
+    search_.Offer(offsets_, name_, order);
+    crate_->slab = search_.best_slab();
+    return true;
+  }
+
+  static constexpr int64_t kStepsOfFirstFit = 20;  // a buffer
+
+  Search& search_;
+  const std::string_view name_;
+  FirstFit first_fit_;
+  size_t grain_ = 0;
+  double leap_ = FirstLeap();
+  std::unique_ptr<Crate> crate_;
+  int64_t height_ = -1;  // aimed at
+  std::vector<int64_t> price_;
+  std::priority_queue<Ranked> waiting_;
+  int64_t moves_ = 0;
+  int64_t failed_ = 0;  // moves since the last better placement
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace
+
+Turn BeginEject(Search& search, std::string_view name) {
+  return [ejection = std::make_shared<Ejection>(search, name)] { return ejection->Run(); };
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,24 @@
+// Ejection: who finds no room below a height makes some, and who is ejected looks for room elsewhere.
+#pragma once
+
+#include <string_view>
+
+#include "planner/search.h"
+#include "planner/solver.h"
+
+namespace reprise::planner {
+
+// Improves the best placement so far (first-fit by size if there is none) after the idea of ejection search
+// (Nagata and Braeysy, *A powerful route minimization heuristic for the vehicle routing problem with time
+// windows*, 2009). A height below the best slab is aimed at. Whatever ends above it is taken out; then, the
+// largest first, each of those is put where the ones in its way cost the least, and these are taken out in
+// turn, until nobody is left. Whoever finds no free place becomes more expensive to eject, so that the search
+// does not go in circles.
+//
+// Small buffers go in boxes (boxes.h): they are many and each one says little. First-fit in the order of the
+// boxes then places every buffer. The way to the target is tried in one leap of most of it and, where that
+// fails, in shorter ones; when those fail too, boxes become finer. For instances of a few thousand boxes in
+// which much is in use everywhere, and little fits together by itself. Deterministic without random numbers.
+Turn BeginEject(Search& search, std::string_view name);
+
+}  // namespace reprise::planner

@@ -1,0 +1,95 @@
+// Ejection must find dense placements that no order of first-fit leads to, never move what is pinned, and
+// repeat itself.
+#include "planner/eject.h"
+
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/bound.h"
+#include "planner/improve.h"
+#include "planner/portfolio.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+// `rows` rings of 1 to 8 bytes, each cut into a few blocks that leave little of it unused: the rings on top
+// of each other are a placement.
+Problem CutRings(int rows, int64_t period, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  Problem problem;
+  problem.period = period;
+  for (int row = 0; row < rows; ++row) {
+    const int64_t bytes = 1 + below(8);
+    const int64_t first = below(period);
+    for (int64_t at = 0; at < period;) {
+      const int64_t left = period - at;
+      const int64_t length = left < period / 4 ? left : period / 8 + below(left - period / 8);
+      const int64_t unused = below(period / 16);
+      const int64_t begin = (first + at) % period;
+      if (length > unused) problem.buffers.push_back(Block(begin, begin + length - unused, bytes));
+      at += length;
+    }
+  }
+  return problem;
+}
+
+int64_t Reached(const Problem& problem, Turn (*begin)(Search&, std::string_view), int64_t steps) {
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = steps});
+  const Turn turn = begin(search, "tested");
+  while (!search.Over() && turn()) {
+  }
+  Placement placement;
+  for (int64_t offset : search.best()) placement.offsets.emplace_back(offset);
+  placement.slab = Bytes(search.best_slab());
+  EXPECT_TRUE(CheckPlacement(problem, placement).ok()) << CheckPlacement(problem, placement);
+  return search.best_slab();
+}
+
+TEST(Eject, FindsOnARingWhatNoOrderLeadsTo) {
+  int64_t ejected = 0, improved = 0, bound = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const Problem problem = CutRings(100, 200, seed);
+    bound += LowerBound(problem).count();
+    ejected += Reached(problem, BeginEject, 2'000'000);
+    improved += Reached(problem, BeginImprove, 2'000'000);
+  }
+  EXPECT_LT(ejected - bound, (improved - bound) * 4 / 5) << "of " << improved - bound << " above " << bound;
+}
+
+TEST(Eject, LeavesWhatIsPinned) {
+  Problem problem = CutRings(40, 100, 3);
+  problem.buffers[7].pinned = Offset(50);
+  problem.buffers[30].pinned = Offset(3);
+  const int64_t first = Reached(problem, BeginEject, 0);
+  EXPECT_LT(Reached(problem, BeginEject, 1'000'000), first);
+}
+
+TEST(Eject, RepeatsItselfHoweverItsTurnsAreCut) {
+  const Instance instance = Compress(CutRings(30, 100, 4));
+  std::vector<std::vector<int64_t>> runs;
+  for (const int64_t grant : {int64_t{2000}, Search::kNothing}) {
+    Search search(instance, 0, {.seconds = 3600});  // until it has nothing more to try
+    const Turn turn = BeginEject(search, "eject");
+    do {
+      search.Grant(grant);
+    } while (turn());
+    runs.push_back(search.best());
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
+TEST(Eject, IsForCyclesAlone) {
+  // On a line the others are better; asked by name, it answers all the same.
+  const Problem line{{Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 4)}};
+  const auto solution = SolveWith("eject", line, {.seconds = 3600});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(solution->placement.slab, Bytes(7));
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -40,9 +40,6 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
 // Sets of each planned slot whether its place goes to another stream next.
 void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
 
-// Sets of each planned slot whether its place goes to another stream next.
-void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
-
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.
 struct Candidate {

@@ -380,12 +380,15 @@ bool PeriodFinder::Repeats(const Candidate& c) const {
   return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
 }
 
-// The candidate repeats; is it better than what is confirmed? Multiples of the length, give or take the shift
-// of noise, are the same cycle unless the tracker matches hardly at all.
+// The candidate repeats; is it better than what is confirmed? A longer one is so only once a whole round of
+// it has come again: where two jobs take turns at will, half a round of some turns does by chance. Multiples
+// of the length, give or take the shift of noise, are the same cycle unless the tracker matches hardly at
+// all.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
   if (given_up_ || !rules_.challenge) return true;
   const int64_t length = tracker_.end - tracker_.begin;
   if (kChallengeParts * c.matched < (kChallengeParts + 1) * length) return false;
+  if (Lag(c) > length && c.matched < Lag(c)) return false;
   const int64_t misses = tracker_.misses - c.tracker_misses;
   const int64_t beside = Lag(c) % length;
   const bool multiple = std::min(beside, length - beside) <= kMaxShift;

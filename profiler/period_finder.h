@@ -15,8 +15,8 @@
 // - Swing: an optimizer's loop over parameters repeats at one level, but hardly swings.
 // - Holding back: a micro-batch repeats and swings, but rests on gradients that the first one left behind.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
-//   reported only when it matches more than one round of the old cycle, and does so where the tracker did
-//   not.
+//   reported only when it matches more than one round of the old cycle and one of its own, and does so where
+//   the tracker did not.
 // - Doubt: lengths in random order repeat by chance. Each false alarm doubles the matches asked for.
 //
 // Cost: O(1) a token. In step with a confirmed period about 60 instructions, no heap allocation, no loop;

@@ -76,6 +76,9 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   result.overlaps = checker.overlaps();
   result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
   result.planned_bytes_after_plan = Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count());
+  for (const Sequence::Known& plan : (*engine)->KnownPlans(guard)) {
+    result.periods.push_back(static_cast<int64_t>(plan.cycle.size()));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

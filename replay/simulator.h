@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
@@ -29,6 +30,7 @@ struct SimulationResult {
   int64_t overlaps = 0;                 // as an independent checker counted them
   double planned_after_plan = 0;        // share of the requests after the first adoption, by count
   double planned_bytes_after_plan = 0;  // and by bytes
+  std::vector<int64_t> periods;         // of the plans known at the end, in requests of at least kSmallBlock
   double seconds = 0;                   // wall time of the whole simulation
   bool stopped = false;                 // told to (SimulationOptions::watch); the rest was not simulated
 };

@@ -40,11 +40,17 @@ struct Row {
   SimulationResult result;
 
   double reserved() const { return Share(result.reserved_peak.count(), result.counters.live_peak.count()); }
+  // The period found last is a true one; of jobs that take turns, each has a plan.
   bool found() const {
-    for (const int64_t period : stream.periods) {
-      if (std::abs(period - result.counters.period) <= kNearby) return true;
-    }
-    return stream.periods.empty();
+    const std::vector<int64_t>& truth = stream.periods;
+    const auto near = [](int64_t period) {
+      return [period](int64_t other) { return std::abs(period - other) <= kNearby; };
+    };
+    if (!stream.apart)
+      return truth.empty() || std::any_of(truth.begin(), truth.end(), near(result.counters.period));
+    return std::all_of(truth.begin(), truth.end(), [&](int64_t period) {
+      return std::any_of(result.periods.begin(), result.periods.end(), near(period));
+    });
   }
 };
 

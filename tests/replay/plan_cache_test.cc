@@ -5,14 +5,21 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reprise::replay {
@@ -140,6 +147,121 @@ TEST_F(PlanCacheTest, AFolderThatCannotBeWrittenIsNamed) {
   std::ofstream(folder_ + "/file") << "";
   const PlanCache cache(folder_ + "/file", {.command = {"train"}, .device = "host"}, 0);
   EXPECT_THAT(cache.Leave(Learnt(8192), 0.1).status().message(), HasSubstr(folder_ + "/file"));
+}
+
+// A pipe that says one thing, by being closed.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  ~Signal() {
+    close(ends_[0]);
+    Give();
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  // Every process that has the end to write to has to.
+  void Give() {
+    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
+  }
+  void Wait() const {
+    char none;
+    EXPECT_EQ(read(ends_[0], &none, 1), 0);
+  }
+  bool Given() const {
+    pollfd end = {.fd = ends_[0], .events = POLLIN, .revents = 0};
+    return poll(&end, 1, 0) == 1;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+constexpr int kRounds = 50;
+
+// Files long enough to be met half written, if they ever were to be.
+std::vector<Sequence::Known> LearntIn(int round) {
+  std::vector<Sequence::Known> known = Learnt(4096 * (round + 1));
+  for (int64_t i = 4; i < 400; ++i) known[0].cycle.push_back(known[0].cycle[0]);
+  for (size_t i = 0; i < known[0].cycle.size(); ++i) known[0].cycle[i].begin = static_cast<int64_t>(i);
+  return known;
+}
+
+// "": the file is whole, and the plans of some round; else what is wrong with it.
+std::string WrongWith(const std::string& path, const JobSignature& job) {
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(text, path);
+  if (!plan.ok()) return plan.status().ToString();
+  if (const absl::Status fits = CheckIsFor(*plan, job); !fits.ok()) return fits.ToString();
+  if (plan->cycles.size() != 1 || plan->cycles[0].slots.size() != LearntIn(0)[0].cycle.size())
+    return path + " holds other plans";
+  const int64_t bytes = plan->cycles[0].slots[0].bytes.count();
+  return bytes % 4096 == 0 && bytes <= 4096 * kRounds ? "" : path + " holds other blocks";
+}
+
+TEST_F(PlanCacheTest, ProcessesThatSaveAtOnceLoseNothing) {
+  const JobSignature job = {.command = {"train"}, .device = "host", .world_size = 4};
+  Signal start;
+  Signal saved;
+  std::vector<pid_t> savers;
+  std::vector<pid_t> readers;
+  const auto fork_one = [&](std::vector<pid_t>& into, const std::function<std::string()>& work) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child != 0) return into.push_back(child);
+    start.Give();
+    saved.Give();
+    start.Wait();
+    const std::string wrong = work();
+    if (!wrong.empty()) fprintf(stderr, "%s\n", wrong.c_str());
+    _exit(wrong.empty() ? 0 : 1);
+  };
+  // Rank 0 twice: the same job has been started a second time.
+  for (const int rank : {0, 0, 1, 2, 3}) {
+    fork_one(savers, [this, rank] {
+      for (int round = 0; round < kRounds; ++round) {
+        const auto left = Rank(rank).Leave(LearntIn(round), 0.01);
+        if (!left.ok()) return left.status().ToString();
+      }
+      return std::string();
+    });
+  }
+  for (int reader = 0; reader < 2; ++reader) {
+    fork_one(readers, [&] {
+      for (int rank = 0; !saved.Given(); rank = (rank + 1) % 4) {
+        const auto found = Rank(rank).Find();
+        if (!found.ok() && !absl::IsNotFound(found.status())) return found.status().ToString();
+        // An entry may be there before its plans are: while somebody lays them.
+        if (!found.ok() || !fs::exists(*found)) continue;
+        if (std::string wrong = WrongWith(*found, job); !wrong.empty()) return wrong;
+      }
+      return std::string();
+    });
+  }
+  const auto all_fine = [](const std::vector<pid_t>& children) {
+    for (const pid_t child : children) {
+      int status = -1;
+      EXPECT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }
+  };
+  start.Give();
+  all_fine(savers);
+  saved.Give();
+  all_fine(readers);
+
+  const std::set<std::string> plans = FilesEndingIn(".plans.json");
+  EXPECT_EQ(plans.size(), kRounds) << "one file for each of the sequences";
+  for (const std::string& path : plans) EXPECT_EQ(WrongWith(path, job), "");
+  const auto found = Rank(0).Find();
+  ASSERT_TRUE(found.ok()) << found.status();
+  const auto last = Rank(0).Leave(LearntIn(kRounds - 1), 0.01);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(*found, last->path);
+  for (int rank = 1; rank < 4; ++rank) EXPECT_EQ(*Rank(rank).Find(), last->path);
+  EXPECT_EQ(FilesEndingIn(".entry").size(), 4);
+  EXPECT_EQ(FilesEndingIn("").size(), kRounds + 4) << "no lease and no draft is left";
 }
 
 }  // namespace

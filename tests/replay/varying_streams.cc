@@ -468,7 +468,8 @@ VaryingStream MakeVaryingStream(Variation variation, uint64_t seed) {
       break;
     case Variation::kTwoJobs:
     case Variation::kTwoJobsAtWill:
-      RunTwoJobs(out, dice, variation == Variation::kTwoJobsAtWill, stream.periods);
+      stream.apart = variation == Variation::kTwoJobsAtWill;
+      RunTwoJobs(out, dice, stream.apart, stream.periods);
       break;
     case Variation::kExperts: {
       Shape shape = DrawShape(dice);

@@ -48,6 +48,7 @@ struct VaryingStream {
   // True periods in tokens (allocations of at least 4 KiB), the shortest first: of one step and, where
   // several make a round that repeats, of the round. Empty: nothing repeats.
   std::vector<int64_t> periods;
+  bool apart = false;  // they are of jobs that take turns, and each is to be found
 };
 
 // The same stream for the same seed, with every standard library.

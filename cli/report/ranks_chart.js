@@ -40,7 +40,7 @@ class RanksChart {
     const each = Math.max(1, Math.ceil((high - low) / box.width)); // ranks to a pixel: the most of them
     for (let i = Math.floor(low); i < Math.min(high, this.ranks.length); i += each) {
       const group = this.ranks.slice(i, i + each);
-      const left = this.chart.xOf(i, this.view), right = this.chart.xOf(i + each, this.view);
+      const left = Math.floor(this.chart.xOf(i, this.view)), right = Math.floor(this.chart.xOf(i + each, this.view));
       const gap = right - left > 5 ? 1 : 0;
       const width = Math.max(1, right - left - gap);
       const most = (name) => group.reduce((sum, rank) => Math.max(sum, rank ? rank[name] : 0), 0);

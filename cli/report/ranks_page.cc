@@ -31,7 +31,7 @@ std::string MostOfIt(const RankTraces& traces, int rank) {
     if (widest == nullptr ? above > Bytes(0) : above > widest->bytes[column] - widest->median) widest = &row;
   }
   if (widest == nullptr) return "";
-  return fmt::format(", most of it above the median: {} {} {}",
+  return fmt::format("; most above the median in its trace: {} {} {}",
                      FormatSize(widest->bytes[column] - widest->median), traces.by_site ? "at" : "in",
                      widest->label);
 }

@@ -28,8 +28,8 @@ class RanksReport(RanksByHand):
         self.assertEqual((weights["least"], weights["most"]), (8 << 20, 8 << 20))
         columns = data_of(page)[1]
         self.assertEqual(columns[padding["column"]], (0, 0, 4 << 20, 0))
-        self.assertRegex(job["verdict"], r"Rank 2 on .* stands out: 12.\d+ MiB, 1.5\d times the median of 8.\d+ MiB, "
-                                         r"most of it above the median: 4.00 MiB at uneven.py")
+        self.assertRegex(job["verdict"], r"Rank 2 on .* stands out: 12.\d+ MiB, 1.5\d times the median of 8.\d+ MiB; "
+                                         r"most above the median in its trace: 4.00 MiB at uneven.py")
 
     def test_the_rows_are_those_of_stats(self):
         self.record("out", [1, 0])

@@ -116,6 +116,15 @@ class Timeline(CudaTest):
         for words in ("kernel time", "simVerify", "under way when the peak was asked for", "thread"):
             self.assertIn(words, text)
 
+    def test_through_the_command(self):
+        with open(os.path.join(self.at.folder, "job.py"), "w") as file:
+            file.write(BEGIN + JOB)
+        ran = self.run_job([built("REPRISE_COMMAND"), "run", "--cuda", "--timeline", "--mode", "record", "--out", "out",
+                            "--", sys.executable, "job.py"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stderr, rf"time line +{6 * STEPS}  kernels, copies, sets and markers\n")
+        self.assertEqual(self.counts(), self.ALL)
+
     def test_times_are_those_of_the_events(self):
         """The device is eager: what a step asks for happens while it asks, between its allocation and its free."""
         self.run_timeline(JOB)

@@ -25,7 +25,7 @@ constexpr int32_t kMostBoxes = 30'000;
 constexpr int64_t kLooksPerStep = 32;
 
 // Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
-constexpr double kFirstLeaps[] = {0.7, 0.45};
+constexpr double kFirstLeaps[] = {0.7, 0.2};
 constexpr double kLeastLeap = 0.05;
 
 // For each box, until a leap is given up; and in a row, until all is.
@@ -78,8 +78,8 @@ class Ejection {
           break;
         case FirstFit::Outcome::kComplete:
           if (!Unpack()) return true;
-          leap_ = FirstLeap();
-          failed_ = 0;
+          // Boxes know nothing of gaps: what they reach need not be better.
+          leap_ = failed_ == 0 ? FirstLeap() : leap_ / 2;
           height_ = -1;
       }
     }
@@ -162,7 +162,8 @@ class Ejection {
 
   FirstFit::Outcome Move() {
     Pile& pile = crate_->pile;
-    const int64_t most = kMovesPerLeap * crate_->boxes.instance.buffers();
+    const int32_t boxes = crate_->boxes.instance.buffers();
+    const int64_t most = kMovesPerLeap * boxes;
     while (!waiting_.empty()) {
       const int64_t looks = pile.looks();
       const int32_t box = waiting_.top().second;
@@ -179,16 +180,20 @@ class Ejection {
       pile.Put(box, spot.offset, crate_->worth[box] * price_[box]);
       ++failed_;
       if (++moves_ > most) return FirstFit::Outcome::kTooHigh;
+      if (moves_ % boxes == 0 && !Unpack()) return FirstFit::Outcome::kStopped;
       if (search_.Stop(1 + (pile.looks() - looks) / kLooksPerStep)) return FirstFit::Outcome::kStopped;
     }
     return FirstFit::Outcome::kComplete;
   }
 
-  // Places every buffer as its box lies. False: stopped before it was done.
+  // Places every buffer as its box lies; those of boxes that wait come last. Even while some wait, that may
+  // be the best so far. False: the search is over.
   bool Unpack() {
     const Instance& boxes = crate_->boxes.instance;
     std::vector<int64_t> offsets(boxes.buffers());
-    for (int32_t box = 0; box < boxes.buffers(); ++box) offsets[box] = crate_->pile.offset(box);
+    for (int32_t box = 0; box < boxes.buffers(); ++box) {
+      offsets[box] = crate_->pile.has(box) ? crate_->pile.offset(box) : height_;
+    }
     Settle(offsets);
     std::vector<int32_t> order;
     for (int32_t box : InOrderOfOffsets(boxes, crate_->offsets)) {
@@ -202,10 +207,15 @@ class Ejection {
       search_.Stop(kStepsOfFirstFit);
       if (search_.Over()) return false;
       offsets_[i] = first_fit_.LowestFree(i);
+      if (offsets_[i] + search_.instance().size[i] >= search_.best_slab()) {
+        crate_->slab = -1;  // these boxes do not lie as in the best placement
+        return true;
+      }
       first_fit_.Insert(i, offsets_[i]);
     }
     search_.Offer(offsets_, name_, order);
     crate_->slab = search_.best_slab();
+    failed_ = 0;
     return true;
   }
 

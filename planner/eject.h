@@ -9,7 +9,7 @@
 namespace reprise::planner {
 
 // Improves the best placement so far (first-fit by size if there is none) after the idea of ejection search
-// (Nagata and Braeysy, *A powerful route minimization heuristic for the vehicle routing problem with time
+// (Nagata and Bräysy, *A powerful route minimization heuristic for the vehicle routing problem with time
 // windows*, 2009). A height below the best slab is aimed at. Whatever ends above it is taken out; then, the
 // largest first, each of those is put where the ones in its way cost the least, and these are taken out in
 // turn, until nobody is left. Whoever finds no free place becomes more expensive to eject, so that the search

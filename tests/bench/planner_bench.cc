@@ -1,6 +1,6 @@
 // What the planner reaches, as one table: instance, buffers, bound, slab, gap, proof, seconds, peak memory.
 //
-//   planner_bench DIR [--only SECTION,...] [--without RULE | --ablation] [--seeds N]
+//   planner_bench DIR [--only SECTION,...] [--without RULE | --ablation] [--steps] [--seeds N]
 //
 // DIR holds minimalloc/, lifetimes/ and events/. Every row is a process of its own, so that the peak of its
 // memory is its own; the clock runs from the problem in memory to the answer, checks included; reading and
@@ -41,6 +41,7 @@ struct Options {
   std::vector<std::string> only;
   Rules rules;
   int seeds = 3;
+  bool in_steps = false;  // budgets count steps
 };
 
 // One row, small enough for one write into a pipe.
@@ -100,7 +101,7 @@ struct Totals {
 
 class Table {
  public:
-  // A quiet one only adds up, and budgets steps.
+  // A quiet one only adds up.
   Table(const Options& options, bool quiet) : options_(options), quiet_(quiet) {
     if (!quiet) PrintHead();
   }
@@ -117,7 +118,7 @@ class Table {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-      const Row row = Measure(task, options_.rules, quiet_);
+      const Row row = Measure(task, options_.rules, options_.in_steps);
       _exit(write(ends[1], &row, sizeof row) == sizeof row ? 0 : 1);
     }
     close(ends[1]);
@@ -384,6 +385,7 @@ std::vector<std::string> RuleNameSet() {
 // One line a rule: what a section comes to without it. Budgets are steps here, ten million for a second.
 int Ablate(Options options, const std::vector<std::string>& rules) {
   bool failed = false;
+  options.in_steps = true;
   std::printf("%-28s", "without");
   std::vector<Section> sections;
   for (const Section& section : kSections) {
@@ -423,6 +425,9 @@ int Main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--seeds", options.seeds, "How many sets of variants, 3 by default");
   app.add_option("--without", without, "A rule to switch off")->check(CLI::IsMember(RuleNameSet()));
+  app.add_flag(
+      "--steps", options.in_steps,
+      "Budgets count steps, ten million for a second, so that other load on the machine plays no part");
   bool ablation = false;
   app.add_flag("--ablation", ablation, "One line a rule: what the sections come to without it");
   CLI11_PARSE(app, argc, argv);

@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 namespace reprise::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using replay::FormatSize;
 using replay::JobRanks;
@@ -117,6 +120,18 @@ Json JobJson(const JobRanks& job) {
           {"further", std::move(further)}};
 }
 
+// What `report` takes: folders, for a shell, each once.
+std::vector<std::string> FoldersOf(const std::vector<std::string>& inputs) {
+  std::vector<std::string> folders;
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    const fs::path folder = fs::is_directory(input, error) ? fs::path(input) : fs::path(input).parent_path();
+    const std::string word = folder.empty() ? "." : ShellQuoted(folder.string());
+    if (std::ranges::find(folders, word) == folders.end()) folders.push_back(word);
+  }
+  return folders;
+}
+
 int Merge(const std::vector<std::string>& inputs, bool json) {
   MergedSummaries merged = MergeBelow(FilesOfRanks(inputs));
   for (const std::string& line : merged.errors) Say(line);
@@ -128,9 +143,7 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
   const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
   const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
   if (!json && !merged.jobs.empty()) {
-    std::string words = "report";
-    for (const std::string& input : inputs) words += " " + ShellQuoted(input);
-    SayNext(words);
+    SayNext(fmt::format("report {}", fmt::join(FoldersOf(inputs), " ")));
   }
   return status;
 }

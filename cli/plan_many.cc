@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,7 +63,9 @@ std::optional<std::pair<int64_t, int64_t>> TaskOfArray() {
 // The plans' files: named by what is left of the inputs' paths behind the folder that they have in common.
 std::vector<std::string> PlanPaths(const std::vector<std::string>& inputs, const std::string& folder) {
   std::vector<fs::path> whole;
-  for (const std::string& input : inputs) whole.push_back(fs::absolute(input).lexically_normal());
+  whole.reserve(inputs.size());
+  std::error_code error;
+  for (const std::string& input : inputs) whole.push_back(fs::absolute(input, error).lexically_normal());
   fs::path common = whole[0].parent_path();
   for (const fs::path& path : whole) {
     while (common != common.root_path() &&
@@ -71,6 +74,7 @@ std::vector<std::string> PlanPaths(const std::vector<std::string>& inputs, const
     }
   }
   std::vector<std::string> names;
+  names.reserve(inputs.size());
   for (const fs::path& path : whole) {
     std::string name = path.lexically_relative(common).replace_extension(".plan.json").string();
     std::ranges::replace(name, '/', '-');
@@ -178,6 +182,12 @@ int PlanMany(const PlanOptions& options) {
     if (error)
       return Fail(fmt::format("cannot make the folder {}: {}", options.output, error.message()), kUsage);
     paths = PlanPaths(options.inputs, options.output);
+    std::vector<std::string> sorted = paths;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+      return Fail(fmt::format("two of the inputs would have their plans in {}; plan them apart", *twice),
+                  kUsage);
+    }
   }
   int status = kFine;
   std::vector<Row> rows;

@@ -152,6 +152,7 @@ class Comparer {
 
 RankTraces CompareTraces(const std::vector<RankFiles>& files, const RankTracesOptions& options) {
   std::vector<const RankFiles*> by_rank;
+  by_rank.reserve(files.size());
   for (const RankFiles& each : files) by_rank.push_back(&each);
   std::ranges::stable_sort(by_rank, {}, [](const RankFiles* each) { return each->rank; });
   Comparer comparer(options);

@@ -124,6 +124,7 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
   if (options.redact) reading.redactor = &redactor;
   Assigner assigner(files);
   std::vector<RankTraces> traces;
+  traces.reserve(merged.jobs.size());
   for (const JobRanks& job : merged.jobs) traces.push_back(CompareTraces(assigner.Of(job), reading));
   for (auto& [job, left] : assigner.TracesAlone(merged.jobs)) {
     traces.push_back(CompareTraces(left, reading));

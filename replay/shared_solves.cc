@@ -11,6 +11,7 @@
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
 #include "planner/validator.h"
+#include "profiler/read_file.h"
 #include "replay/lease.h"
 #include "replay/output_dir.h"
 
@@ -23,12 +24,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{100};
 
+constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
+
 std::string PlanPath(const std::string& name) { return name + ".solved.json"; }
 std::string LeasePath(const std::string& name) { return name + ".lease"; }
 
 std::optional<planner::Solution> Read(const std::string& path, const planner::Problem& problem) {
   if (access(path.c_str(), R_OK) != 0) return std::nullopt;
-  absl::StatusOr<planner::Plan> plan = planner::ReadPlan(path);
+  const absl::StatusOr<std::string> text = profiler::ReadFile(path, kMostPlanBytes);
+  if (!text.ok()) return std::nullopt;
+  absl::StatusOr<planner::Plan> plan = planner::ParsePlan(*text, "the file");
   if (!plan.ok() || !planner::CheckPlanIsFor(problem, *plan).ok()) return std::nullopt;
   planner::Solution solution;
   solution.placement = {.offsets = std::move(plan->offsets), .slab = plan->slab};

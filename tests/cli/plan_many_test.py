@@ -81,6 +81,8 @@ class PlanMany(command.CommandTest):
         self.fails(2, "plan", "a.csv", "-", says="standard input")
         self.fails(2, "plan", *self.inputs, "--keep", "a.csv", says="for one input")
         self.fails(2, "plan", *self.inputs, "-o", "a.csv/x", says="cannot make the folder")
+        self.write("b-x.csv", command.LIFETIMES)
+        self.fails(2, "plan", "b/x.csv", "b-x.csv", "-o", "plans", says="two of the inputs .* plans/b-x.plan.json")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,8 @@ class Ranks(RanksByHand):
         done = self.fails(3, "merge", "out", says=r"out/summary.rank1.json: is not JSON, or cut short")
         self.assertIn("no summary of rank 1, 2\n", done.out)
         self.assertEqual(len(self.merge("out", status=3)["errors"]), 1)
+        self.assertIn("next: reprise report out\n",
+                      self.reprise("merge", "out/summary.rank0.json", "out/summary.rank3.json").err)
         self.fails(3, "merge", self.folder + "/out/summary.rank9.json", says="No such file")
         os.mkdir(self.path("empty"))
         self.fails(3, "merge", "empty", says="no summary")

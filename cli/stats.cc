@@ -182,10 +182,10 @@ std::string DeviceRows(const Shown& result) {
   const profiler::ActivityStats& device = *result.device;
   const profiler::StackTable& stacks = result.input.content.trace.stacks;
   std::string text;
-  int64_t all_ns = 0;
+  double all_ns = 0;
   for (const profiler::ActivityTotal& total : device.by_kind) {
     if (total.kind == profiler::ActivityKind::kMarker || total.count == 0) continue;
-    all_ns += total.ns;
+    all_ns += static_cast<double>(total.ns);
     const std::string moved = total.bytes > Bytes(0) ? fmt::format(", {}", FormatSize(total.bytes)) : "";
     text +=
         Row(fmt::format("{} time", NameOf(total.kind)), FormatDuration(static_cast<double>(total.ns) * kNs),
@@ -194,10 +194,10 @@ std::string DeviceRows(const Shown& result) {
   if (!device.by_name.empty()) text += "  most time of the device\n";
   for (size_t i = 0; i < std::min(kSitesShown, device.by_name.size()); ++i) {
     const profiler::ActivityTotal& total = device.by_name[i];
-    text += fmt::format(
-        "  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
-        FormatShare(static_cast<double>(total.ns) / static_cast<double>(std::max<int64_t>(1, all_ns))),
-        total.count, Shortened(NameOf(stacks, total.name)));
+    text +=
+        fmt::format("  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
+                    FormatShare(static_cast<double>(total.ns) / std::max(1.0, all_ns)), total.count,
+                    Shortened(NameOf(stacks, total.name)));
   }
   if (device.by_name.size() > kSitesShown) {
     text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kSitesShown);

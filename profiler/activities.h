@@ -5,6 +5,7 @@
 //   marked track      what runs one thing after another: the stream of work, the thread of a range
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/units.h"
@@ -14,6 +15,8 @@ namespace reprise::profiler {
 
 enum class ActivityKind : uint8_t { kKernel = 0, kCopy = 1, kSet = 2, kMarker = 3 };
 inline constexpr size_t kActivityKinds = 4;
+// Of begin and duration, so that an end is a number too; beyond them is no time that a clock has shown.
+inline constexpr int64_t kMostActivityNs = (int64_t{1} << 62) - 1;
 
 struct Activity {
   ActivityKind kind = ActivityKind::kKernel;

@@ -1,6 +1,7 @@
 #include "profiler/activity_stats.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -9,11 +10,17 @@
 namespace reprise::profiler {
 namespace {
 
+// The sum of two that are not negative, or the largest there is: a stranger's file may hold any numbers.
+int64_t Sum(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
 void Count(const Activity& activity, ActivityTotal& total) {
   total.kind = activity.kind;
   ++total.count;
-  total.ns += activity.duration_ns;
-  total.bytes += activity.bytes;
+  total.ns = Sum(total.ns, activity.duration_ns);
+  total.bytes = Bytes(Sum(total.bytes.count(), activity.bytes.count()));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace {
 // The most that an activity can take in all columns, and what stands before them.
 constexpr size_t kMostActivityBytes = 1 + 10 + 10 + 5 + 5 + 10;
 static_assert(kMostBlockActivities * kMostActivityBytes + 128 < kMostRawBytes);
-// Keeps sums of two times clear of overflow.
-constexpr int64_t kMostNs = std::numeric_limits<int64_t>::max() / 4;
 
 bool HasBytes(ActivityKind kind) { return kind == ActivityKind::kCopy || kind == ActivityKind::kSet; }
 
@@ -69,8 +67,8 @@ class Decoder {
     activity->name = FrameId(static_cast<uint32_t>(name));
     activity->bytes = Bytes(static_cast<int64_t>(bytes));
     if (__builtin_add_overflow(end_ns_, UnZigZag(begin), &activity->begin_ns) ||
-        activity->begin_ns > kMostNs || activity->begin_ns < -kMostNs ||
-        duration > static_cast<uint64_t>(kMostNs)) {
+        activity->begin_ns > kMostActivityNs || activity->begin_ns < -kMostActivityNs ||
+        duration > static_cast<uint64_t>(kMostActivityNs)) {
       return Malformed("a time out of range");
     }
     activity->duration_ns = static_cast<int64_t>(duration);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,9 @@ int64_t MonotonicNs() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
 }
+
+// Whatever CUPTI says, a reader must take the trace.
+bool IsTime(uint64_t ns) { return ns <= static_cast<uint64_t>(profiler::kMostActivityNs); }
 
 // By CUpti_ActivityMemcpyKind.
 const char* NameOfCopy(uint8_t kind) {
@@ -109,7 +113,18 @@ bool Timeline::StartThread() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // the job's signals are for the job's threads
   try {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "reprise-time");
+      try {
+        Run();
+      } catch (...) {
+        Log(LogLevel::kWarn, "no memory for the time line; it ends here");
+      }
+      LetGo();
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      changed_.notify_all();
+    });
   } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): told by thread_
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -117,7 +132,6 @@ bool Timeline::StartThread() {
 }
 
 void Timeline::Run() {
-  pthread_setname_np(pthread_self(), "reprise-time");
   std::unique_lock lock(mutex_);
   while (!ending_ && Wanted()) {
     lock.unlock();
@@ -129,10 +143,6 @@ void Timeline::Run() {
       traces_, [](const auto& entry) { return entry.second->counters().activities_full; });
   lock.unlock();
   if (full) Log(LogLevel::kWarn, "the time line has reached its limit (REPRISE_TRACE_LIMIT); it ends here");
-  LetGo();
-  lock.lock();
-  ended_ = true;
-  changed_.notify_all();
 }
 
 // Under the lock.
@@ -219,16 +229,17 @@ void Timeline::TakeRecords(uint8_t* buffer, size_t valid) {
   if (dropped > 0 && !traces_.empty()) traces_.front().second->OnActivitiesDropped(dropped);
 }
 
-// A time of 0 is one that CUPTI could not take.
+// A time of 0 is one that CUPTI could not take, and of work that is not over at the last flush.
 void Timeline::Take(const uint32_t* record, int64_t clock_offset, Batches& batches) {
   const auto add = [&](const auto& work, ActivityKind kind, const char* name, uint64_t bytes) {
-    if (work.start == 0 || work.end < work.start) return;
-    batches[work.device].push_back({.kind = kind,
-                                    .track = work.stream,
-                                    .name = NameOf(name),
-                                    .bytes = Bytes(static_cast<int64_t>(bytes)),
-                                    .begin_ns = static_cast<int64_t>(work.start) + clock_offset,
-                                    .duration_ns = static_cast<int64_t>(work.end - work.start)});
+    if (work.start == 0 || work.end < work.start || !IsTime(work.end)) return;
+    batches[work.device].push_back(
+        {.kind = kind,
+         .track = work.stream,
+         .name = NameOf(name),
+         .bytes = Bytes(static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX))),
+         .begin_ns = static_cast<int64_t>(work.start) + clock_offset,
+         .duration_ns = static_cast<int64_t>(work.end - work.start)});
   };
   switch (*record) {
     case kRecordKernel: {
@@ -253,7 +264,7 @@ void Timeline::Take(const uint32_t* record, int64_t clock_offset, Batches& batch
 
 // Of a range the begin has the name, and the end comes later under the same id. All devices' traces get them.
 void Timeline::TakeMarker(const MarkerRecord& marker, int64_t clock_offset, Batches& batches) {
-  if (marker.timestamp == 0) return;
+  if (marker.timestamp == 0 || !IsTime(marker.timestamp)) return;
   const int64_t now = static_cast<int64_t>(marker.timestamp) + clock_offset;
   OpenRange range = {now, NameOf(marker.name)};
   if ((marker.flags & kMarkerBegin) != 0) {

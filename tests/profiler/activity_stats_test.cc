@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace reprise::profiler {
 namespace {
 
@@ -36,6 +38,15 @@ TEST(ActivityStats, SumsByKindAndByName) {
                                          ActivityTotal{ActivityKind::kKernel, kGemm, 2, 200, Bytes(0)},
                                          ActivityTotal{ActivityKind::kKernel, kAdd, 1, 20, Bytes(0)}))
       << "most time first, and what the job marked is no work of the device";
+}
+
+TEST(ActivityStats, SumsOfAStrangersNumbersEndAtTheLargest) {
+  Activity longest = kCopy;
+  longest.duration_ns = kMostActivityNs;
+  longest.bytes = Bytes(std::numeric_limits<int64_t>::max());
+  const ActivityStats stats = StatsOf({longest, longest, longest}, 0);
+  EXPECT_EQ(stats.by_name.front().ns, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(stats.by_name.front().bytes, longest.bytes);
 }
 
 TEST(ActivityStats, WhatIsUnderWay) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ constexpr int32_t kMostBoxes = 30'000;
 constexpr int64_t kLooksPerStep = 32;
 
 // Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
-constexpr double kFirstLeaps[] = {0.7, 0.2};
+constexpr double kFirstLeaps[kMostThreads] = {0.7, 0.2};
 constexpr double kLeastLeap = 0.05;
 
 // For each box, until a leap is given up; and in a row, until all is.
@@ -36,12 +37,25 @@ constexpr int64_t kMovesUntilGivingUp = 100;
 // area alone, with which the search only shuffles small ones, nor none at all.
 constexpr double kWorth = 1 << 20;
 
+// Of the free buffers: obstacles may lie above the slab.
+int64_t LargestLoad(const Instance& instance) {
+  std::vector<int64_t> load(instance.slots + 1, 0);  // as differences
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) continue;
+    for (const Range& range : instance.ranges(i)) {
+      load[range.begin] += instance.size[i];
+      load[range.end] -= instance.size[i];
+    }
+  }
+  std::partial_sum(load.begin(), load.end(), load.begin());
+  return *std::ranges::max_element(load);
+}
+
 // Boxes of one grain, and where they lie.
 struct Crate {
   Crate(const Instance& whole, int64_t height)
       : boxes(BoxesOf(whole, height)), pile(boxes.instance), first_fit(boxes.instance) {
-    const std::vector<int64_t> load = LoadOfSlots(boxes.instance);
-    largest_load = *std::ranges::max_element(load);
+    largest_load = LargestLoad(boxes.instance);
     const double area = static_cast<double>(largest_load) * boxes.instance.slots;
     for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;

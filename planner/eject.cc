@@ -21,7 +21,8 @@ namespace {
 // The heights of boxes, of the target, from coarse to fine.
 constexpr double kBoxHeights[] = {2e-4, 5e-5, 0};
 
-// A move looks at all boxes.
+// More take too long: to be put into boxes, which nothing interrupts, and to be looked at in each move.
+constexpr int32_t kMostBuffers = 200'000;
 constexpr int32_t kMostBoxes = 30'000;
 constexpr int64_t kLooksPerStep = 32;
 
@@ -252,6 +253,7 @@ class Ejection {
 }  // namespace
 
 Turn BeginEject(Search& search, std::string_view name) {
+  if (search.instance().buffers() > kMostBuffers) return [] { return false; };
   return [ejection = std::make_shared<Ejection>(search, name)] { return ejection->Run(); };
 }
 

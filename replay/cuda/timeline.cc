@@ -18,7 +18,6 @@
 namespace reprise::replay::cuda {
 namespace {
 
-using profiler::Activity;
 using profiler::ActivityKind;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;

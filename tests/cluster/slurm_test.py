@@ -313,12 +313,14 @@ class OnTheCluster(command.CommandTest):
         self.without_rank_1(number)
 
     def test_a_time_limit_without_and_with_a_grace_period(self):
-        # At once, as Slurm looks at its limits twice a minute: two ranks to a node.
+        # At once, as Slurm looks at its limits twice a minute: two ranks to a node. Limits are set when the ranks have
+        # begun, because Slurm may send such a signal up to a minute early.
         two = {"srun": "srun -n2 --overcommit"}
         grace = self.endless("polite", begun="grace", **two,
-                             options=("-N1", "-n1", "--time=1", "--signal=TERM@50", "-o", "grace.txt"))
+                             options=("-N1", "-n1", "--time=10", "--signal=TERM@50", "-o", "grace.txt"))
         limited = self.endless(**two, options=("-N1", "-n1"))
         self.go("scontrol", "update", f"JobId={limited}", "EndTime=now+1")
+        self.go("scontrol", "update", f"JobId={grace}", "EndTime=now+100")
         self.assertEqual(self.end_of(limited), "TIMEOUT")
         self.traces_of(limited)
         self.end_of(grace)
@@ -334,7 +336,8 @@ class OnTheCluster(command.CommandTest):
         before = {name: self.read(name) for name in self.files_of(number)}
         self.go("scontrol", "requeue", number)
         wait_for(lambda: cluster.show(number, "JobState") == "PENDING")
-        self.go("scontrol", "update", f"JobId={number}", "StartTime=now")
+        # Not in the same second: nodes refuse a start whose credential is no younger than what the requeue revoked.
+        self.go("scontrol", "update", f"JobId={number}", "StartTime=now+3")
         self.wait_until_begun(number)
         # Refused for a moment after a requeue, as for a job that is not there.
         wait_for(lambda: cluster.does("scancel", "--signal=TERM", number))

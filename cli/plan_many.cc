@@ -78,7 +78,7 @@ std::vector<std::string> PlanPaths(const std::vector<std::string>& inputs, const
   for (const fs::path& path : whole) {
     std::string name = path.lexically_relative(common).replace_extension(".plan.json").string();
     std::ranges::replace(name, '/', '-');
-    names.push_back(folder + "/" + name);
+    names.push_back(fmt::format("{}/{}", folder, name));
   }
   return names;
 }

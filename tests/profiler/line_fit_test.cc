@@ -80,7 +80,9 @@ TEST(FitLine, NoPossibleLineIsOutsideTheExtremes) {
       EXPECT_LE(line.At(30), most + 1e-6);
       EXPECT_GE(line.At(30), least - 1e-6);
     }
-    if (round % 4 > 0) EXPECT_GT(passed, 0);
+    if (round % 4 > 0) {
+      EXPECT_GT(passed, 0);
+    }
   }
 }
 

@@ -17,7 +17,8 @@ constexpr size_t kMostThreads = 64;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options, std::unique_ptr<MemorySource> memory,
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
+                                                       std::unique_ptr<MemorySource> memory,
                                                        PlanRunner* runner, StreamEvents* events) {
   std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner, events));
   if (!engine->arena_.ok() || (engine->order_ != nullptr && !engine->order_->ok())) {
@@ -26,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options, std::uni
   return engine;
 }
 
-Engine::Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner,
+Engine::Engine(const Options& options, std::unique_ptr<MemorySource> memory, PlanRunner* runner,
                StreamEvents* events)
     : options_(options),
       memory_(std::move(memory)),

@@ -99,7 +99,8 @@ class Engine {
 
   // `runner` outlives the engine, and so does `events`, which is null where there are no streams. Fails when
   // the arena's tables cannot be had.
-  static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options, std::unique_ptr<MemorySource> memory,
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(const Options& options,
+                                                        std::unique_ptr<MemorySource> memory,
                                                         PlanRunner* runner, StreamEvents* events = nullptr);
 
   class Guard {
@@ -197,7 +198,8 @@ class Engine {
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
 
  private:
-  Engine(Options options, std::unique_ptr<MemorySource> memory, PlanRunner* runner, StreamEvents* events);
+  Engine(const Options& options, std::unique_ptr<MemorySource> memory, PlanRunner* runner,
+         StreamEvents* events);
 
   // What one request came to. Filled in place: to copy what has just been written field by field stalls.
   struct Outcome {

@@ -319,14 +319,14 @@ class OnTheCluster(command.CommandTest):
         # begun, because Slurm may send such a signal up to a minute early.
         two = {"srun": "srun -n2 --overcommit"}
         grace = self.endless("polite", begun="grace", **two,
-                             options=("-N1", "-n1", "--time=10", "--signal=TERM@50", "-o", "grace.txt"))
+                             options=("-N1", "-n1", "--time=10", "--signal=TERM@50", "-o", "polite.txt"))
         limited = self.endless(**two, options=("-N1", "-n1"))
         self.go("scontrol", "update", f"JobId={limited}", "EndTime=now+1")
         self.go("scontrol", "update", f"JobId={grace}", "EndTime=now+100")
         self.assertEqual(self.end_of(limited), "TIMEOUT")
         self.traces_of(limited)
         self.end_of(grace)
-        said = self.said_in("grace.txt")
+        said = self.said_in("polite.txt")
         self.assertIn("status 9", said)
         self.assertIn("summaries of 2 of 2 ranks", said)
         self.traces_of(grace)

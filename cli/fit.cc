@@ -396,18 +396,12 @@ void AddFit(CLI::App& app, int& exit_status) {
                 "Say what the largest batch within that much memory is; status 4 if not even 1 fits");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
-      "The live peak is taken to be a line of the batch. `expected` is by the line through the inputs and by "
-      "the share "
-      "that an\n"
-      "allocator reserved beside the live bytes at the largest of them. `at least` and `at most` are by all "
-      "lines that "
-      "are as\n"
-      "near to the inputs, give or take how far the peaks of their iterations lie apart and what was too "
-      "small to be "
-      "recorded,\n"
-      "and by the most and the least that was reserved beside at any input, as bytes or as a share, give or "
-      "take 2 "
-      "MiB.\n\n"
+      "The live peak is taken to be a line of the batch. `expected` is by the line through the inputs and "
+      "by\n"
+      "the share that an allocator reserved beside the live bytes at the largest of them. `at least` and\n"
+      "`at most` are by all lines that are as near to the inputs, give or take how far the peaks of their\n"
+      "iterations lie apart and what was too small to be recorded, and by the most and the least that was\n"
+      "reserved beside at any input, as bytes or as a share, give or take 2 MiB.\n\n"
       "Example:\n  reprise fit small.reprise@8 large.reprise@16 --capacity 80GiB");
   command->callback([options, &exit_status] { exit_status = Fit(*options); });
 }

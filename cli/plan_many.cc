@@ -21,7 +21,6 @@
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
-#include "planner/validator.h"
 
 namespace reprise::cli {
 namespace {
@@ -88,10 +87,8 @@ std::optional<planner::Plan> PlanThere(const std::string& path, const planner::P
   std::error_code error;
   if (path.empty() || !fs::exists(path, error)) return std::nullopt;
   absl::StatusOr<planner::Plan> plan = planner::ReadPlan(path);
-  if (!plan.ok() || !planner::CheckPlanIsFor(problem, *plan).ok()) return std::nullopt;
+  if (!plan.ok() || !planner::CheckPlan(problem, *plan).ok()) return std::nullopt;
   if (problem.capacity && plan->slab > *problem.capacity) return std::nullopt;
-  if (!planner::CheckPlacement(problem, {.offsets = plan->offsets, .slab = plan->slab}).ok())
-    return std::nullopt;
   return *std::move(plan);
 }
 

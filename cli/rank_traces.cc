@@ -10,6 +10,7 @@
 #include "cli/symbols.h"
 #include "profiler/lifetimes.h"
 #include "profiler/site_stats.h"
+#include "profiler/stats.h"
 #include "profiler/trace_reader.h"
 
 namespace reprise::cli {
@@ -122,21 +123,16 @@ class Comparer {
     rank.live_peak += lifetimes.live_peak;
     rank.cut_short = rank.cut_short || !trace->closed;
     rank.stacks = rank.stacks || trace->stacks.stacks() > 0;
-    profiler::SiteTable table;
-    if (trace->stacks.stacks() > 0) table = profiler::SitesOf(trace->stacks);
-    // By number first: labels are long.
-    absl::flat_hash_map<uint32_t, Bytes> at_site;
-    absl::flat_hash_map<int64_t, int64_t> of_size;
-    for (const profiler::BlockLifetime& block : lifetimes.blocks) {
-      if (block.alloc > lifetimes.peak_at || block.free <= lifetimes.peak_at) continue;
-      ++of_size[block.bytes.count()];
-      if (table.sites.empty()) continue;
-      const profiler::Event& event = trace->events[static_cast<size_t>(block.alloc.count())];
-      at_site[table.site_of_stack[static_cast<size_t>(event.stack)]] += block.bytes;
+    if (lifetimes.blocks.empty()) return true;
+    const int64_t peak_at = lifetimes.peak_at.count();
+    for (const profiler::SizeCount& c : profiler::SizesLiveAt(trace->events, peak_at)) {
+      sizes[fmt::format("blocks of {} B", c.size.count())] += c.size * c.blocks;
     }
-    for (const auto& [site, bytes] : at_site) sites[table.sites[site].label] += bytes;
-    for (const auto& [size, count] : of_size) {
-      sizes[fmt::format("blocks of {} B", size)] += Bytes(size * count);
+    if (trace->stacks.stacks() == 0) return true;
+    const profiler::SiteTable table = profiler::SitesOf(trace->stacks);
+    for (const profiler::SiteBytes& at :
+         profiler::BySite(table, profiler::StacksLiveAt(trace->events, peak_at))) {
+      sites[table.sites[at.site].label] += at.bytes;
     }
     return true;
   }

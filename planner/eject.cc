@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -38,25 +37,14 @@ constexpr int64_t kMovesUntilGivingUp = 100;
 // area alone, with which the search only shuffles small ones, nor none at all.
 constexpr double kWorth = 1 << 20;
 
-// Of the free buffers: obstacles may lie above the slab.
-int64_t LargestLoad(const Instance& instance) {
-  std::vector<int64_t> load(instance.slots + 1, 0);  // as differences
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (!instance.is_free(i)) continue;
-    for (const Range& range : instance.ranges(i)) {
-      load[range.begin] += instance.size[i];
-      load[range.end] -= instance.size[i];
-    }
-  }
-  std::partial_sum(load.begin(), load.end(), load.begin());
-  return *std::ranges::max_element(load);
-}
-
 // Boxes of one grain, and where they lie.
 struct Crate {
   Crate(const Instance& whole, int64_t height)
       : boxes(BoxesOf(whole, height)), pile(boxes.instance), first_fit(boxes.instance) {
-    largest_load = LargestLoad(boxes.instance);
+    // Obstacles may lie above the slab.
+    for (int64_t load : LoadOfSlots(boxes.instance, /*only_free=*/true)) {
+      largest_load = std::max(largest_load, load);
+    }
     const double area = static_cast<double>(largest_load) * boxes.instance.slots;
     for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
@@ -67,7 +55,7 @@ struct Crate {
   Boxes boxes;
   Pile pile;
   FirstFit first_fit;
-  int64_t largest_load;  // no height below it can be reached with these boxes
+  int64_t largest_load = 0;  // no height below it can be reached with these boxes
   std::vector<int64_t> worth;
   std::vector<int64_t> offsets;  // of the boxes
   int64_t slab = -1;             // the best one at the time

@@ -16,6 +16,7 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/bound.h"
+#include "planner/validator.h"
 
 namespace reprise::planner {
 namespace {
@@ -369,6 +370,11 @@ absl::Status CheckPlanIsFor(const Problem& problem, const Plan& plan) {
     return fault("the sizes are the same, the lifetimes or alignments are not");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const Problem& problem, const Plan& plan) {
+  if (absl::Status status = CheckPlanIsFor(problem, plan); !status.ok()) return status;
+  return CheckPlacement(problem, {.offsets = plan.offsets, .slab = plan.slab});
 }
 
 std::string FormatPlan(const Plan& plan) {

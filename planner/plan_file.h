@@ -42,6 +42,9 @@ Plan MakePlan(const Problem& problem, const Solution& solution, Provenance prove
 // overlaps: that is CheckPlacement's part.
 absl::Status CheckPlanIsFor(const Problem& problem, const Plan& plan);
 
+// Both: a plan that passes may be followed, wherever it comes from.
+absl::Status CheckPlan(const Problem& problem, const Plan& plan);
+
 // The file's text. Strings that are not UTF-8 get replacement characters.
 std::string FormatPlan(const Plan& plan);
 

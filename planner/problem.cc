@@ -314,9 +314,10 @@ Instance Compress(const Problem& problem, bool turn_cycles) {
   return instance;
 }
 
-std::vector<int64_t> LoadOfSlots(const Instance& instance) {
+std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free) {
   std::vector<int64_t> load(instance.slots + 1, 0);
   for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (only_free && !instance.is_free(i)) continue;
     for (const Range& range : instance.ranges(i)) {
       load[range.begin] += instance.size[i];
       load[range.end] -= instance.size[i];

@@ -67,7 +67,8 @@ struct Instance {
 Instance Compress(const Problem& problem, bool turn_cycles = true);
 inline constexpr std::string_view kTurnCycles = "turn-cycles";  // the rule's name
 
-// The sum of the sizes in use in each slot, pinned buffers included. O(buffers + slots).
-std::vector<int64_t> LoadOfSlots(const Instance& instance);
+// The sum of the sizes in use in each slot, pinned buffers included unless only free ones are asked for.
+// O(buffers + slots).
+std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free = false);
 
 }  // namespace reprise::planner

@@ -39,12 +39,15 @@ constexpr uint64_t kFirstSliceTrack = 1000;  // counters have lower numbers
 
 class Writer {
  public:
+  // A track from kFirstSliceTrack on is of slices.
   void AddTrack(uint64_t uuid, const std::string& name) {
+    const bool slices = uuid >= kFirstSliceTrack;
     protozero::pbf_writer packet(trace_, kPacket);
-    packet.add_uint32(kSequenceId, kSequence);
+    packet.add_uint32(kSequenceId, slices ? kSliceSequence : kSequence);
     protozero::pbf_writer track(packet, kTrackDescriptor);
     track.add_uint64(kUuid, uuid);
     track.add_string(kName, name);
+    if (slices) return;
     protozero::pbf_writer counter(track, kCounter);
     counter.add_enum(kUnit, kUnitSizeBytes);
   }
@@ -56,13 +59,6 @@ class Writer {
     event.add_enum(kType, kTypeCounter);
     event.add_uint64(kTrackUuid, uuid);
     event.add_int64(kCounterValue, value.count());
-  }
-  void AddSliceTrack(uint64_t uuid, const std::string& name) {
-    protozero::pbf_writer packet(trace_, kPacket);
-    packet.add_uint32(kSequenceId, kSliceSequence);
-    protozero::pbf_writer track(packet, kTrackDescriptor);
-    track.add_uint64(kUuid, uuid);
-    track.add_string(kName, name);
   }
   // The names of all slices that come after, by number from 1.
   void AddNames(const std::vector<std::string>& names) {
@@ -125,8 +121,7 @@ void AddActivities(std::vector<Activity> activities, const StackTable& stacks, W
     if (lane == lanes.end()) {
       lane = lanes.insert(lanes.end(), {0, next_uuid++});
       const std::string number = lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")";
-      writer.AddSliceTrack(lane->uuid,
-                           (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
+      writer.AddTrack(lane->uuid, (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
     }
     lane->free_from = end;
     writer.AddSlice(begin, end, lane->uuid, number_of[activity.name]);

@@ -4,15 +4,13 @@
 //   Append --copy--> [ ring of events ] --drain--> encode -> zstd -> write
 //
 // Guarantees
-//   - Append copies one event and never waits, allocates or makes a system call other than to wake the thread
-//   once
-//     a quarter of the ring.
-//   - Memory is bounded: the ring, the queue of activities where there are any, a block of each, zstd's
-//   state.
-//   - What is lost is counted. The trace stays consistent: when the thread does not keep up, allocations are
-//   dropped
-//     whole, each with its later free; a free is never missing where its allocation is there (recording stops
-//     rather than that).
+//   - Append copies one event and never waits, allocates or makes a system call other than to wake the
+//     thread once a quarter of the ring.
+//   - Memory is bounded: the ring, the queue of activities where there are any, a block of each, and what
+//     zstd needs.
+//   - What is lost is counted. The trace stays consistent: when the thread does not keep up, allocations
+//     are dropped whole, each with its later free; a free is never missing where its allocation is there
+//     (recording stops rather than that).
 //   - After kill -9 about the last second of activity is missing, and nothing else.
 //   - In a forked child the recorder is inert (AbandonAfterFork), and the parent's file is not touched.
 #pragma once

@@ -187,6 +187,16 @@ class Follower {
 
 // The blocks live right after the event `at`, by size. A second pass costs less than keeping the sizes of
 // every new peak.
+}  // namespace
+
+Stats StatsOf(const std::vector<Event>& events, FoundIteration* found) {
+  Follower follower(!events.empty() && events.back().time_ns > 0);
+  for (size_t i = 0; i < events.size(); ++i) follower.Add(events[i], static_cast<int64_t>(i));
+  Stats stats = follower.Finish(events, found);
+  if (stats.allocs > 0) stats.at_peak = SizesLiveAt(events, stats.peak_at);
+  return stats;
+}
+
 std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at) {
   absl::flat_hash_map<BlockId, Bytes> live;
   for (int64_t i = 0; i <= at; ++i) {
@@ -203,16 +213,6 @@ std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at)
     return std::tuple(a.size * a.blocks, a.size) > std::tuple(b.size * b.blocks, b.size);
   });
   return sizes;
-}
-
-}  // namespace
-
-Stats StatsOf(const std::vector<Event>& events, FoundIteration* found) {
-  Follower follower(!events.empty() && events.back().time_ns > 0);
-  for (size_t i = 0; i < events.size(); ++i) follower.Add(events[i], static_cast<int64_t>(i));
-  Stats stats = follower.Finish(events, found);
-  if (stats.allocs > 0) stats.at_peak = SizesLiveAt(events, stats.peak_at);
-  return stats;
 }
 
 void CountLifetime(int64_t length, Bytes bytes, std::vector<LifetimeClass>& classes) {

@@ -85,6 +85,9 @@ struct FoundIteration {
 // `found` gets the iteration where there is one; it may be null.
 Stats StatsOf(const std::vector<Event>& events, FoundIteration* found = nullptr);
 
+// What is live right after the event `at`, by size: most bytes first, then largest size first.
+std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at);
+
 // Counts a block that lived for `length` >= 0 into its class of `classes`, which stays ascending.
 void CountLifetime(int64_t length, Bytes bytes, std::vector<LifetimeClass>& classes);
 

@@ -10,7 +10,6 @@
 
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
-#include "planner/validator.h"
 #include "profiler/read_file.h"
 #include "replay/lease.h"
 #include "replay/output_dir.h"
@@ -34,13 +33,12 @@ std::optional<planner::Solution> Read(const std::string& path, const planner::Pr
   const absl::StatusOr<std::string> text = profiler::ReadFile(path, kMostPlanBytes);
   if (!text.ok()) return std::nullopt;
   absl::StatusOr<planner::Plan> plan = planner::ParsePlan(*text, "the file");
-  if (!plan.ok() || !planner::CheckPlanIsFor(problem, *plan).ok()) return std::nullopt;
+  if (!plan.ok() || !planner::CheckPlan(problem, *plan).ok()) return std::nullopt;
   planner::Solution solution;
   solution.placement = {.offsets = std::move(plan->offsets), .slab = plan->slab};
   solution.lower_bound = plan->lower_bound;
   solution.proven_optimal = plan->proven_optimal;
   solution.solver = std::move(plan->solver);
-  if (!planner::CheckPlacement(problem, solution.placement).ok()) return std::nullopt;
   return solution;
 }
 

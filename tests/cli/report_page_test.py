@@ -29,39 +29,7 @@ def big_job(events):
     return "\n".join(rows) + "\n"
 
 
-class Page(command.CommandTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = browser.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.driver.quit()
-
-    def open(self, *words, dark=False):
-        self.ok("report", *words, "-o", "page.html")
-        browser.open_page(self.driver, self.path("page.html"), dark)
-        self.assert_quiet()
-
-    def assert_quiet(self):
-        self.assertEqual(self.driver.get_log("browser"), [])
-        self.assertTrue(self.js("return document.getElementById('failure').hidden"))
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def text(self, name):
-        return self.js("return document.getElementById(arguments[0]).innerText", name)
-
-    def press(self, name, *keys):
-        from selenium.webdriver.common.keys import Keys
-
-        canvas = self.driver.find_element("id", name)
-        self.js("arguments[0].focus()", canvas)
-        for key in keys:
-            canvas.send_keys(getattr(Keys, key, key))
-        browser.settle(self.driver)
-
+class Page(browser.PageTest):
     def test_numbers_are_those_of_stats(self):
         self.write("s.pickle", snapshots.pickled(secret_snapshot()))
         stats = self.json("stats", "s.pickle")

@@ -12,27 +12,7 @@ browser.require()
 from by_hand import RanksByHand
 
 
-class RanksPage(RanksByHand):
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = browser.start()
-        cls.addClassCleanup(cls.driver.quit)
-
-    def open(self, *words, dark=False):
-        self.ok("report", *words, "-o", "page.html")
-        browser.open_page(self.driver, self.path("page.html"), dark)
-        self.assert_quiet()
-
-    def assert_quiet(self):
-        self.assertEqual(self.driver.get_log("browser"), [])
-        self.assertTrue(self.js("return document.getElementById('failure').hidden"))
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def text(self, name):
-        return self.js("return document.getElementById(arguments[0]).innerText", name)
-
+class RanksPage(browser.PageTest, RanksByHand):
     def rows(self, name):
         return self.js("return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map("
                        "r => [...r.cells].map(c => c.innerText))", name)
@@ -40,15 +20,6 @@ class RanksPage(RanksByHand):
     def choose(self, name, value):
         self.js("const s = document.getElementById(arguments[0]); s.value = arguments[1];"
                 "s.dispatchEvent(new Event('change'))", name, value)
-        browser.settle(self.driver)
-
-    def press(self, *keys):
-        from selenium.webdriver.common.keys import Keys
-
-        canvas = self.driver.find_element("id", "peaks")
-        self.js("arguments[0].focus()", canvas)
-        for key in keys:
-            canvas.send_keys(getattr(Keys, key, key))
         browser.settle(self.driver)
 
     def mib(self, count):
@@ -82,12 +53,12 @@ class RanksPage(RanksByHand):
         self.open("out")
         self.assertRegex(self.text("picked"), r"^Rank 2 .* 1.5\d times the median")
         self.assertIn("reprise report out/trace.rank2.reprise", self.text("picked"))
-        self.press("ARROW_DOWN")
+        self.press("peaks", "ARROW_DOWN")
         self.assertRegex(self.text("picked"), "^Rank 1 ")
         self.assertEqual(self.rows("compared")[0][7], "0 B")
-        self.press("ARROW_UP", "ARROW_UP")
+        self.press("peaks", "ARROW_UP", "ARROW_UP")
         self.assertRegex(self.text("picked"), "^Rank 3 ")
-        self.press("+", "ARROW_LEFT", "-", "ESCAPE", "ENTER")
+        self.press("peaks", "+", "ARROW_LEFT", "-", "ESCAPE", "ENTER")
         self.assertRegex(self.text("picked"), "^Rank 2 ")  # in the middle
         canvas = self.driver.find_element("id", "peaks")
         ActionChains(self.driver).move_to_element(canvas).move_by_offset(canvas.size["width"] // 2 - 40, 0).click().perform()

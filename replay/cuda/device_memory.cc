@@ -69,10 +69,8 @@ absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driv
   if (result != kSuccess) {
     return absl::ResourceExhaustedError(absl::StrCat("cuMemAddressReserve answered ", result));
   }
-  std::unique_ptr<VirtualMemory> memory(new VirtualMemory(driver, prop, Bytes(static_cast<int64_t>(granule)),
+  return std::unique_ptr<VirtualMemory>(new VirtualMemory(driver, prop, Bytes(static_cast<int64_t>(granule)),
                                                           begin, static_cast<int64_t>(bytes / granule)));
-  if (oversubscribe) memory->FindHostProps();
-  return memory;
 }
 
 VirtualMemory::VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule,
@@ -85,22 +83,6 @@ VirtualMemory::VirtualMemory(const Driver& driver, const AllocationProp& prop, B
   SetRange(begin, static_cast<uint64_t>((granule * count).count()));
 }
 
-// Anywhere on the host, which newer drivers know; else on the node next to the device. A driver that knows
-// neither says so here.
-void VirtualMemory::FindHostProps() {
-  const int node = std::max(0, driver_.Attribute(prop_.location.id, kHostNumaId));
-  for (const cu_location location : {cu_location{kHostLocation, 0}, cu_location{kHostNumaLocation, node}}) {
-    AllocationProp prop;
-    prop.type = kPinnedAllocation;
-    prop.location = location;
-    size_t least = 0;
-    if (driver_.MemGetAllocationGranularity(&least, &prop, /*minimum*/ 0) == kSuccess && least > 0 &&
-        SizeOf(1) % least == 0) {
-      host_props_.push_back(prop);
-    }
-  }
-}
-
 bool VirtualMemory::Make(Handle* handle) {
   const Result made = driver_.MemCreate(handle, SizeOf(1), &prop_, 0);
   if (made == kSuccess) {
@@ -111,9 +93,14 @@ bool VirtualMemory::Make(Handle* handle) {
   return host_allowed_ && made == kOutOfMemory && MakeInHost(handle);
 }
 
+// Anywhere on the host, which newer drivers know; else on the node next to the device, which older ones may.
 bool VirtualMemory::MakeInHost(Handle* handle) {
+  const int node = std::max(0, driver_.Attribute(prop_.location.id, kHostNumaId));
   Result made = kNotSupported;
-  for (const AllocationProp& prop : host_props_) {
+  for (const cu_location location : {cu_location{kHostLocation, 0}, cu_location{kHostNumaLocation, node}}) {
+    AllocationProp prop;
+    prop.type = kPinnedAllocation;
+    prop.location = location;
     made = driver_.MemCreate(handle, SizeOf(1), &prop, 0);
     if (made == kSuccess) break;
   }
@@ -126,14 +113,6 @@ bool VirtualMemory::MakeInHost(Handle* handle) {
   return true;
 }
 
-void VirtualMemory::Keep(Handle handle) {
-  if (in_host_.contains(handle)) {
-    spare_.push_front(handle);
-  } else {
-    spare_.push_back(handle);
-  }
-}
-
 // Puts memory, a spare granule or a new one, behind a granule's addresses.
 bool VirtualMemory::Back(int64_t granule) {
   Handle handle = 0;
@@ -144,7 +123,7 @@ bool VirtualMemory::Back(int64_t granule) {
     return false;
   }
   if (const Result mapped = driver_.MemMap(At(granule), SizeOf(1), 0, handle, 0); mapped != kSuccess) {
-    Keep(handle);
+    spare_.push_back(handle);
     return Refuse("cuMemMap", mapped);
   }
   handles_[static_cast<size_t>(granule)] = handle;
@@ -166,7 +145,7 @@ bool VirtualMemory::Commit(int64_t first, int64_t count) {
 void VirtualMemory::Release(int64_t first, int64_t count) {
   for (int64_t g = first; g < first + count; ++g) {
     driver_.MemUnmap(At(g), SizeOf(1));
-    Keep(std::exchange(handles_[static_cast<size_t>(g)], 0));
+    spare_.push_back(std::exchange(handles_[static_cast<size_t>(g)], 0));
   }
 }
 

@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,15 +42,14 @@ class DeviceMemory : public MemorySource {
   // How often the driver has refused memory, and what it said last.
   int64_t refusals() const { return refusals_; }
   const std::string& refusal() const { return refusal_; }
-  // Memory in granules, when oversubscribed.
+  // Granules, when oversubscribed.
   struct Oversubscription {
     int64_t in_host = 0;         // now
     int64_t in_host_peak = 0;    // at most
     int64_t on_device_full = 0;  // the most on the device when it had no more
   };
   const Oversubscription& oversubscription() const { return oversubscription_; }
-  // Whether Commit may take the host's memory where the device refuses its own. False: it may not, from the
-  // beginning.
+  // Whether Commit may take the host's memory where the device has no more. False at first.
   virtual void AllowHost(bool allowed) {}
   // A context has been destroyed, with everything that belonged to it.
   virtual void OnContextGone(cu_context context) {}
@@ -90,10 +88,8 @@ class VirtualMemory : public DeviceMemory {
  private:
   VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule, cu_address begin,
                 int64_t count);
-  void FindHostProps();
   bool Make(Handle* handle);
   bool MakeInHost(Handle* handle);
-  void Keep(Handle handle);
   bool Back(int64_t granule);
   cu_address At(int64_t granule) const {
     return begin() + static_cast<uint64_t>((granule_ * granule).count());
@@ -103,12 +99,11 @@ class VirtualMemory : public DeviceMemory {
   const Driver& driver_;
   const AllocationProp prop_;
   const Bytes granule_;
-  std::vector<Handle> handles_;    // by granule; 0: not committed
-  std::deque<Handle> spare_;       // unmapped and kept for the next Commit; the host's in front, taken last
-  std::vector<cu_access> access_;  // who may use it: this device first, then its peers
-  std::vector<AllocationProp> host_props_;  // ways to ask for the host's memory; empty: there is none
-  absl::flat_hash_set<Handle> in_host_;
-  int64_t on_device_ = 0;  // handles, spare ones too
+  std::vector<Handle> handles_;          // by granule; 0: not committed
+  std::vector<Handle> spare_;            // unmapped and kept for the next Commit
+  std::vector<cu_access> access_;        // who may use it: this device first, then its peers
+  absl::flat_hash_set<Handle> in_host_;  // of the handles, spare ones too
+  int64_t on_device_ = 0;                // how many of them are the device's
   bool host_allowed_ = false;
 };
 

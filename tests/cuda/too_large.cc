@@ -2,9 +2,9 @@
 //
 //   too_large ordered|synchronous ITERATIONS
 //
-// Its weights, 16 MiB, stay; an iteration takes 24 activations on the way forth and gives them back on the
-// way back, with gradients in between: 109 MiB at the most. Every byte is filled and verified before it is
-// freed, and every block has to look like the device's to whoever asks. Stops at the first call that fails,
+// Its weights, 16 MiB, stay; an iteration takes its inputs, then 24 activations on the way forth and gives
+// them back on the way back, with gradients in between: 112 MiB at the most. Each block is filled, verified
+// before it is freed, and has to look like the device's to whoever asks. Stops at the first call that fails,
 // as a job does, and prints one line of JSON.
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,8 @@ class Job {
 
   // False: out of memory, or another error.
   bool Iterate() {
-    std::vector<Block> activations;
+    std::vector<Block> inputs, activations;
+    for (int i = 0; i < 4 && result_ == 0; ++i) inputs.push_back(Take(64 * kKiB));
     for (size_t layer = 0; layer < kLayers && result_ == 0; ++layer)
       activations.push_back(Take(kMiB + layer * 256 * kKiB));
     while (!activations.empty()) {
@@ -40,6 +41,7 @@ class Job {
       Give(gradient);
       activations.pop_back();
     }
+    for (const Block& input : inputs) Give(input);
     return result_ == 0;
   }
 
@@ -63,13 +65,13 @@ class Job {
     Count(synchronous_ ? cuMemAlloc(&block.at, bytes) : cuMemAllocAsync(&block.at, bytes, stream_));
     if (result_ != 0) return {};
     Look(block);
-    Count(WorkFill(block.at, bytes, block.pattern, stream_));
+    Count(FillPieces(block.at, bytes, block.pattern, stream_));
     return block;
   }
 
   void Give(const Block& block) {
     if (block.at == 0) return;
-    Count(WorkVerify(block.at, block.bytes, block.pattern, stream_));
+    Count(VerifyPieces(block.at, block.bytes, block.pattern, stream_));
     Count(synchronous_ ? cuMemFree(block.at) : cuMemFreeAsync(block.at, stream_));
   }
 

@@ -127,6 +127,45 @@ TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
   EXPECT_EQ(c.conflicts, 0);
 }
 
+TEST(Engine, WhatItsPlanNeedsIsEnoughForAJobAndNotMuchMore) {
+  EventScript script;
+  AppendTraining(script, 12);
+  const auto run = [&](Bytes capacity) {
+    InlineRunner runner;
+    const auto engine = MakeEngine(&runner, {.capacity = capacity});
+    Feeder(engine.get(), script).All();
+    return engine->counters(engine->Lock());
+  };
+  const Counters unlimited = run(Bytes(0));
+  ASSERT_GT(unlimited.plans, 0);
+  EXPECT_GE(unlimited.plan_needs, unlimited.live_peak);
+  EXPECT_LE(unlimited.plan_needs, unlimited.reserved_peak);
+  EXPECT_EQ(run(unlimited.plan_needs).passed, 0);
+  EXPECT_GT(run(unlimited.plan_needs - Bytes(8 << 20)).passed, 0);
+}
+
+TEST(Engine, WhatIsPlacedAgainCountsAsPlaced) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner, {}, /*memory=*/Bytes(4 << 20));
+  const Engine::Guard guard = engine->Lock();
+  const auto first = engine->Allocate(guard, Bytes(4 << 20), Bytes(512), kStream);
+  for (const bool place : {true, false}) {
+    const Engine::Request request = {.bytes = Bytes(1 << 20), .alignment = Bytes(512), .place = place};
+    BlockInfo left;
+    ASSERT_EQ(engine->Allocate(guard, request, &left), Engine::kNowhere);
+    if (place) {
+      EXPECT_FALSE(engine->PlaceAgain(guard, request, left).has_value()) << "nothing has been given back";
+      EXPECT_TRUE(engine->Free(guard, *first, kStream));
+      EXPECT_EQ(engine->counters(guard).passed, 1);
+    } else {
+      EXPECT_EQ(engine->counters(guard).outside, 1);
+    }
+    EXPECT_TRUE(engine->PlaceAgain(guard, request, left).has_value());
+    EXPECT_EQ(engine->counters(guard).passed + engine->counters(guard).outside, 0);
+  }
+  EXPECT_EQ(engine->counters(guard).live, Bytes(2 << 20));
+}
+
 TEST(Engine, RecordingOnlyNeverPlans) {
   EventScript script;
   AppendTraining(script, 12);

@@ -108,7 +108,7 @@ class Oversubscribe(CudaTest):
         """Streams and threads that are short of memory: no call fails, nothing is corrupted."""
         short = {"SIMCUDA_STREAMS": "deferred", "SIMCUDA_MEMORY": "32MiB"}
         in_host = failed = 0
-        for seed in range(1, 13):
+        for seed in range(1, 11):
             command = [built("WORKLOAD"), str(seed), "1", "12"]
             out = os.path.join(self.at.folder, f"out{seed}")
             without = json.loads(self.run_job(command, **short).stdout)
@@ -118,8 +118,8 @@ class Oversubscribe(CudaTest):
             failed += without["failed_calls"] > 0
             with open(os.path.join(out, "summary.json")) as file:
                 in_host += json.load(file)["devices"][0]["in_host_peak"] > 0
-        self.assertGreater(failed, 6)
-        self.assertGreater(in_host, 6)
+        self.assertGreater(failed, 5)
+        self.assertGreater(in_host, 5)
 
 
 if __name__ == "__main__":

@@ -132,10 +132,11 @@ void CheckLimits(std::vector<Check>& checks) {
 }
 
 void CheckVariables(std::vector<Check>& checks) {
-  const std::set<std::string_view> known = {"REPRISE_MODE",   "REPRISE_OUT",         "REPRISE_CAPACITY",
-                                            "REPRISE_STACKS", "REPRISE_TRACE_LIMIT", "REPRISE_THRESHOLD",
-                                            "REPRISE_LOG",    "REPRISE_DISABLE",     "REPRISE_PLAN",
-                                            "REPRISE_CACHE",  "REPRISE_GATHERED",    "REPRISE_TIMELINE"};
+  const std::set<std::string_view> known = {
+      "REPRISE_MODE",         "REPRISE_OUT",       "REPRISE_CAPACITY", "REPRISE_STACKS",
+      "REPRISE_TRACE_LIMIT",  "REPRISE_THRESHOLD", "REPRISE_LOG",      "REPRISE_DISABLE",
+      "REPRISE_PLAN",         "REPRISE_CACHE",     "REPRISE_GATHERED", "REPRISE_TIMELINE",
+      "REPRISE_OVERSUBSCRIBE"};
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));

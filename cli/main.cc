@@ -22,6 +22,8 @@ Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELO
   REPRISE_PLAN         plans that an earlier run of the job has left, a file
   REPRISE_CACHE        folder where each job leaves its plans and finds those of its last run
   REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
+  REPRISE_OVERSUBSCRIBE
+                       1: what a CUDA device has no memory for lies in the host's, slowly
   REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
   REPRISE_TRACE_LIMIT  the most to write into a trace while serving, and of a time line, a size; 256MiB by default
   REPRISE_STACKS       off (default), native or python: whose call stacks a trace keeps

@@ -48,6 +48,7 @@ struct RunOptions {
   std::optional<Bytes> capacity;
   std::optional<Bytes> threshold;
   bool timeline = false;
+  bool oversubscribe = false;
   bool report = false;
   std::string folder;  // where files go unless the user says; empty: a new one
 };
@@ -133,6 +134,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   if (!options.mode.empty()) variables["REPRISE_MODE"] = options.mode;
   if (!options.stacks.empty()) variables["REPRISE_STACKS"] = options.stacks;
   if (options.timeline) variables["REPRISE_TIMELINE"] = "1";
+  if (options.oversubscribe) variables["REPRISE_OVERSUBSCRIBE"] = "1";
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
   if (!folder.path.empty() && !LaunchedHere().OneOfMany()) variables["REPRISE_GATHERED"] = "1";
   if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
@@ -288,6 +290,9 @@ int Run(const RunOptions& options, const std::vector<std::string>& job) {
   if (options.timeline && options.host) {
     return Fail("--timeline is of what a CUDA device does; with --host there is none", kUsage);
   }
+  if (options.oversubscribe && options.host) {
+    return Fail("--oversubscribe is for the memory of CUDA devices; with --host there is none", kUsage);
+  }
   if (!options.host && !options.cuda && !HasCudaDriver()) {
     return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
   }
@@ -362,6 +367,10 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
                    "Folder where each job leaves its plans and finds those of its last run")
       ->type_name("DIR");
   AddSizeOption(*command, "--capacity", options->capacity, "The most memory to hold for the job");
+  command->add_flag(
+      "--oversubscribe", options->oversubscribe,
+      "On CUDA: a job that needs more than the device has goes on in the host's memory, slowly, so "
+      "that it can be planned");
   AddSizeOption(*command, "--threshold", options->threshold,
                 "Catch allocations from this size up, 4KiB by default");
   command->add_flag(

@@ -153,6 +153,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
                     {{"off", Stacks::kOff}, {"native", Stacks::kNative}, {"python", Stacks::kPython}},
                     &config.stacks, "off");
   read.Word<bool>("REPRISE_TIMELINE", {{"0", false}, {"1", true}}, &config.timeline, "0");
+  read.Word<bool>("REPRISE_OVERSUBSCRIBE", {{"0", false}, {"1", true}}, &config.oversubscribe, "0");
   if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";

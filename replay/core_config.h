@@ -27,6 +27,7 @@ struct Config {
   Bytes trace_limit{256 * kMiB.count()};  // REPRISE_TRACE_LIMIT: while serving; and of a time line
   Stacks stacks = Stacks::kOff;           // REPRISE_STACKS=off|native|python
   bool timeline = false;                  // REPRISE_TIMELINE=0|1: what the device does goes into the trace
+  bool oversubscribe = false;             // REPRISE_OVERSUBSCRIBE=0|1: go on in the host's memory
   LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
   std::vector<std::string> complaints;    // one line for each value that was not understood
 };

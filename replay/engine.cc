@@ -72,13 +72,12 @@ inline void Engine::Describe(const Request& request, const Outcome& outcome, Blo
   info.owner = request.owner;
 }
 
-std::optional<Offset> Engine::PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment) {
-  const Request request = {.bytes = left.requested, .alignment = alignment, .stream = left.stream};
+std::optional<Offset> Engine::PlaceAgain(const Guard&, const Request& request, const BlockInfo& left) {
   const Arena::Block block = PlaceAnywhere(Leading(left.thread), request);
   if (!block) return std::nullopt;
-  --counters_.passed;
+  --(request.place ? counters_.passed : counters_.outside);
   Arena::Info(block) = left;
-  return Live(block, alignment);
+  return Live(block, request.alignment);
 }
 
 void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) {
@@ -286,7 +285,19 @@ void Engine::CountPlan(const Sequence& sequence) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
+  counters_.plan_needs = NeedOfPlans();
   if (sink_ != nullptr) sink_->OnPlanAdopted();
+}
+
+Bytes Engine::NeedOfPlans() const {
+  const Offset end = arena_.plan_end();
+  Bytes beyond, small;
+  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
+    if (offset >= end) beyond += bytes;
+  });
+  arena_.ForEachSmallLive([&](Offset, Bytes bytes, const BlockInfo&) { small += bytes; });
+  const Bytes granule = memory_->granule();
+  return RoundUp(end - Offset(0), granule) + RoundUp(beyond, granule) + RoundUp(small, granule);
 }
 
 absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans) {

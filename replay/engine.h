@@ -72,6 +72,7 @@ struct Counters {
   Bytes live_peak;
   Bytes slab;         // of the plan in use: its height
   Bytes lower_bound;  // of the plan in use
+  Bytes plan_needs;   // granules for the plans and for what lay beyond them when the last one was adopted
   Bytes reserved;     // committed granules
   Bytes reserved_peak;
 };
@@ -151,7 +152,7 @@ class Engine {
     return at == kNowhere ? std::nullopt : std::optional(at);
   }
   // Tries again to place what Allocate has left; for when memory has been given back.
-  std::optional<Offset> PlaceAgain(const Guard&, const BlockInfo& left, Bytes alignment);
+  std::optional<Offset> PlaceAgain(const Guard&, const Request& request, const BlockInfo& left);
   // The real allocator has served it: it is live from here on, and part of the sequence.
   void KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment);
   void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
@@ -238,6 +239,7 @@ class Engine {
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);
   void CountPlan(const Sequence& sequence);
+  Bytes NeedOfPlans() const;
   bool MoveToOwnRegion(ServingPlan& plan);
   void ConsiderPlanning(Sequence& sequence);
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;

@@ -113,6 +113,23 @@ std::string PlansRow(const PlansSummary& plans, const Counters& counters) {
   return text;
 }
 
+// Whether the next attempt gets along with the device: what the plan needs beside what the device gave.
+std::string OversubscribedRows(const DeviceSummary& device) {
+  if (device.granules_in_host_peak == 0) return "";
+  std::string text =
+      Row("oversubscribed", FormatSize(device.in_host_peak),
+          fmt::format("at most in the host's memory, {} granules, which is slow; the device gave {}",
+                      device.granules_in_host_peak, FormatSize(device.on_device_full)));
+  const Bytes needs = device.counters.plan_needs;
+  if (needs == Bytes(0)) return text + Row("plan needs", "unknown", "no plan was adopted in this run");
+  const Bytes more = needs - device.on_device_full;
+  return text + Row("plan needs", FormatSize(needs),
+                    more > Bytes(0)
+                        ? fmt::format("{} more than the device gave: the next attempt does not fit either",
+                                      FormatSize(more))
+                        : "no more than the device gave: the next attempt fits by plan");
+}
+
 std::string DeviceText(const DeviceSummary& device, Mode mode) {
   std::string text = fmt::format("  device {}: {}\n", device.ordinal, device.name);
   if (!device.complete) return text + "  ended inside an allocation; what was counted could not be read\n";
@@ -121,6 +138,7 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
               c.outside == 0 ? "" : fmt::format("{} of them recorded and left to the driver", c.outside));
   text += SizeRows(c);
   if (mode == Mode::kServe) text += PlanRows(c);
+  text += OversubscribedRows(device);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, stream waits "
       "{}, "
@@ -195,6 +213,11 @@ nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
   json["stream_waits"] = device.counters.stream_waits;
   json["stream_events"] = device.counters.stream_events;
   json["memory_waits"] = device.memory_waits;
+  json["plan_needs"] = device.counters.plan_needs.count();
+  json["granules_in_host"] = device.granules_in_host;
+  json["granules_in_host_peak"] = device.granules_in_host_peak;
+  json["in_host_peak"] = device.in_host_peak.count();
+  json["on_device_full"] = device.on_device_full.count();
   json["capture_passes"] = device.capture_passes;
   json["refused_exports"] = device.refused_exports;
   json["refusal"] = device.refusal;

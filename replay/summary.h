@@ -49,7 +49,12 @@ struct DeviceSummary {
   std::string name;
   bool complete = true;  // false: as in Summary
   Counters counters;
-  std::string refusal;          // what the driver said when it last refused the arena memory
+  std::string refusal;  // what the driver said when it last refused the arena memory
+  // Oversubscribed: what lay in the host's memory for want of the device's.
+  int64_t granules_in_host = 0;  // at the end
+  int64_t granules_in_host_peak = 0;
+  Bytes in_host_peak;
+  Bytes on_device_full;         // the most that the device has given when it had no more
   int64_t capture_passes = 0;   // requests left to the driver because something was being captured
   int64_t memory_waits = 0;     // times that the host waited for the device because memory had run out
   int64_t refused_exports = 0;  // exports of blocks that cannot be exported

@@ -136,8 +136,10 @@ class Core {
   template <typename Real>
   Result Serve(Device& device, cu_address* out, const Engine::Request& request, Real real);
   template <typename Real>
-  Result PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real);
-  std::optional<Offset> ServeAfterWait(Device& device, const BlockInfo& left);
+  Result PassRecorded(Device& device, cu_address* out, const Engine::Request& request, const BlockInfo& left,
+                      Real real);
+  std::optional<Offset> ServeAfterWait(Device& device, const Engine::Request& request, const BlockInfo& left);
+  std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);
   bool WaitForDevice(Device& device, cu_context context);
   cu_context ContextOf(Device& device, const BlockInfo& block);
   bool GiveBackAll();

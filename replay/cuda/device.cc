@@ -14,7 +14,8 @@ constexpr std::chrono::milliseconds kPatienceAtExit{200};
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreSession& session, int ordinal,
                                                      const std::atomic<int>& captures) {
-  absl::StatusOr<std::unique_ptr<DeviceMemory>> memory = DeviceMemory::Create(driver, ordinal);
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> memory =
+      DeviceMemory::Create(driver, ordinal, session.config().oversubscribe);
   if (!memory.ok()) return memory.status();
   std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
   char name[128] = "";
@@ -79,6 +80,11 @@ DeviceSummary Device::Finish(const CoreSession& session) {
       summary.counters = engine_->counters(*guard);
       if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
       summary.refusal = memory_->refusal();
+      const DeviceMemory::Oversubscription& held = memory_->oversubscription();
+      summary.granules_in_host = held.in_host;
+      summary.in_host_peak = memory_->granule() * held.in_host_peak;
+      summary.granules_in_host_peak = held.in_host_peak;
+      summary.on_device_full = memory_->granule() * held.on_device_full;
       engine_->SetEventSink(*guard, nullptr);
       listening_ = false;
     }

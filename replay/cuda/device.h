@@ -104,6 +104,9 @@ class Device {
   std::atomic<int64_t> capture_passes{0};
   std::atomic<int64_t> memory_waits{0};  // of the host for the device, because memory had run out
   std::atomic<int64_t> refused_exports{0};
+  // Said once each: that the host's memory stands in for this device's, and that it cannot.
+  std::atomic<bool> said_oversubscribed{false};
+  std::atomic<bool> said_no_host{false};
 
  private:
   Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)

@@ -1,5 +1,7 @@
 #include "replay/cuda/device_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -22,16 +24,22 @@ AllocationProp PropOf(const Driver& driver, int device) {
   return prop;
 }
 
+uint64_t HostMemory() {
+  return static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES))) *
+         static_cast<uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver& driver, int device) {
+absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver& driver, int device,
+                                                                   bool oversubscribe) {
   size_t total = 0;
   if (driver.DeviceTotalMem(&total, device) != kSuccess)
     return absl::UnavailableError("the device tells no size");
   if (driver.Attribute(device, kVirtualMemoryManagementSupported) == 0) {
     return std::make_unique<SlabMemory>(driver, device, Bytes(static_cast<int64_t>(total)));
   }
-  return VirtualMemory::Reserve(driver, device);
+  return VirtualMemory::Reserve(driver, device, oversubscribe);
 }
 
 bool DeviceMemory::Refuse(const char* function, Result result) {
@@ -40,7 +48,8 @@ bool DeviceMemory::Refuse(const char* function, Result result) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driver& driver, int device) {
+absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driver& driver, int device,
+                                                                      bool oversubscribe) {
   const AllocationProp prop = PropOf(driver, device);
   size_t least = 0, total = 0;
   if (driver.MemGetAllocationGranularity(&least, &prop, /*minimum*/ 0) != kSuccess ||
@@ -48,8 +57,9 @@ absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driv
     return absl::UnavailableError("the device tells no granularity");
   }
   const uint64_t granule = std::max<uint64_t>(least, static_cast<uint64_t>(kGranule.count()));
-  // Twice the device's memory, so that fragmentation of addresses never costs memory.
-  uint64_t bytes = std::min(kMostReserve, std::max(kLeastReserve, uint64_t{2} * total)) / granule * granule;
+  // Twice the memory there can be, so that fragmentation of addresses never costs memory.
+  const uint64_t most = total + (oversubscribe ? HostMemory() : 0);
+  uint64_t bytes = std::min(kMostReserve, std::max(kLeastReserve, 2 * most)) / granule * granule;
   cu_address begin = 0;
   Result result = kOutOfMemory;
   for (; bytes >= kLeastReserve; bytes = bytes / 2 / granule * granule) {
@@ -73,14 +83,44 @@ VirtualMemory::VirtualMemory(const Driver& driver, const AllocationProp& prop, B
   SetRange(begin, static_cast<uint64_t>((granule * count).count()));
 }
 
+bool VirtualMemory::Make(Handle* handle) {
+  const Result made = driver_.MemCreate(handle, SizeOf(1), &prop_, 0);
+  if (made == kSuccess) {
+    ++on_device_;
+    return true;
+  }
+  Refuse("cuMemCreate", made);
+  return host_allowed_ && made == kOutOfMemory && MakeInHost(handle);
+}
+
+// Anywhere on the host, which newer drivers know; else on the node next to the device, which older ones may.
+bool VirtualMemory::MakeInHost(Handle* handle) {
+  const int node = std::max(0, driver_.Attribute(prop_.location.id, kHostNumaId));
+  Result made = kNotSupported;
+  for (const cu_location location : {cu_location{kHostLocation, 0}, cu_location{kHostNumaLocation, node}}) {
+    AllocationProp prop;
+    prop.type = kPinnedAllocation;
+    prop.location = location;
+    made = driver_.MemCreate(handle, SizeOf(1), &prop, 0);
+    if (made == kSuccess) break;
+  }
+  if (made != kSuccess) return Refuse("cuMemCreate of the host's memory", made);
+  in_host_.insert(*handle);
+  Oversubscription& held = oversubscription_;
+  held.in_host = static_cast<int64_t>(in_host_.size());
+  held.in_host_peak = std::max(held.in_host_peak, held.in_host);
+  held.on_device_full = std::max(held.on_device_full, on_device_);
+  return true;
+}
+
 // Puts memory, a spare granule or a new one, behind a granule's addresses.
 bool VirtualMemory::Back(int64_t granule) {
   Handle handle = 0;
   if (!spare_.empty()) {
     handle = spare_.back();
     spare_.pop_back();
-  } else if (const Result made = driver_.MemCreate(&handle, SizeOf(1), &prop_, 0); made != kSuccess) {
-    return Refuse("cuMemCreate", made);
+  } else if (!Make(&handle)) {
+    return false;
   }
   if (const Result mapped = driver_.MemMap(At(granule), SizeOf(1), 0, handle, 0); mapped != kSuccess) {
     spare_.push_back(handle);
@@ -110,8 +150,12 @@ void VirtualMemory::Release(int64_t first, int64_t count) {
 }
 
 void VirtualMemory::Trim() {
-  for (const Handle handle : spare_) driver_.MemRelease(handle);
+  for (const Handle handle : spare_) {
+    driver_.MemRelease(handle);
+    if (in_host_.erase(handle) == 0) --on_device_;
+  }
   spare_.clear();
+  oversubscription_.in_host = static_cast<int64_t>(in_host_.size());
 }
 
 void VirtualMemory::SetAccess(int device, int flags) {

@@ -4,6 +4,9 @@
 // mapped, given access, and, when it is free, moved to other addresses. SlabMemory is for devices that cannot
 // do that: one piece of cuMemAlloc, as large as the first plan, and nothing before there is one.
 //
+// When oversubscribed, a granule that the device has no memory for may lie in the host's instead, at the same
+// addresses and for the device to use as any other. That is slow, so it has to be allowed each time.
+//
 // Not thread-safe: the engine's lock is held around every call.
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "replay/cuda/driver.h"
 #include "replay/memory_source.h"
@@ -24,7 +28,8 @@ inline constexpr Bytes kGranule{2 * kMiB.count()};
 class DeviceMemory : public MemorySource {
  public:
   // The best that the device can do. `driver` outlives it.
-  static absl::StatusOr<std::unique_ptr<DeviceMemory>> Create(const Driver& driver, int device);
+  static absl::StatusOr<std::unique_ptr<DeviceMemory>> Create(const Driver& driver, int device,
+                                                              bool oversubscribe);
 
   // The address of offset 0; 0 while there is none. Any thread.
   cu_address begin() const { return begin_.load(std::memory_order_acquire); }
@@ -37,6 +42,15 @@ class DeviceMemory : public MemorySource {
   // How often the driver has refused memory, and what it said last.
   int64_t refusals() const { return refusals_; }
   const std::string& refusal() const { return refusal_; }
+  // Granules, when oversubscribed.
+  struct Oversubscription {
+    int64_t in_host = 0;         // now
+    int64_t in_host_peak = 0;    // at most
+    int64_t on_device_full = 0;  // the most on the device when it had no more
+  };
+  const Oversubscription& oversubscription() const { return oversubscription_; }
+  // Whether Commit may take the host's memory where the device has no more. False at first.
+  virtual void AllowHost(bool allowed) {}
   // A context has been destroyed, with everything that belonged to it.
   virtual void OnContextGone(cu_context context) {}
   // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags.
@@ -49,6 +63,8 @@ class DeviceMemory : public MemorySource {
   }
   bool Refuse(const char* function, Result result);
 
+  Oversubscription oversubscription_;
+
  private:
   std::atomic<cu_address> begin_{0};
   std::atomic<uint64_t> size_{0};
@@ -58,7 +74,8 @@ class DeviceMemory : public MemorySource {
 
 class VirtualMemory : public DeviceMemory {
  public:
-  static absl::StatusOr<std::unique_ptr<VirtualMemory>> Reserve(const Driver& driver, int device);
+  static absl::StatusOr<std::unique_ptr<VirtualMemory>> Reserve(const Driver& driver, int device,
+                                                                bool oversubscribe);
 
   Bytes granule() const override { return granule_; }
   int64_t granule_count() const override { return static_cast<int64_t>(handles_.size()); }
@@ -66,10 +83,13 @@ class VirtualMemory : public DeviceMemory {
   void Release(int64_t first, int64_t count) override;
   void Trim() override;
   void SetAccess(int device, int flags) override;
+  void AllowHost(bool allowed) override { host_allowed_ = allowed; }
 
  private:
   VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule, cu_address begin,
                 int64_t count);
+  bool Make(Handle* handle);
+  bool MakeInHost(Handle* handle);
   bool Back(int64_t granule);
   cu_address At(int64_t granule) const {
     return begin() + static_cast<uint64_t>((granule_ * granule).count());
@@ -79,9 +99,12 @@ class VirtualMemory : public DeviceMemory {
   const Driver& driver_;
   const AllocationProp prop_;
   const Bytes granule_;
-  std::vector<Handle> handles_;    // by granule; 0: not committed
-  std::vector<Handle> spare_;      // unmapped and kept for the next Commit
-  std::vector<cu_access> access_;  // who may use it: this device first, then its peers
+  std::vector<Handle> handles_;          // by granule; 0: not committed
+  std::vector<Handle> spare_;            // unmapped and kept for the next Commit
+  std::vector<cu_access> access_;        // who may use it: this device first, then its peers
+  absl::flat_hash_set<Handle> in_host_;  // of the handles, spare ones too
+  int64_t on_device_ = 0;                // how many of them are the device's
+  bool host_allowed_ = false;
 };
 
 class SlabMemory : public DeviceMemory {

@@ -31,9 +31,12 @@ inline CUstream_st* const kPerThreadStream =
 inline constexpr int kVirtualMemoryManagementSupported = 102;
 inline constexpr int kRdmaWithVirtualMemorySupported = 110;
 inline constexpr int kMemoryPoolsSupported = 115;
+inline constexpr int kHostNumaId = 134;
 
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kDeviceLocation = 1;
+inline constexpr int kHostLocation = 2;
+inline constexpr int kHostNumaLocation = 3;
 inline constexpr int kPinnedAllocation = 1;
 inline constexpr int kReadWrite = 3;
 

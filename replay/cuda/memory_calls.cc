@@ -1,4 +1,7 @@
 // Allocation and free, in stream order and without.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "replay/core_log.h"
@@ -30,18 +33,19 @@ Result Core::Serve(Device& device, cu_address* out, const Engine::Request& reque
     refused = device.memory().refusals() != refusals;
   }
   if (refused) {
-    if (const auto offset = ServeAfterWait(device, left)) {
+    if (const auto offset = ServeAfterWait(device, request, left)) {
       *out = device.AddressOf(*offset);
       return kSuccess;
     }
   }
-  return PassRecorded(device, out, left, real);
+  return PassRecorded(device, out, request, left, real);
 }
 
 // Memory has run out. What is free may still be in use by the device: the host waits for it, as the driver
 // does, and asks once more; then without what the driver's own pool keeps; then all that is free goes back to
 // the driver.
-std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left) {
+std::optional<Offset> Core::ServeAfterWait(Device& device, const Engine::Request& request,
+                                           const BlockInfo& left) {
   if (!WaitForDevice(device, ContextOf(device, left))) return std::nullopt;
   for (const bool trimmed : {false, true}) {
     cu_pool pool = nullptr;
@@ -49,13 +53,39 @@ std::optional<Offset> Core::ServeAfterWait(Device& device, const BlockInfo& left
       driver().cuMemPoolTrimTo(pool, 0);
     }
     const Engine::Guard guard = device.Lock();
-    if (const auto offset = device.engine().PlaceAgain(guard, left, kAlignment)) {
+    if (const auto offset = device.engine().PlaceAgain(guard, request, left)) {
       device.CountIn(guard, left.owner, left.requested);
       return offset;
     }
     if (trimmed) device.engine().GiveBack(guard, /*plan_too=*/true);
   }
   return std::nullopt;
+}
+
+// Nobody has memory on the device. Where the job was to go on nevertheless, its block lies, as far as it has
+// to, in the host's; but not one that another process or a foreign pool may have a claim to.
+std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request& request,
+                                          const BlockInfo& left) {
+  const bool ours = request.place || (IsEveryStream(request.stream) && !ipc_used_);
+  if (!session_->config().oversubscribe || !ours || !MayServe()) return std::nullopt;
+  const Engine::Guard guard = device.Lock();
+  DeviceMemory& memory = device.memory();
+  const int64_t refusals = memory.refusals();
+  memory.AllowHost(true);
+  const std::optional<Offset> offset = device.engine().PlaceAgain(guard, request, left);
+  memory.AllowHost(false);
+  if (offset) {
+    device.CountIn(guard, left.owner, left.requested);
+    if (memory.oversubscription().in_host > 0 && !device.said_oversubscribed.exchange(true)) {
+      Log(LogLevel::kWarn, fmt::format("device {}: its memory is full; going on in the host's, which is slow",
+                                       device.ordinal()));
+    }
+  } else if (!device.said_no_host.exchange(true)) {
+    Log(LogLevel::kWarn,
+        fmt::format("device {}: its memory is full, and the host's cannot stand in: {}", device.ordinal(),
+                    memory.refusals() != refusals ? memory.refusal() : "the arena is at its limit"));
+  }
+  return offset;
 }
 
 // Everything that was free is known to be idle after it.
@@ -84,11 +114,18 @@ bool Core::GiveBackAll() {
 }
 
 template <typename Real>
-Result Core::PassRecorded(Device& device, cu_address* out, const BlockInfo& left, Real real) {
+Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request& request,
+                          const BlockInfo& left, Real real) {
   Result result = real();
   if (result == kOutOfMemory && WaitForDevice(device, ContextOf(device, left))) {
     const bool more = device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0);
     if (more) result = real();
+  }
+  if (result == kOutOfMemory) {
+    if (const auto offset = ServeFromHost(device, request, left)) {
+      *out = device.AddressOf(*offset);
+      return kSuccess;
+    }
   }
   const Engine::Guard guard = device.Lock();
   if (result != kSuccess) {
@@ -162,18 +199,17 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
   Device* const device = DeviceOf(driver_.Current());
   if (result != kSuccess || device == nullptr || !MayServe()) return result;
   device->others.fetch_add(1, std::memory_order_relaxed);
+  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
+                             .alignment = kAlignment,
+                             .thread = ThreadNumber(),
+                             .place = false};
   BlockInfo left;
   {
     const Engine::Guard guard = device->Lock();
-    device->engine().Allocate(guard,
-                              {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
-                               .alignment = kAlignment,
-                               .stream = device->SynchronousStream(guard, driver_.Current()),
-                               .thread = ThreadNumber(),
-                               .place = false},
-                              &left);
+    request.stream = device->SynchronousStream(guard, driver_.Current());
+    device->engine().Allocate(guard, request, &left);
   }
-  return PassRecorded(*device, out, left, [] { return kSuccess; });
+  return PassRecorded(*device, out, request, left, [] { return kSuccess; });
 }
 
 Result Core::Free(cu_address block) {
@@ -288,7 +324,10 @@ Result Core::GetInfo(size_t* free, size_t* total) {
   Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
   if (device == nullptr) return result;
   const Engine::Guard guard = device->Lock();
-  const Bytes unused = device->engine().committed(guard) - device->engine().placed(guard);
+  const DeviceMemory& memory = device->memory();
+  const Bytes on_device =
+      device->engine().committed(guard) - memory.granule() * memory.oversubscription().in_host;
+  const Bytes unused = std::max(Bytes(0), on_device - device->engine().placed(guard));
   *free = std::min(*total, *free + static_cast<size_t>(unused.count()));
   return result;
 }

@@ -12,7 +12,10 @@ namespace {
 // CU_POINTER_ATTRIBUTE_...
 enum PointerAttribute {
   kContext = 1,
+  kMemoryType = 2,
+  kHostPointer = 4,
   kBufferId = 7,
+  kDeviceOrdinal = 9,
   kLegacyIpcCapable = 10,
   kRangeStart = 11,
   kRangeSize = 12,
@@ -21,6 +24,14 @@ enum PointerAttribute {
   kMappingSize = 18,
   kMappingBase = 19,
 };
+
+constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
+
+// What the driver need not be asked. Memory that is mapped has no context, as far as it knows; and of a block
+// that lies in the host's memory for want of the device's it would say so, which is not the job's to see.
+bool KnownWithoutDriver(int attribute) {
+  return attribute == kContext || attribute == kMemoryType || attribute == kDeviceOrdinal;
+}
 
 // The driver counts its own from 1.
 constexpr uint64_t kFirstBufferId = uint64_t{1} << 48;
@@ -61,6 +72,15 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
                                                                : device.streams(guard).context(stream);
       break;
     }
+    case kMemoryType:
+      *static_cast<unsigned*>(value) = kDeviceMemory;
+      break;
+    case kHostPointer:
+      *static_cast<void**>(value) = nullptr;
+      return kInvalidValue;
+    case kDeviceOrdinal:
+      *static_cast<int*>(value) = device.ordinal();
+      break;
     case kBufferId:
       *static_cast<uint64_t*>(value) = kFirstBufferId + static_cast<uint64_t>(block.info.id);
       break;
@@ -94,8 +114,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device != nullptr && !block) return kInvalidValue;
-  // Memory that is mapped has no context, as far as the driver knows.
-  const bool ask = !block || value == nullptr || attribute != kContext;
+  const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (!block || value == nullptr) return result;
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;

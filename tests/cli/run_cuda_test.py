@@ -32,6 +32,12 @@ class RunCuda(command.CommandTest):
             self.assertEqual(self.variables("--cuda", *options, names=["REPRISE_TIMELINE"]), {"REPRISE_TIMELINE": value})
         self.fails(2, "run", "--host", "--timeline", "--", "true", says="with --host there is none")
 
+    def test_oversubscription(self):
+        for options, value in (((), "None"), (("--oversubscribe",), "1")):
+            names = ["REPRISE_OVERSUBSCRIBE"]
+            self.assertEqual(self.variables("--cuda", *options, names=names), {"REPRISE_OVERSUBSCRIBE": value})
+        self.fails(2, "run", "--host", "--oversubscribe", "--", "true", says="with --host there is none")
+
     def test_what_the_user_has_set_stays(self):
         for name in OURS:
             with self.subTest(name):

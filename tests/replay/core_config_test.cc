@@ -47,6 +47,14 @@ TEST(CoreConfig, ATimeLineIsAskedFor) {
   EXPECT_THAT(nowhere.complaints, ElementsAre(HasSubstr("needs REPRISE_OUT")));
 }
 
+TEST(CoreConfig, OversubscriptionIsAskedFor) {
+  EXPECT_FALSE(Read({}).oversubscribe);
+  EXPECT_TRUE(Read({{"REPRISE_OVERSUBSCRIBE", "1"}}).oversubscribe);
+  const Config wrong = Read({{"REPRISE_OVERSUBSCRIBE", "on"}});
+  EXPECT_FALSE(wrong.oversubscribe);
+  EXPECT_THAT(wrong.complaints, ElementsAre(HasSubstr("REPRISE_OVERSUBSCRIBE='on' is not one of 0, 1")));
+}
+
 TEST(CoreConfig, NothingSetMeansServeWithoutFiles) {
   const Config config = Read({});
   EXPECT_EQ(config.mode, Mode::kServe);

@@ -127,6 +127,47 @@ TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
   EXPECT_EQ(c.conflicts, 0);
 }
 
+// More than the job ever had live, and no more than was held while there was no plan; blocks beyond it count.
+TEST(Engine, SaysWhatItsPlanNeeds) {
+  EventScript script;
+  AppendTraining(script, 12);
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  EXPECT_EQ(engine->counters(engine->Lock()).plan_needs, Bytes(0));
+  const Bytes granule(2 << 20);
+  const auto small = engine->Allocate(engine->Lock(), Bytes(512), Bytes(64), kStream);
+  ASSERT_TRUE(small.has_value());
+  Feeder(engine.get(), script).All();
+  const Counters c = engine->counters(engine->Lock());
+  ASSERT_EQ(c.plans, 1);
+  EXPECT_GE(c.plan_needs, c.live_peak);
+  EXPECT_LE(c.plan_needs, c.reserved_peak);
+  EXPECT_EQ(c.plan_needs, RoundUp(c.slab, granule) + granule)
+      << "the small block lies in a granule of its own";
+}
+
+TEST(Engine, WhatIsPlacedAgainCountsAsPlaced) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner, {}, /*memory=*/Bytes(4 << 20));
+  const Engine::Guard guard = engine->Lock();
+  const auto first = engine->Allocate(guard, Bytes(4 << 20), Bytes(512), kStream);
+  for (const bool place : {true, false}) {
+    const Engine::Request request = {.bytes = Bytes(1 << 20), .alignment = Bytes(512), .place = place};
+    BlockInfo left;
+    ASSERT_EQ(engine->Allocate(guard, request, &left), Engine::kNowhere);
+    if (place) {
+      EXPECT_FALSE(engine->PlaceAgain(guard, request, left).has_value()) << "nothing has been given back";
+      EXPECT_TRUE(engine->Free(guard, *first, kStream));
+      EXPECT_EQ(engine->counters(guard).passed, 1);
+    } else {
+      EXPECT_EQ(engine->counters(guard).outside, 1);
+    }
+    EXPECT_TRUE(engine->PlaceAgain(guard, request, left).has_value());
+    EXPECT_EQ(engine->counters(guard).passed + engine->counters(guard).outside, 0);
+  }
+  EXPECT_EQ(engine->counters(guard).live, Bytes(2 << 20));
+}
+
 TEST(Engine, RecordingOnlyNeverPlans) {
   EventScript script;
   AppendTraining(script, 12);

@@ -11,6 +11,7 @@
 namespace reprise::replay {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,6 +82,39 @@ TEST(SummaryText, AnUnreadableEngineIsSaid) {
   Summary summary = Served();
   summary.complete = false;
   EXPECT_THAT(SummaryText(summary), HasSubstr("ended inside an allocation"));
+}
+
+Summary Oversubscribed(Bytes plan_needs) {
+  Summary summary = Served();
+  DeviceSummary device;
+  device.counters = summary.counters;
+  device.counters.plan_needs = plan_needs;
+  device.granules_in_host_peak = 20;
+  device.in_host_peak = kMiB * 40;
+  device.on_device_full = kMiB * 1000;
+  summary.devices.push_back(device);
+  return summary;
+}
+
+TEST(SummaryText, SaysWhetherWhatWasOversubscribedFitsByPlan) {
+  EXPECT_THAT(
+      SummaryText(Oversubscribed(kMiB * 1010)),
+      AllOf(HasSubstr("40.00 MiB  at most in the host's memory, 20 granules"),
+            HasSubstr("1010.00 MiB  10.00 MiB more than the device gave: the next attempt does not fit")));
+  EXPECT_THAT(SummaryText(Oversubscribed(kMiB * 1000)),
+              HasSubstr("1000.00 MiB  no more than the device gave: the next attempt fits by plan"));
+  EXPECT_THAT(SummaryText(Oversubscribed(Bytes(0))), HasSubstr("unknown  no plan was adopted"));
+  Summary within = Oversubscribed(kMiB * 900);
+  within.devices[0].granules_in_host_peak = 0;
+  EXPECT_THAT(SummaryText(within), AllOf(Not(HasSubstr("oversubscribed")), Not(HasSubstr("plan needs"))));
+}
+
+TEST(SummaryJson, HoldsWhatWasOversubscribed) {
+  const nlohmann::json device = nlohmann::json::parse(SummaryJson(Oversubscribed(kMiB * 1010)))["devices"][0];
+  EXPECT_EQ(device["granules_in_host_peak"], 20);
+  EXPECT_EQ(device["in_host_peak"], 40 << 20);
+  EXPECT_EQ(device["on_device_full"], 1000 << 20);
+  EXPECT_EQ(device["plan_needs"], 1010 << 20);
 }
 
 TEST(SummaryJson, NamesAreThoseOfSimulate) {

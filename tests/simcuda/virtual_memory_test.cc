@@ -1,5 +1,6 @@
 // Virtual memory management: an arena lives on it, and the simulated device must notice when work meets
-// addresses whose memory is not there, or no longer. Run with SIMCUDA_STREAMS=deferred.
+// addresses whose memory is not there, or no longer. Run with SIMCUDA_STREAMS=deferred,
+// on a device of 64 MiB and as much of the host's memory.
 #include "tests/simcuda/machine.h"
 
 namespace simtest {
@@ -106,6 +107,51 @@ TEST_F(VirtualMemory, MemoryMovesWithItsHandle) {
   OK(cuMemRelease(handle));
   EXPECT_EQ(simPhysicalBytes(0), kPage) << "a mapping keeps its memory";
   OK(cuMemUnmap(elsewhere, kPage));
+}
+
+// The two ways to ask for the host's memory; there is one node.
+constexpr CUmemLocation kOnHost[] = {{CU_MEM_LOCATION_TYPE_HOST, 7}, {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}};
+
+TEST_F(VirtualMemory, HostMemoryIsNotTheDevices) {
+  int node = -1;
+  OK(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0));
+  EXPECT_EQ(node, kOnHost[1].id);
+  CUmemGenericAllocationHandle full = Created(64 * kMiB);  // all of the device
+  CUmemAllocationProp prop = kOnDevice;
+  for (size_t page = 0; page < 2; ++page) {
+    CUmemGenericAllocationHandle handle = 0;
+    prop.location = kOnDevice.location;
+    EXPECT_EQ(cuMemCreate(&handle, kPage, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    prop.location = kOnHost[page];
+    OK(cuMemCreate(&handle, kPage, &prop, 0));
+    OK(cuMemMap(range_ + page * kPage, kPage, 0, handle, 0));
+    OK(cuMemRelease(handle));
+    EXPECT_EQ(simHostPhysicalBytes(), (page + 1) * kPage);
+  }
+  EXPECT_EQ(simPhysicalBytes(0), 64 * kMiB);
+  OK(cuMemSetAccess(range_, 2 * kPage, &kReadWrite, 1));
+  OK(simFill(range_, 2 * kPage, 1, nullptr));
+  OK(simVerify(range_, 2 * kPage, 1, nullptr));
+  OK(cuCtxSynchronize());
+  EXPECT_EQ(Corrupted() + Illegal(), 0U);
+  unsigned type = 0;
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range_));
+  EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));
+  OK(cuMemUnmap(range_, 2 * kPage));
+  EXPECT_EQ(simHostPhysicalBytes(), 0U);
+  EXPECT_EQ(simPeakHostPhysicalBytes(), 2 * kPage);
+  OK(cuMemRelease(full));
+}
+
+TEST_F(VirtualMemory, HostMemoryEnds) {
+  CUmemAllocationProp prop = kOnDevice;
+  prop.location = kOnHost[0];
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuMemCreate(&handle, 66 * kMiB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 1};
+  EXPECT_EQ(cuMemCreate(&handle, kPage, &prop, 0), CUDA_ERROR_INVALID_VALUE) << "there is no such node";
+  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0};
+  EXPECT_EQ(cuMemCreate(&handle, kPage, &prop, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(VirtualMemory, ARetainedHandleKeepsTheMemory) {

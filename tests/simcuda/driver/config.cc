@@ -39,6 +39,8 @@ Config Read() {
   config.memory = Number("SIMCUDA_MEMORY", config.memory);
   config.seed = Number("SIMCUDA_SEED", config.seed);
   config.vmm = Number("SIMCUDA_VMM", 1) != 0;
+  config.host_memory = Number("SIMCUDA_HOST_MEMORY", config.host_memory);
+  config.host_anywhere = Number("SIMCUDA_HOST_ANYWHERE", 1) != 0;
   config.quiet = Number("SIMCUDA_QUIET", 0) != 0;
   config.verbose = Number("SIMCUDA_VERBOSE", 0) != 0;
   std::string streams = Variable("SIMCUDA_STREAMS");

@@ -44,6 +44,9 @@ CUresult Attribute(const sim::Config& config, CUdevice_attribute attribute, int 
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
       *value = config.vmm;
       break;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+      *value = sim::kHostNode;
+      break;
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:

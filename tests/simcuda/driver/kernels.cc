@@ -177,6 +177,14 @@ unsigned long long simPeakPhysicalBytes(CUdevice device) {
   return LookAtDevice(device, [](const sim::Physical& memory) { return memory.peak(); });
 }
 
+unsigned long long simHostPhysicalBytes() {
+  return Look([](sim::Simulator& sim) { return sim.host().used(); });
+}
+
+unsigned long long simPeakHostPhysicalBytes() {
+  return Look([](sim::Simulator& sim) { return sim.host().peak(); });
+}
+
 void simResetPeakPhysicalBytes(CUdevice device) {
   LookAtDevice(device, [](sim::Physical& memory) {
     memory.ResetPeak();

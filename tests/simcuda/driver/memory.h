@@ -17,7 +17,10 @@ constexpr uint64_t kPageGrain = uint64_t{2} << 20;  // of virtual memory managem
 
 inline uint64_t RoundUp(uint64_t bytes, uint64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-// The memory of one device.
+constexpr int kHost = -1;     // in place of a device's ordinal: memory of the host
+constexpr int kHostNode = 0;  // the host's only one
+
+// The memory of one device, or what handles may have of the host's.
 class Physical {
  public:
   explicit Physical(uint64_t capacity);
@@ -44,7 +47,7 @@ class Physical {
 struct Mapping {
   uint64_t size = 0;
   char* bytes = nullptr;  // in the alias
-  int device = 0;         // whose memory it is
+  int device = 0;         // whose memory it is; kHost: the host's
   uint32_t readable = 0;  // by which devices, as bits
   uint32_t writable = 0;
   bool open_to_peers = false;  // readable and writable wherever access to the peer `device` is enabled

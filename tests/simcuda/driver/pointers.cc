@@ -28,7 +28,10 @@ bool Locate(Call& call, uint64_t address, Place* place) {
   auto [base, mapping] = call.sim.addresses.Find(address);
   if (mapping == nullptr) return false;
   *place = {true, base, mapping->size, mapping->device, nullptr, nullptr, mapping};
-  if (call.sim.virtual_mappings.contains(base)) return true;
+  if (call.sim.virtual_mappings.contains(base)) {
+    place->on_device = mapping->device != sim::kHost;
+    return true;
+  }
   auto found = call.sim.FindAllocation(address);
   if (found == call.sim.allocations.end()) return false;  // free memory of a pool
   const Allocation& allocation = found->second;
@@ -62,7 +65,7 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Store(data, 0U);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return Store(data, place.device);
+      return place.device == sim::kHost ? CUDA_ERROR_INVALID_VALUE : Store(data, place.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
       bool capable = place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain;
       return Store(data, capable ? 1U : 0U);

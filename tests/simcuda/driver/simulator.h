@@ -97,7 +97,7 @@ struct PhysicalHandle {
   CUmemAllocationProp properties = {};
   uint64_t size = 0;
   uint64_t offset = 0;
-  int device = 0;
+  int device = 0;      // or kHost
   int references = 0;  // of the program
   int mappings = 0;
 };
@@ -141,10 +141,18 @@ struct Simulator {
   Context* FindContext(CUcontext handle) const;  // null if it is none, or destroyed
   bool HasDevice(int ordinal) const { return ordinal >= 0 && ordinal < config.devices; }
   Device& DeviceOf(const Context& context) { return *devices[context.device]; }
+  // The host's memory as far as it is created by handles. Made when first asked for.
+  Physical& host() {
+    if (host_ == nullptr) host_ = std::make_unique<Physical>(config.host_memory);
+    return *host_;
+  }
 
   // The allocation that holds `address`; end() if none does.
   std::map<uint64_t, Allocation>::iterator FindAllocation(uint64_t address);
   std::map<uint64_t, HostBlock>::iterator FindHostBlock(uint64_t address);
+
+ private:
+  std::unique_ptr<Physical> host_;
 };
 
 // Without a destructor: at the end of a process, calls come after those of its thread have run.

@@ -18,12 +18,26 @@ CUresult OnMachine(const char* function, Body&& body) {
                [&](Call& call) { return call.sim.config.vmm ? body(call) : CUDA_ERROR_NOT_SUPPORTED; });
 }
 
+CUresult CheckHost(const Call& call, const CUmemLocation& location) {
+  if (call.sim.config.host_memory == 0) return CUDA_ERROR_NOT_SUPPORTED;  // a driver that cannot
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_HOST:
+      return call.sim.config.host_anywhere ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+      return location.id == sim::kHostNode ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
 CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
   if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return sim::NotSimulated("memory that is not a device's");
-  if (!call.sim.HasDevice(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    if (!call.sim.HasDevice(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  } else if (CUresult error = CheckHost(call, prop->location); error != CUDA_SUCCESS) {
+    return error;
+  }
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return sim::NotSimulated("shareable handles");
   if (prop->allocFlags.compressionType != 0) return sim::NotSimulated("compressible memory");
   if (prop->allocFlags.usage != 0) return sim::NotSimulated("CUmemAllocationProp usage");
@@ -32,11 +46,15 @@ CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
 
 bool Aligned(uint64_t a, uint64_t b) { return a % kPageGrain == 0 && b % kPageGrain == 0; }
 
+sim::Physical& MemoryOf(Call& call, const PhysicalHandle& handle) {
+  return handle.device == sim::kHost ? call.sim.host() : call.sim.devices[handle.device]->physical;
+}
+
 // With neither references nor mappings left, the memory goes back.
 void Drop(Call& call, CUmemGenericAllocationHandle handle) {
   const PhysicalHandle& physical = call.sim.handles.at(handle);
   if (physical.references > 0 || physical.mappings > 0) return;
-  call.sim.devices[physical.device]->physical.Give(physical.offset, physical.size);
+  MemoryOf(call, physical).Give(physical.offset, physical.size);
   call.sim.handles.erase(handle);
 }
 
@@ -111,10 +129,12 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
     if (CUresult error = Check(call, prop); error != CUDA_SUCCESS) return error;
     if (handle == nullptr || size == 0 || size % kPageGrain != 0 || flags != 0)
       return CUDA_ERROR_INVALID_VALUE;
-    std::optional<uint64_t> offset = sim::TakePhysical(call.sim, prop->location.id, size);
+    const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    std::optional<uint64_t> offset =
+        on_device ? sim::TakePhysical(call.sim, prop->location.id, size) : call.sim.host().Take(size);
     if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = ++call.sim.serials;
-    call.sim.handles[*handle] = {*prop, size, *offset, prop->location.id, 1, 0};
+    call.sim.handles[*handle] = {*prop, size, *offset, on_device ? prop->location.id : sim::kHost, 1, 0};
     return CUDA_SUCCESS;
   });
 }
@@ -137,7 +157,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     PhysicalHandle& physical = found->second;
     if (size == 0 || !Aligned(ptr, size) || size > physical.size) return CUDA_ERROR_INVALID_VALUE;
     if (!Reserved(call, ptr, size) || Overlaps(call, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
-    char* bytes = call.sim.devices[physical.device]->physical.At(physical.offset);
+    char* bytes = MemoryOf(call, physical).At(physical.offset);
     call.sim.addresses.Map(ptr, {size, bytes, physical.device, 0, 0, false});
     call.sim.virtual_mappings[ptr] = handle;
     ++physical.mappings;

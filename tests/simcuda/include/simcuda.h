@@ -32,6 +32,9 @@ void simReseed(unsigned long long seed);
 unsigned long long simPhysicalBytes(CUdevice device);
 unsigned long long simPeakPhysicalBytes(CUdevice device);
 void simResetPeakPhysicalBytes(CUdevice device);
+// The host's memory behind handles of cuMemCreate.
+unsigned long long simHostPhysicalBytes(void);
+unsigned long long simPeakHostPhysicalBytes(void);
 // Calls in which the host waited for the device: synchronising calls and frees that synchronise.
 unsigned long long simHostSynchronizations(void);
 // Calls of cuStreamWaitEvent.

@@ -1,0 +1,127 @@
+"""With --oversubscribe a job that needs more than its device has goes on in the host's memory, with the contents it
+would have had, and leaves a plan and what that needs; without, or where the driver cannot, it is out of memory as ever.
+
+The device is full for certain: 64 MiB, where the job needs 112.
+"""
+import json
+import os
+import unittest
+
+from cuda_programs import CudaTest, built
+
+DEVICE = {"SIMCUDA_MEMORY": "64MiB", "SIMCUDA_STREAMS": "deferred"}
+ON = {"REPRISE_OVERSUBSCRIBE": "1"}
+ITERATIONS = 20
+ACTIVATIONS = [2**20 + layer * 2**18 for layer in range(24)]
+LIVE_PEAK = 16 * 2**20 + 4 * 2**16 + sum(ACTIVATIONS) + ACTIVATIONS[-1] // 2  # weights, inputs; the first gradient
+GRANULE = 2 * 2**20
+OUT_OF_MEMORY = 2
+
+
+class Oversubscribe(CudaTest):
+    core = "CORE_PLANNING_IN_CALLER"
+
+    def play(self, kind="ordered", out="out", preload=True, **variables):
+        out = os.path.join(self.at.folder, out)
+        done = self.run_job([built("TOO_LARGE"), kind, str(ITERATIONS)], [self.at.shim] if preload else [],
+                            REPRISE_OUT=out, **{**DEVICE, **variables})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual((result["corrupted"], result["strange"]), (0, 0), done.stderr)
+        if not preload:
+            return result, None, done.stderr
+        with open(os.path.join(out, "summary.json")) as file:
+            return result, json.load(file)["devices"][0], done.stderr
+
+    def check_served(self, result, device, said):
+        self.assertEqual((result["iterations"], result["result"]), (ITERATIONS, 0), said)
+        self.assertEqual(device["live_peak"], LIVE_PEAK)
+        self.assertGreater(device["in_host_peak"], 0)
+        self.assertEqual(device["in_host_peak"], result["in_host_peak"])
+        self.assertEqual(device["in_host_peak"], GRANULE * device["granules_in_host_peak"])
+        self.assertIn("device 0: its memory is full; going on in the host's, which is slow\n", said)
+
+    def check_out_of_memory(self, result):
+        self.assertEqual((result["iterations"], result["result"], result["in_host_peak"]), (0, OUT_OF_MEMORY, 0))
+
+    def test_served_to_the_end_and_planned(self):
+        result, device, said = self.play(**ON)
+        self.check_served(result, device, said)
+        self.assertEqual(device["on_device_full"], 64 * 2**20)
+        # No more than there has to be: what the device has is used up, and granules that are free move.
+        self.assertLess(device["in_host_peak"] + device["on_device_full"], 1.05 * LIVE_PEAK)
+        self.assertGreater(device["planned_bytes_after_plan"], 0.9)
+        self.assertGreaterEqual(device["plan_needs"], LIVE_PEAK)
+        self.assertLess(device["plan_needs"], 1.05 * LIVE_PEAK)
+        self.assertRegex(said, r"oversubscribed +\S+ MiB  at most in the host's memory, \d+ granules, which is slow; "
+                               r"the device gave 64.00 MiB\n  plan needs +\S+ MiB  \S+ MiB more than the device gave")
+        self.assertTrue(os.path.exists(device["plans_written"]))
+
+    def test_with_its_plan_where_that_fits(self):
+        _, first, _ = self.play(**ON)
+        for variables in (ON, {}):
+            with self.subTest(variables):
+                result, device, said = self.play(out="second" + "".join(variables), REPRISE_PLAN=first["plans_written"],
+                                                 SIMCUDA_MEMORY=str(first["plan_needs"]), **variables)
+                self.assertEqual((result["iterations"], result["result"], result["in_host_peak"]), (ITERATIONS, 0, 0))
+                self.assertEqual(device["in_host_peak"], 0)
+                self.assertGreater(device["plans_resumed"], 0)
+                self.assertLessEqual(device["reserved_peak"], first["plan_needs"])
+                self.assertNotIn("oversubscribed", said)
+
+    def test_synchronous_memory(self):
+        result, device, said = self.play("synchronous", **ON)
+        self.check_served(result, device, said)
+        self.assertGreater(device["planned"], 0)
+
+    def test_recorded_only(self):
+        result, device, said = self.play(REPRISE_MODE="record", **ON)
+        self.check_served(result, device, said)
+        self.assertRegex(said, "plan needs +unknown")
+        self.assertTrue(os.path.exists(device["trace"]))
+
+    def test_without_being_asked(self):
+        without, _, _ = self.play(preload=False)
+        self.check_out_of_memory(without)
+        for variables in ({}, {"REPRISE_OVERSUBSCRIBE": "0"}):
+            result, device, said = self.play(out="out" + "".join(variables), **variables)
+            self.check_out_of_memory(result)
+            self.assertEqual(device["in_host_peak"], 0)
+            self.assertNotIn("host's", said)
+
+    def test_a_driver_that_has_to_be_told_the_node(self):
+        self.check_served(*self.play(SIMCUDA_HOST_ANYWHERE="0", **ON))
+
+    def test_where_the_host_cannot(self):
+        """A driver that cannot, a host that is full, and a limit of the user's own."""
+        cases = [({"SIMCUDA_HOST_MEMORY": "0"}, "cuMemCreate of the host's memory answered 801"),
+                 ({"SIMCUDA_HOST_MEMORY": "8MiB"}, "cuMemCreate of the host's memory answered 2 (out of memory)"),
+                 ({"REPRISE_CAPACITY": "48MiB"}, "the arena is at its limit"),
+                 ({"SIMCUDA_VMM": "0"}, "the arena is at its limit")]
+        for at, (variables, why) in enumerate(cases):
+            with self.subTest(variables):
+                result, _, said = self.play(out=f"out{at}", **ON, **variables)
+                self.assertEqual((result["iterations"], result["result"]), (0, OUT_OF_MEMORY))
+                self.assertEqual(said.count(f"its memory is full, and the host's cannot stand in: {why}\n"), 1, said)
+
+    def test_random_jobs(self):
+        """Streams and threads that are short of memory: no call fails, nothing is corrupted."""
+        short = {"SIMCUDA_STREAMS": "deferred", "SIMCUDA_MEMORY": "32MiB"}
+        shim = self.install("CORE").shim
+        in_host = failed = 0
+        for seed in range(1, 25):
+            command = [built("WORKLOAD"), str(seed), "1", "12"]
+            out = os.path.join(self.at.folder, f"out{seed}")
+            without = json.loads(self.run_job(command, **short).stdout)
+            done = self.run_job(command, [shim], REPRISE_OUT=out, REPRISE_LOG="quiet", **short, **ON)
+            result = json.loads(done.stdout)
+            self.assertEqual((result["corrupted_bytes"], result["failed_calls"]), (0, 0), f"in seed {seed}")
+            failed += without["failed_calls"] > 0
+            with open(os.path.join(out, "summary.json")) as file:
+                in_host += json.load(file)["devices"][0]["in_host_peak"] > 0
+        self.assertGreater(failed, 12)
+        self.assertGreater(in_host, 12)
+
+
+if __name__ == "__main__":
+    unittest.main()

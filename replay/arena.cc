@@ -20,8 +20,8 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 // higher than the live peak does not move its own memory about in every round.
 constexpr int64_t kSlackForPlanned = 50;
 constexpr int64_t kSlackForStrays = 64;
-// Granules of the plan looked at for one request, beside those it wants: 8 GiB of 2 MiB ones.
-constexpr int64_t kMostLooks = 4096;
+// Blocks and gaps of the plan looked at for one request, and granules that are not idle.
+constexpr int kMostLooks = 4096;
 
 }  // namespace
 
@@ -186,23 +186,33 @@ int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
 // those are the last that best fit would use.
 int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted) {
   int64_t released = 0;
+  int looks = std::numeric_limits<int>::max();
   zone.ForEachFreeBySize(side, [&](const Ranges::Range& range) {
     if (range.units < units_per_granule_) return false;
-    const int64_t first = (range.begin + units_per_granule_ - 1) / units_per_granule_;
-    const int64_t last = range.end() / units_per_granule_;
-    // From the top: low addresses are used first.
-    for (int64_t g = last - 1; g >= first && released < wanted; --g) {
-      const uint64_t top = committed_.AtOrBefore(static_cast<uint64_t>(g));
-      if (top == BitTree::kNone || static_cast<int64_t>(top) < first) break;
-      g = static_cast<int64_t>(top);
-      const auto begin = static_cast<uint32_t>(g * units_per_granule_);
-      if (order_ != nullptr && !order_->Idle(begin, begin + static_cast<uint32_t>(units_per_granule_)))
-        continue;
-      Release(g, 1);
-      ++released;
-    }
+    released += ReleaseIn(range.begin, range.end(), wanted - released, looks);
     return released < wanted;
   });
+  return released;
+}
+
+// The same within [begin, end), which is free. From the top: low addresses are used first. `looks` counts
+// down at every granule that the device may still touch, and ends it at 0.
+int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks) {
+  int64_t released = 0;
+  const int64_t first = (begin + units_per_granule_ - 1) / units_per_granule_;
+  const int64_t last = end / units_per_granule_;
+  for (int64_t g = last - 1; g >= first && released < wanted && looks > 0; --g) {
+    const uint64_t top = committed_.AtOrBefore(static_cast<uint64_t>(g));
+    if (top == BitTree::kNone || static_cast<int64_t>(top) < first) break;
+    g = static_cast<int64_t>(top);
+    const auto at = static_cast<uint32_t>(g * units_per_granule_);
+    if (order_ != nullptr && !order_->Idle(at, at + static_cast<uint32_t>(units_per_granule_))) {
+      --looks;
+      continue;
+    }
+    Release(g, 1);
+    ++released;
+  }
   return released;
 }
 
@@ -216,31 +226,23 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
 }
 
 // The same inside the plan, whose free ranges need not be on record for it. Goes round, so that a search does
-// not begin where the last one took what there was, and looks at so many granules at most.
+// not begin where the last one took what there was.
 int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   if (wanted <= 0) return 0;
   if (order_ != nullptr) order_->Refresh();
-  const uint64_t end = main_.barrier() >> granule_shift_;  // the granule that spans the barrier is left alone
-  const auto in_plan = [&](uint64_t below) {
-    return below == 0 ? BitTree::kNone : committed_.AtOrBefore(below - 1);
-  };
+  const uint32_t start = std::min(plan_scan_, main_.barrier());
   int64_t released = 0;
-  uint64_t scan = std::min(plan_scan_, end);
-  const uint64_t start = scan;
+  uint32_t scan = start;
   bool wrapped = false;
-  for (int64_t looks = wanted + kMostLooks; looks > 0 && released < wanted; --looks) {
-    uint64_t g = in_plan(scan);
-    if (g == BitTree::kNone && !wrapped) {
+  for (int looks = kMostLooks; looks > 0 && released < wanted; --looks) {
+    if (scan == 0 && !wrapped) {
       wrapped = true;
-      g = in_plan(end);
+      scan = main_.barrier();
     }
-    if (g == BitTree::kNone || (wrapped && g < start)) break;
-    scan = g;
-    const auto begin = static_cast<uint32_t>(g << granule_shift_);
-    const auto beyond = static_cast<uint32_t>(begin + units_per_granule_);
-    if (!main_.AllFree(begin, beyond) || (order_ != nullptr && !order_->Idle(begin, beyond))) continue;
-    Release(static_cast<int64_t>(g), 1);
-    ++released;
+    if (scan == 0 || (wrapped && scan <= start)) break;
+    const Ranges::Run run = main_.RunBelow(scan);
+    if (run.free) released += ReleaseIn(run.begin, scan, wanted - released, looks);
+    scan = run.begin;
   }
   plan_scan_ = scan;
   return released;

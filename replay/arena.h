@@ -184,6 +184,7 @@ class Arena {
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted);
   int64_t ReleaseFreeInPlan(int64_t wanted);
+  int64_t ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks);
   void Release(int64_t first, int64_t count);
 
   MemorySource* source_;
@@ -201,7 +202,7 @@ class Arena {
   int64_t committed_peak_ = 0;
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
-  uint64_t plan_scan_ = 0;  // below this granule the plan's free memory is looked for next
+  uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;
 };
 

@@ -110,6 +110,18 @@ class Ranges {
     return range.live ? range.end() <= begin : range.begin <= begin;
   }
 
+  // What lies right below `unit` (> begin): down to where, and whether it is free.
+  struct Run {
+    uint32_t begin = 0;
+    bool free = true;
+  };
+  Run RunBelow(uint32_t unit) const {
+    const uint64_t at = starts_.AtOrBefore(unit - 1 - begin_);
+    if (at == BitTree::kNone) return {begin_, true};
+    const Range& range = ranges_[at_[at]];
+    return range.end() < unit ? Run{range.end(), true} : Run{range.begin, !range.live};
+  }
+
   // Makes a live block free again.
   void Release(Index block) {
     if (ranges_[block].begin >= barrier_ || tracked_) return ReleaseTracked(block);

@@ -54,6 +54,13 @@ struct Row {
   }
 };
 
+// What is too small to be of the cycle stays so.
+void Enlarge(std::vector<reprise::profiler::Event>& events, int64_t times) {
+  for (reprise::profiler::Event& event : events) {
+    if (event.bytes >= reprise::replay::kSmallBlock) event.bytes = event.bytes * times;
+  }
+}
+
 std::string Joined(const std::vector<int64_t>& numbers) {
   if (numbers.empty()) return "-";
   std::string text;
@@ -143,6 +150,7 @@ int main(int argc, char** argv) {
   bool each = false;
   bool models = false;
   uint64_t seeds = 5;
+  int64_t times = 1;
   std::vector<std::string> only;
   reprise::replay::SimulationOptions options;
   app.add_flag("--final", final_seeds, "The seeds that no rule was chosen on");
@@ -150,6 +158,8 @@ int main(int argc, char** argv) {
       ->excludes(app.add_flag("--each", each, "A row a seed"));
   app.add_option("--seeds", seeds, "How many");
   app.add_option("--only", only, "Names of streams")->delimiter(',');
+  app.add_option("--times", times, "Blocks so many times as large, beside granules that stay")
+      ->check(CLI::PositiveNumber);
   std::vector<std::string> without;
   const std::map<std::string, bool*> rules = {{"plan-set", &options.sequence_rules.plan_set},
                                               {"replan", &options.sequence_rules.replan},
@@ -184,6 +194,7 @@ int main(int argc, char** argv) {
       Row row;
       row.seed = (final_seeds ? reprise::replay::kFinalSeeds : reprise::replay::kTuningSeeds) + i;
       row.stream = MakeVaryingStream(variation, row.seed);
+      Enlarge(row.stream.events, times);
       auto result = reprise::replay::Simulate(row.stream.events, options);
       if (!result.ok()) {
         fmt::print(stderr, "{}: {}\n", name, result.status().ToString());

@@ -139,6 +139,20 @@ TEST(Arena, ThePlanLendsNothingThatIsInUse) {
   EXPECT_TRUE(arena.Consistent());
 }
 
+TEST(Arena, ThePlanLendsHoweverLargeItIs) {
+  constexpr int64_t kTail = 8000, kHead = 1000;  // granules: 18 GB
+  CountedMemory memory(kGranule, kGiB * 64);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * (kHead + kTail)));
+  const auto low = arena.PlaceAt(Offset(0), kGranule * kHead);
+  const auto high = arena.PlaceAt(Offset(kGranule.count() * kHead), kGranule * kTail);
+  arena.Remove(low);
+  ASSERT_TRUE(arena.Place(kGranule * kHead, Bytes(1), kOutsidePlan));
+  EXPECT_LE(memory.peak(), kGranule * ((kHead + kTail) * 65 / 64 + 1))
+      << "what is free lies behind a large block";
+  EXPECT_TRUE(arena.Find(arena.OffsetOf(high)));
+}
+
 TEST(Arena, ALittleMoreThanWasEverLiveIsNotMovedFor) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

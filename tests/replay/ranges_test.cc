@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace reprise::replay {
@@ -54,6 +55,28 @@ TEST(Ranges, MergesWithBothNeighbours) {
   ranges.Release(b);
   EXPECT_TRUE(ranges.Consistent());
   EXPECT_NE(ranges.TakeBest(100, 1, kBelow, kAbove), Ranges::kNone);
+}
+
+TEST(Ranges, TellsWhatLiesBelow) {
+  for (const bool tracked : {false, true}) {
+    Ranges ranges(10, 1000);
+    ranges.SetBarrier(500);
+    ranges.TakeAt(100, 50);
+    ranges.TakeAt(150, 50);
+    if (tracked)
+      ranges.TakeBest(400, 1, kBelow, kAbove);  // above, but the free ranges below are on record now
+    const auto below = [&](uint32_t unit) {
+      const Ranges::Run run = ranges.RunBelow(unit);
+      return std::pair(run.begin, run.free);
+    };
+    EXPECT_EQ(below(500), std::pair(200u, true));
+    EXPECT_EQ(below(300), std::pair(200u, true));
+    EXPECT_EQ(below(200), std::pair(150u, false));
+    EXPECT_EQ(below(151), std::pair(150u, false)) << "in a block";
+    EXPECT_EQ(below(150), std::pair(100u, false));
+    EXPECT_EQ(below(100), std::pair(10u, true));
+    EXPECT_EQ(below(11), std::pair(10u, true));
+  }
 }
 
 TEST(Ranges, AlignsWithinAHole) {

@@ -233,6 +233,16 @@ TEST(CheckPlanIsFor, NamesTheFirstDifference) {
               HasSubstr("the lifetimes or alignments are not"));
 }
 
+TEST(CheckPlan, RefusesAnotherInputAndPlacesThatOverlap) {
+  Plan plan = SomePlan();
+  EXPECT_TRUE(CheckPlan(kProblem, plan).ok()) << CheckPlan(kProblem, plan);
+  plan.offsets.assign(plan.offsets.size(), Offset(0));
+  EXPECT_FALSE(CheckPlan(kProblem, plan).ok());
+  plan = SomePlan();
+  plan.sizes[0] = plan.sizes[0] + Bytes(1);
+  EXPECT_FALSE(CheckPlan(kProblem, plan).ok());
+}
+
 TEST_F(PlanFiles, GoAndComeBack) {
   ASSERT_TRUE(WritePlan(Path("a.plan.json"), SomePlan()).ok());
   const auto plan = ReadPlan(Path("a.plan.json"));

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from correctness import MODES
+from hog import Hog
 from jobs import HERE, PROGRAMS
 from rows import FAIL, MEASURED, Finding, Row
 
@@ -41,26 +42,6 @@ class Watch:
     def __exit__(self, *_):
         last, _ = self.process.communicate()
         self.seen = json.loads(last) if last else {}
-
-
-class Hog:
-    """Holds the device's memory but CAP bytes, the same for every allocator."""
-
-    def __init__(self, program):
-        self.program = program
-
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            [self.program, str(CAP)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        words = self.process.stdout.readline().split()
-        if not words or words[0] != "ready":
-            raise RuntimeError("the device's memory could not be taken")
-        self.left = int(words[1])
-        return self
-
-    def __exit__(self, *_):
-        self.process.communicate()
 
 
 def read(path):
@@ -136,7 +117,7 @@ class Comparison:
                 result,
             ]
             over = True
-            with Hog(hog) as held:
+            with Hog(hog, CAP) as held:
                 try:
                     done = self.jobs.run(f"largest batch {allocator}", words, deadline, MODES[mode], reprise)
                 except subprocess.TimeoutExpired:

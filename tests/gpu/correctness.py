@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from hog import Hog
 from jobs import PROGRAMS, compared, first_difference
 from rows import FAIL, LEFT_OUT, PASS, Finding, Row
 from scenarios import Scenarios
@@ -21,6 +22,9 @@ SHAPES = {
     "gpt": ["--batch", "4", "--length", "256"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
 }
+
+
+CONTEXT = 1 << 30  # bytes, more than a job's context and what lies beside PyTorch's allocator
 
 
 class Correctness:
@@ -94,6 +98,35 @@ class Correctness:
         says = f"{kernels:,} kernels of {len(device['by_name'])} names, time {ratio:.3f} of that without --timeline"
         return Finding(PASS if kernels > 0 else FAIL, says, figures)
 
+    def oversubscribed(self, deadline):
+        """A training on a device too small for it: out of memory, but the same losses with --oversubscribe."""
+        hog = self.compiler.compile("hog", deadline)
+        if isinstance(hog, Finding):
+            return hog
+        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
+        words += ["--deterministic", "--result", "result.json"]
+        variables = MODES["cudaMallocAsync"]
+        plain = self.jobs.run("oversubscribed", words, deadline, variables)
+        if plain.status != 0:
+            return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+        with open(os.path.join(plain.folder, "result.json"), encoding="utf-8") as text:
+            peak = json.load(text)["peak_allocated"]
+        with Hog(hog, CONTEXT + int(0.7 * peak)) as held:
+            refused = self.jobs.run("oversubscribed not", words, deadline, variables, reprise=True)
+            done = self.jobs.run(
+                "oversubscribed", words, deadline, variables, reprise=True, options=["--oversubscribe"]
+            )
+        figures = {"free_before": held.left, "torch_peak": peak, "with": done.figures, "seconds": done.seconds}
+        if done.status != 0:
+            return Finding(FAIL, f"status {done.status} with --oversubscribe: {done.last_error()}", figures)
+        if done.out != plain.out:
+            return Finding(FAIL, f"DIFFERS: {first_difference(plain.out, done.out)}", figures)
+        in_host = done.figures.get("in_host_peak", 0)
+        if in_host == 0 or refused.status == 0:
+            return Finding(FAIL, f"nothing was out of memory with {held.left} bytes free and {peak} needed", figures)
+        longer = done.seconds / plain.seconds
+        return Finding(PASS, f"identical; {in_host / 2**30:.2f} GiB on the host, {longer:.1f} times as long", figures)
+
     def prefetch(self, mode):
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "prefetch.py")]
         variables = {**MODES[mode], **CUBLAS}
@@ -153,3 +186,8 @@ class Correctness:
         train("uncached")
         train("native")
         return rows
+
+    def alone(self):
+        """What takes the device's memory away from whatever runs beside it."""
+        name = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
+        return [Row(SECTION, name, 90, ("a GPU", "PyTorch", "a compiler"), self.oversubscribed)]

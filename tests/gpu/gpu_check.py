@@ -123,6 +123,7 @@ def main():
     )
     run(checks.programs(), TOGETHER, machine, budget, report)
     run(checks.frameworks(), TOGETHER, machine, budget, report)
+    run(checks.alone(), 1, machine, budget, report)
     run(Comparison(jobs, compiler).rows(), 1, machine, budget, report)
     return conclude(report)
 

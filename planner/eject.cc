@@ -19,6 +19,7 @@ namespace {
 
 // The heights of boxes, of the target, from coarse to fine.
 constexpr double kBoxHeights[] = {2e-4, 5e-5, 0};
+constexpr double kHardlyMore = 1.2;
 
 // More take too long: to be put into boxes, which nothing interrupts, and to be looked at in each move.
 constexpr int32_t kMostBuffers = 200'000;
@@ -39,8 +40,8 @@ constexpr double kWorth = 1 << 20;
 
 // Boxes of one grain, and where they lie.
 struct Crate {
-  Crate(const Instance& whole, int64_t height)
-      : boxes(BoxesOf(whole, height)), pile(boxes.instance), first_fit(boxes.instance) {
+  Crate(Boxes of_whole, int64_t height)
+      : boxes(std::move(of_whole)), pile(boxes.instance, height), first_fit(boxes.instance) {
     // Obstacles may lie above the slab.
     for (int64_t load : LoadOfSlots(boxes.instance, /*only_free=*/true)) {
       largest_load = std::max(largest_load, load);
@@ -107,9 +108,7 @@ class Ejection {
       if (grain_ == std::size(kBoxHeights)) return false;
       if (leap_ < kLeastLeap) continue;
       if (crate_ == nullptr) {
-        const double height = kBoxHeights[grain_] * static_cast<double>(search_.target());
-        crate_ = std::make_unique<Crate>(search_.instance(), static_cast<int64_t>(height));
-        search_.Stop(search_.instance().buffers());
+        crate_ = std::make_unique<Crate>(NextBoxes(), search_.best_slab());
       }
       const int32_t boxes = crate_->boxes.instance.buffers();
       if (boxes > kMostBoxes || failed_ > kMovesUntilGivingUp * boxes) return false;
@@ -121,6 +120,24 @@ class Ejection {
       TakeOut();
       return true;
     }
+  }
+
+  // Of the grain, or of a finer one that has hardly more boxes: coarse ones waste more and save little.
+  Boxes NextBoxes() {
+    Boxes boxes = BoxesOfGrain(grain_);
+    while (grain_ + 1 < std::size(kBoxHeights)) {
+      Boxes finer = BoxesOfGrain(grain_ + 1);
+      if (finer.instance.buffers() > kHardlyMore * boxes.instance.buffers()) break;
+      boxes = std::move(finer);
+      ++grain_;
+    }
+    return boxes;
+  }
+
+  Boxes BoxesOfGrain(size_t grain) {
+    search_.Stop(search_.instance().buffers());
+    const double height = kBoxHeights[grain] * static_cast<double>(search_.target());
+    return BoxesOf(search_.instance(), static_cast<int64_t>(height));
   }
 
   void TakeOut() {

@@ -14,7 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 TEST(Pile, TheLowestFreePlaceCostsNothing) {
   const Instance instance = Compress({{Block(0, 2, 4), Block(1, 3, 3), Block(0, 3, 2), Block(0, 3, 5)}});

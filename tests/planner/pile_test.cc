@@ -43,7 +43,7 @@ TEST(Pile, ThereMayBeNoPlace) {
 TEST(Pile, AgreesWithTryingEveryOffset) {
   RandomProblems random(4);
   int costly = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 80; ++round) {
     const Problem problem = random.Make(
         {.buffers = 80, .ticks = 9, .max_size = 8, .cyclic = round % 2 == 1, .aligned = round % 4 >= 2});
     const Instance instance = Compress(problem);

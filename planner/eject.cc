@@ -19,6 +19,7 @@ namespace {
 
 // The heights of boxes, of the target, from coarse to fine.
 constexpr double kBoxHeights[] = {2e-4, 5e-5, 0};
+constexpr double kHardlyMore = 1.2;
 
 // More take too long: to be put into boxes, which nothing interrupts, and to be looked at in each move.
 constexpr int32_t kMostBuffers = 200'000;
@@ -37,14 +38,21 @@ constexpr int64_t kMovesUntilGivingUp = 100;
 // area alone, with which the search only shuffles small ones, nor none at all.
 constexpr double kWorth = 1 << 20;
 
+// Of the free ones: obstacles may lie above the slab.
+int64_t LargestLoad(const Instance& instance) {
+  int64_t largest = 0;
+  for (int64_t load : LoadOfSlots(instance, /*only_free=*/true)) largest = std::max(largest, load);
+  return largest;
+}
+
 // Boxes of one grain, and where they lie.
 struct Crate {
-  Crate(const Instance& whole, int64_t height)
-      : boxes(BoxesOf(whole, height)), pile(boxes.instance), first_fit(boxes.instance) {
-    // Obstacles may lie above the slab.
-    for (int64_t load : LoadOfSlots(boxes.instance, /*only_free=*/true)) {
-      largest_load = std::max(largest_load, load);
-    }
+  Crate(const Instance& whole, Boxes of_whole, int64_t height)
+      : boxes(std::move(of_whole)),
+        pile(boxes.instance, height),
+        first_fit(boxes.instance),
+        largest_load(LargestLoad(boxes.instance)),
+        waste(largest_load - LargestLoad(whole)) {
     const double area = static_cast<double>(largest_load) * boxes.instance.slots;
     for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
@@ -55,7 +63,8 @@ struct Crate {
   Boxes boxes;
   Pile pile;
   FirstFit first_fit;
-  int64_t largest_load = 0;  // no height below it can be reached with these boxes
+  const int64_t largest_load;  // no height below it can be reached with these boxes
+  const int64_t waste;         // what they add to it
   std::vector<int64_t> worth;
   std::vector<int64_t> offsets;  // of the boxes
   int64_t slab = -1;             // the best one at the time
@@ -107,9 +116,7 @@ class Ejection {
       if (grain_ == std::size(kBoxHeights)) return false;
       if (leap_ < kLeastLeap) continue;
       if (crate_ == nullptr) {
-        const double height = kBoxHeights[grain_] * static_cast<double>(search_.target());
-        crate_ = std::make_unique<Crate>(search_.instance(), static_cast<int64_t>(height));
-        search_.Stop(search_.instance().buffers());
+        crate_ = std::make_unique<Crate>(search_.instance(), NextBoxes(), search_.best_slab());
       }
       const int32_t boxes = crate_->boxes.instance.buffers();
       if (boxes > kMostBoxes || failed_ > kMovesUntilGivingUp * boxes) return false;
@@ -121,6 +128,24 @@ class Ejection {
       TakeOut();
       return true;
     }
+  }
+
+  // Of the grain, or of a finer one that has hardly more boxes: coarse ones waste more and save little.
+  Boxes NextBoxes() {
+    Boxes boxes = BoxesOfGrain(grain_);
+    while (grain_ + 1 < std::size(kBoxHeights)) {
+      Boxes finer = BoxesOfGrain(grain_ + 1);
+      if (finer.instance.buffers() > kHardlyMore * boxes.instance.buffers()) break;
+      boxes = std::move(finer);
+      ++grain_;
+    }
+    return boxes;
+  }
+
+  Boxes BoxesOfGrain(size_t grain) {
+    search_.Stop(search_.instance().buffers());
+    const double height = kBoxHeights[grain] * static_cast<double>(search_.target());
+    return BoxesOf(search_.instance(), static_cast<int64_t>(height));
   }
 
   void TakeOut() {
@@ -198,6 +223,11 @@ class Ejection {
       offsets[box] = crate_->pile.has(box) ? crate_->pile.offset(box) : height_;
     }
     Settle(offsets);
+    // To place every buffer wins back what the boxes waste: hardly more than twice what they add to the load.
+    if (SlabOf(boxes, crate_->offsets) - 2 * crate_->waste >= search_.best_slab()) {
+      crate_->slab = -1;
+      return true;
+    }
     std::vector<int32_t> order;
     for (int32_t box : InOrderOfOffsets(boxes, crate_->offsets)) {
       const std::span<const int32_t> members = crate_->boxes.of(box);

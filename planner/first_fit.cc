@@ -99,19 +99,25 @@ void FirstFit::Clear() {
 int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
   FindNodes(buffer);
   blockers_.clear();
-  for (int32_t node : canonical_) {
-    if (!sets_.Empty(Any(node))) blockers_.push_back(sets_.Begin(Any(node)));
+  // The largest nodes first: they leave the fewest holes.
+  for (auto node = canonical_.rbegin(); node != canonical_.rend(); ++node) {
+    if (!sets_.Empty(Any(*node))) blockers_.push_back(sets_.Begin(Any(*node)));
   }
   for (int32_t node : above_) {
     if (!sets_.Empty(Cover(node))) blockers_.push_back(sets_.Begin(Cover(node)));
   }
   const int64_t alignment = instance_.alignment[buffer];
   int64_t address = (from + alignment - 1) / alignment * alignment;
-  // Go round until no set has asked for a leap since the last one that did.
-  size_t quiet = 0;
-  for (size_t i = 0; quiet < blockers_.size(); i = i + 1 == blockers_.size() ? 0 : i + 1) {
+  // A set that asks for a leap comes sooner from then on, and those before it are asked again: who objected
+  // often is the likeliest to object next.
+  for (size_t i = 0; i < blockers_.size();) {
     const int64_t leapt = IntervalLists::Leap(blockers_[i], address, instance_.size[buffer], alignment);
-    quiet = leapt == address ? quiet + 1 : 1;
+    if (leapt == address || i == 0) {
+      ++i;
+    } else {
+      std::swap(blockers_[i], blockers_[i / 2]);
+      i = 0;
+    }
     address = leapt;
   }
   return address;
@@ -120,7 +126,8 @@ int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
 void FirstFit::Insert(int32_t buffer, int64_t offset) {
   const int64_t end = offset + instance_.size[buffer];
   for (int32_t node : canonical_) {
-    sets_.Insert(Cover(node), offset, end);
+    // Nobody asks what covers a slot: there are no nodes below it.
+    if (node >= level_begin_[1]) sets_.Insert(Cover(node), offset, end);
     sets_.Insert(Any(node), offset, end);
   }
   for (int32_t node : above_) sets_.Insert(Any(node), offset, end);

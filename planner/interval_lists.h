@@ -65,6 +65,7 @@ class IntervalLists {
   // The least multiple of `alignment` from `address` (one itself) on where `size` bytes are not in the list.
   // The cursor must not have been used for a higher address.
   static int64_t Leap(Cursor& cursor, int64_t address, int64_t size, int64_t alignment) {
+    if (cursor.next == cursor.last || cursor.next->begin - address >= size) return address;
     SkipUpTo(cursor, address);
     for (; cursor.next != cursor.last && cursor.next->begin - address < size; ++cursor.next) {
       if (cursor.next->end <= address) continue;

@@ -9,14 +9,17 @@
 namespace reprise::planner {
 
 // The buffers of an instance, some of them placed, none overlapping. Lifetimes are arcs of the ring, gaps
-// included. Two sorted lists, by the bottoms and by the tops, let one sweep over the heights find what a
-// buffer would overlap wherever it lay. Every operation is linear in the number of those placed.
+// included. Two lists, sorted by the bottoms and by the tops, let one sweep over the heights find what a
+// buffer would overlap wherever it lay. The lists are cut into shelves by height, so that putting and taking
+// one, and what is in the way at a height, look at a few shelves only. The cheapest place is linear in the
+// number of those placed.
 class Pile {
  public:
   // Of a buffer that cannot be moved; what all others cost together is less.
   static constexpr int64_t kImmovable = int64_t{1} << 46;
 
-  explicit Pile(const Instance& instance);
+  // For heights of up to about `height`; what is above lies on one shelf.
+  Pile(const Instance& instance, int64_t height);
 
   void Clear();
   // `cost` is that of taking it out again.
@@ -51,21 +54,24 @@ class Pile {
     int64_t height;
     int64_t cost;
   };
-  using Entries = std::vector<Entry>;
+  using Shelf = std::vector<Entry>;
+  using Shelves = std::vector<Shelf>;
 
   bool Together(int32_t begin, int32_t length, const Entry& other) const {
     int32_t after = other.begin - begin;  // the other's start, counted from this one's
     after += after < 0 ? slots_ : 0;
     return (after < length) | (slots_ - after < other.length);
   }
-  static Entries::iterator Find(Entries& entries, int64_t height);
-  void Insert(Entries& entries, Entry entry);
-  void Erase(Entries& entries, int64_t height, int32_t buffer);
-  size_t Meeting(int32_t buffer, const Entries& entries, int64_t below, std::vector<Edge>& edges);
+  size_t ShelfOf(int64_t height) const;
+  void Insert(Shelves& shelves, Entry entry);
+  void Erase(Shelves& shelves, int64_t height, int32_t buffer);
+  void Meeting(int32_t buffer, const Shelves& shelves, int64_t below, std::vector<Edge>& edges);
 
   const Instance& instance_;
   const int32_t slots_;
-  Entries bottoms_, tops_;
+  const int64_t shelf_height_;
+  int64_t largest_ = 0;  // size
+  Shelves bottoms_, tops_;
   std::vector<int64_t> offset_;      // by buffer
   std::vector<Edge> lower_, upper_;  // scratch: of those that share a slot with the buffer at hand
   std::vector<int32_t> in_the_way_;

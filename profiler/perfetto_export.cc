@@ -43,7 +43,7 @@ class Writer {
   void AddTrack(uint64_t uuid, const std::string& name) {
     const bool slices = uuid >= kFirstSliceTrack;
     protozero::pbf_writer packet(trace_, kPacket);
-    packet.add_uint32(kSequenceId, slices ? kSliceSequence : kSequence);
+    packet.add_uint32(kSequenceId, kSequence);
     protozero::pbf_writer track(packet, kTrackDescriptor);
     track.add_uint64(kUuid, uuid);
     track.add_string(kName, name);

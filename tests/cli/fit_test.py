@@ -27,6 +27,19 @@ def uneven(batch):
     return "\n".join(rows) + "\n"
 
 
+# usage: BATCH; in every round 64 blocks of as many KiB and one of as many MiB are live at once.
+SMALL_AND_LARGE = """
+import ctypes, sys
+libc, batch = ctypes.CDLL(None), int(sys.argv[1])
+for _ in range(32):
+    blocks = [ctypes.c_void_p() for _ in range(65)]
+    for i, block in enumerate(blocks):
+        libc.posix_memalign(ctypes.byref(block), ctypes.c_size_t(64), ctypes.c_size_t(batch << (20 if i == 0 else 10)))
+    for block in blocks:
+        libc.free(block)
+"""
+
+
 class Fit(command.CommandTest):
     def job(self, batch, **more):
         name = f"batch{batch}.pickle"
@@ -47,8 +60,13 @@ class Fit(command.CommandTest):
             self.assertEqual(self.json("stats", name)["live_peak"] <= CAPACITY, fits)
 
     def test_what_the_allocators_need_at_the_least_and_at_the_most(self):
-        rows = self.by_name(self.json("fit", self.job(16), self.job(24), self.job(32), "--capacity", str(CAPACITY)))
+        result = self.json("fit", self.job(16), self.job(24), self.job(32), "--capacity", str(CAPACITY))
+        rows, live = self.by_name(result), result["live_peak"]
         self.assertLess(rows["driver-pool"]["least"], rows["live peak"]["least"])
+        for row in rows.values():
+            # As much beside the live bytes as at the worst of the batches, and it still fits.
+            room = CAPACITY / row["overhead_most"] - live["fixed"]
+            self.assertLessEqual(row["least"], room / live["per_sample"], row)
         for name in ("reprise", "plain-arena", "torch-expandable"):
             with self.subTest(name):
                 row = rows[name]
@@ -76,6 +94,17 @@ class Fit(command.CommandTest):
         self.assertLess(live["least"], live["expected"] - 20)
         self.assertGreater(live["most"], live["expected"] + 20)
         self.assertRegex(self.ok("fit", "16.csv@16", "64.csv@64").out, "iterations lie 16.00 MiB apart")
+
+    def test_what_was_too_small_to_be_recorded_widens_the_range(self):
+        inputs_ = []
+        for batch in (8, 32):
+            done = self.reprise("run", "--host", "--mode", "record", "--threshold", "16K", "--out", f"out{batch}", "--",
+                                sys.executable, "-c", SMALL_AND_LARGE, str(batch))
+            self.assert_status(done, 0)
+            inputs_.append(f"out{batch}/trace.reprise@{batch}")
+        small, large = self.json("fit", *inputs_)["inputs"]
+        self.assertGreaterEqual(small["error"], 64 * 8 * 1024, "64 blocks of 8 KiB were not recorded")
+        self.assertLess(large["error"], small["error"])
 
     def test_a_third_input_off_the_line(self):
         # At 24 the activations waste 8 MiB each: no line goes through all three.

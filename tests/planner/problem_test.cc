@@ -168,5 +168,11 @@ TEST(LoadOfSlots, CountsWrappedBuffersOnBothSides) {
   EXPECT_THAT(LoadOfSlots(Compress({})), ElementsAre());
 }
 
+TEST(LoadOfSlots, LeavesObstaclesOutWhereOnlyWhatIsFreeCounts) {
+  const Instance instance = Compress({{Block(0, 4, 5), Pinned(2, 6, 3, 100)}});
+  EXPECT_THAT(LoadOfSlots(instance), ElementsAre(5, 8, 3));
+  EXPECT_THAT(LoadOfSlots(instance, /*only_free=*/true), ElementsAre(5, 5, 0));
+}
+
 }  // namespace
 }  // namespace reprise::planner

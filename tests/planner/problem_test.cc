@@ -169,9 +169,9 @@ TEST(LoadOfSlots, CountsWrappedBuffersOnBothSides) {
 }
 
 TEST(LoadOfSlots, LeavesObstaclesOutWhereOnlyWhatIsFreeCounts) {
-  const Instance instance = Compress({{Block(0, 4, 5), Pinned(2, 6, 3, 100)}});
-  EXPECT_THAT(LoadOfSlots(instance), ElementsAre(5, 8, 3));
-  EXPECT_THAT(LoadOfSlots(instance, /*only_free=*/true), ElementsAre(5, 5, 0));
+  const Instance instance = Compress({{Block(0, 4, 5), Pinned(2, 6, 3, 100), Block(5, 9, 1)}});
+  EXPECT_THAT(LoadOfSlots(instance), ElementsAre(8, 4));
+  EXPECT_THAT(LoadOfSlots(instance, /*only_free=*/true), ElementsAre(5, 1));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class RanksChart {
 
   paint(c, box) {
     if (!this.view) return;
-    this.chart.axes(c, box, this.view, this.highest, "rank");
+    this.chart.axes(c, box, this.view, this.highest, "rank", 0.5);
     c.save();
     c.beginPath();
     c.rect(box.left, box.top, box.width, box.height);

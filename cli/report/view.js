@@ -69,8 +69,9 @@ class Chart {
     }
   }
 
-  // Axes with units: bytes upwards, time to the right.
-  axes(c, box, view, highest, timeUnit) {
+  // Axes with units: bytes upwards, time to the right. `within`: where in its step a tick stands, 0.5 in the middle of
+  // what has a bar of its own.
+  axes(c, box, view, highest, timeUnit, within = 0) {
     c.strokeStyle = theme("--grid");
     c.fillStyle = theme("--quiet");
     c.lineWidth = 1;
@@ -88,7 +89,8 @@ class Chart {
     const ticks = roundTicks(view.low, view.high, Math.max(2, box.width / 110), true);
     let free = -Infinity; // labels end here
     for (const at of ticks) {
-      const x = Math.round(box.left + ((at - view.low) / (view.high - view.low)) * box.width) + 0.5;
+      if (at + within > view.high) continue;
+      const x = Math.round(box.left + ((at + within - view.low) / (view.high - view.low)) * box.width) + 0.5;
       c.beginPath();
       c.moveTo(x, box.bottom);
       c.lineTo(x, box.bottom + 4);

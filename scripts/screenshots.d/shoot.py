@@ -1,6 +1,6 @@
-"""Photographs a report page in both themes.
+"""Photographs the report page of a job and that of a job's ranks, in both themes.
 
-usage: shoot.py PAGE.html FOLDER
+usage: shoot.py PAGE.html RANKS.html FOLDER
 """
 
 import os
@@ -10,30 +10,32 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser
 
 WIDTH, HEIGHT = 1280, 1010
-# What each picture begins with, and what is done first.
-PICTURES = {
+# What each picture of a page begins with, and what is done first.
+OF_A_JOB = {
     "overview": ("header", ""),
     "layout": ("#packed-title", "const s = document.getElementById('layout'); s.value = Math.min(1, s.options.length - 1);"
                "s.dispatchEvent(new Event('change'));"),
     "peak": ("#peak-title", ""),
     "allocators": ("#allocators-title", ""),
 }
+OF_RANKS = {"ranks": ("header", "")}
 
 
-def main(page, folder):
+def main(page, ranks, folder):
     driver = browser.start(WIDTH, HEIGHT)
     try:
         for theme in ("light", "dark"):
-            browser.open_page(driver, page, dark=theme == "dark")
-            for name, (top, first) in PICTURES.items():
-                driver.execute_script(first + "document.querySelector(arguments[0]).scrollIntoView();", top)
-                browser.settle(driver)
-                path = os.path.join(folder, f"report-{name}-{theme}.png")
-                driver.save_screenshot(path)
-                print(f"{path}: {os.path.getsize(path) // 1024} KiB")
-        errors = driver.get_log("browser")
-        if errors:
-            sys.exit(f"the page's console: {errors}")
+            for at, pictures in ((page, OF_A_JOB), (ranks, OF_RANKS)):
+                browser.open_page(driver, at, dark=theme == "dark")
+                for name, (top, first) in pictures.items():
+                    driver.execute_script(first + "document.querySelector(arguments[0]).scrollIntoView();", top)
+                    browser.settle(driver)
+                    path = os.path.join(folder, f"report-{name}-{theme}.png")
+                    driver.save_screenshot(path)
+                    print(f"{path}: {os.path.getsize(path) // 1024} KiB")
+                errors = driver.get_log("browser")
+                if errors:
+                    sys.exit(f"the console of {at}: {errors}")
     finally:
         driver.quit()
 

@@ -4,8 +4,6 @@ import os
 import shutil
 import sys
 
-import command
-
 SKIPPED = 77
 SYSTEM_PYTHON = "/usr/bin/python3"
 
@@ -53,36 +51,3 @@ def settle(driver):
     """Until what was asked for has been painted."""
     driver.set_script_timeout(60)
     driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
-
-
-class PageTest(command.CommandTest):
-    """Tests of a page that `report` writes, in one browser."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.driver = start()
-        cls.addClassCleanup(cls.driver.quit)
-
-    def open(self, *words, dark=False):
-        self.ok("report", *words, "-o", "page.html")
-        open_page(self.driver, self.path("page.html"), dark)
-        self.assert_quiet()
-
-    def assert_quiet(self):
-        self.assertEqual(self.driver.get_log("browser"), [])
-        self.assertTrue(self.js("return document.getElementById('failure').hidden"))
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def text(self, name):
-        return self.js("return document.getElementById(arguments[0]).innerText", name)
-
-    def press(self, name, *keys):
-        from selenium.webdriver.common.keys import Keys
-
-        canvas = self.driver.find_element("id", name)
-        self.js("arguments[0].focus()", canvas)
-        for key in keys:
-            canvas.send_keys(getattr(Keys, key, key))
-        settle(self.driver)

@@ -10,6 +10,7 @@ browser.require()
 
 import command
 import snapshots
+from page import PageTest
 from report_test import secret_snapshot
 from stats_test import job
 
@@ -29,7 +30,7 @@ def big_job(events):
     return "\n".join(rows) + "\n"
 
 
-class Page(browser.PageTest):
+class Page(PageTest):
     def test_numbers_are_those_of_stats(self):
         self.write("s.pickle", snapshots.pickled(secret_snapshot()))
         stats = self.json("stats", "s.pickle")

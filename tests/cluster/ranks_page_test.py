@@ -3,6 +3,8 @@ by keyboard. Opens real pages in a headless Chromium; skipped where there is non
 
 import json
 import os
+import subprocess
+import sys
 import unittest
 
 import browser
@@ -10,9 +12,14 @@ import browser
 browser.require()
 
 from by_hand import RanksByHand
+from page import PageTest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SHOOT = os.path.join(ROOT, "scripts/screenshots.d/shoot.py")
+IMAGES = os.path.join(ROOT, "docs/images")
 
 
-class RanksPage(browser.PageTest, RanksByHand):
+class RanksPage(PageTest, RanksByHand):
     def rows(self, name):
         return self.js("return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map("
                        "r => [...r.cells].map(c => c.innerText))", name)
@@ -115,6 +122,17 @@ class RanksPage(browser.PageTest, RanksByHand):
         for secret in ("uneven", "padding", "out/", os.uname().nodename + "\n"):
             self.assertNotIn(secret, body)
         self.assertIn("host-1", self.text("ranks"))
+
+    def test_the_pictures_in_docs_can_be_made(self):
+        self.record("out", [0, 4], rounds=20)
+        self.ok("report", "out", "-o", "ranks.html")
+        self.ok("report", "out/trace.rank0.reprise", "-o", "job.html")
+        os.mkdir(self.path("pictures"))
+        done = subprocess.run([sys.executable, "-B", SHOOT, "job.html", "ranks.html", "pictures"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = [name for name in os.listdir(IMAGES) if name.endswith(".png")]
+        self.assertEqual(sorted(os.listdir(self.path("pictures"))), sorted(names))
 
 
 if __name__ == "__main__":

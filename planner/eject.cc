@@ -24,7 +24,7 @@ constexpr double kHardlyMore = 1.2;
 // More take too long: to be put into boxes, which nothing interrupts, and to be looked at in each move.
 constexpr int32_t kMostBuffers = 200'000;
 constexpr int32_t kMostBoxes = 30'000;
-constexpr int64_t kLooksPerStep = 32;
+constexpr int64_t kLooksPerStep = 48;
 
 // Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
 constexpr double kFirstLeaps[kMostThreads] = {0.7, 0.2};
@@ -37,6 +37,11 @@ constexpr int64_t kMovesUntilGivingUp = 100;
 // What it costs to eject a box is its price times its worth, the root of its share of the whole: neither the
 // area alone, with which the search only shuffles small ones, nor none at all.
 constexpr double kWorth = 1 << 20;
+
+// A box is slight if it lives for at most this share of the ring and has less than this part of the mean
+// area: tall ones are hard to place even when they do not live for long.
+constexpr double kBriefLife = 0.05;
+constexpr double kLittleArea = 0.25;
 
 // Of the free ones: obstacles may lie above the slab.
 int64_t LargestLoad(const Instance& instance) {
@@ -58,6 +63,19 @@ struct Crate {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
       worth.push_back(1 + static_cast<int64_t>(kWorth * std::sqrt(share)));
     }
+    SetAside();
+  }
+
+  // Slight ones would hardly ever be in the way, and be looked at in every move.
+  void SetAside() {
+    const Instance& all = boxes.instance;
+    const auto area = [&](int32_t i) { return static_cast<double>(all.size[i]) * all.length(i); };
+    double sum = 0;
+    for (int32_t i = 0; i < all.buffers(); ++i) sum += area(i);
+    for (int32_t i = 0; i < all.buffers(); ++i) {
+      aside.push_back(!all.is_pinned(i) && all.length(i) <= kBriefLife * all.slots &&
+                      area(i) * all.buffers() < kLittleArea * sum);
+    }
   }
 
   Boxes boxes;
@@ -66,6 +84,7 @@ struct Crate {
   const int64_t largest_load;  // no height below it can be reached with these boxes
   const int64_t waste;         // what they add to it
   std::vector<int64_t> worth;
+  std::vector<bool> aside;       // slight ones, that first-fit has found room for so far
   std::vector<int64_t> offsets;  // of the boxes
   int64_t slab = -1;             // the best one at the time
 };
@@ -156,6 +175,7 @@ class Ejection {
     waiting_ = {};
     moves_ = 0;
     for (int32_t box = 0; box < boxes.buffers(); ++box) {
+      if (crate_->aside[box]) continue;
       if (boxes.is_pinned(box)) {
         crate_->pile.Put(box, boxes.pinned[box], Pile::kImmovable);
       } else if (crate_->offsets[box] + boxes.size[box] > height_) {
@@ -175,6 +195,7 @@ class Ejection {
       lowest.push_back(best[*std::ranges::min_element(members, {}, [&](int32_t i) { return best[i]; })]);
     }
     Settle(lowest);
+    crate_->slab = search_.best_slab();
   }
 
   void Settle(const std::vector<int64_t>& offsets) {
@@ -184,7 +205,6 @@ class Ejection {
       crate_->offsets[box] = crate_->first_fit.LowestFree(box);
       crate_->first_fit.Insert(box, crate_->offsets[box]);
     }
-    crate_->slab = search_.best_slab();
     search_.Stop(kStepsOfFirstFit * crate_->boxes.instance.buffers());
   }
 
@@ -192,7 +212,11 @@ class Ejection {
     Pile& pile = crate_->pile;
     const int32_t boxes = crate_->boxes.instance.buffers();
     const int64_t most = kMovesPerLeap * boxes;
-    while (!waiting_.empty()) {
+    for (;;) {
+      if (waiting_.empty()) {
+        SettleAll();
+        if (!TakeIn()) return FirstFit::Outcome::kComplete;
+      }
       const int64_t looks = pile.looks();
       const int32_t box = waiting_.top().second;
       const Pile::Spot spot = pile.Cheapest(box, height_);
@@ -208,26 +232,42 @@ class Ejection {
       pile.Put(box, spot.offset, crate_->worth[box] * price_[box]);
       ++failed_;
       if (++moves_ > most) return FirstFit::Outcome::kTooHigh;
-      if (moves_ % boxes == 0 && !Unpack()) return FirstFit::Outcome::kStopped;
+      if (moves_ % boxes == 0) {
+        SettleAll();
+        if (!Unpack()) return FirstFit::Outcome::kStopped;
+      }
       if (search_.Stop(1 + (pile.looks() - looks) / kLooksPerStep)) return FirstFit::Outcome::kStopped;
     }
-    return FirstFit::Outcome::kComplete;
   }
 
-  // Places every buffer as its box lies; those of boxes that wait come last. Even while some wait, that may
-  // be the best so far. False: the search is over.
-  bool Unpack() {
+  // Those aside that came out above the height aimed at wait for a place from now on. False: there are none.
+  bool TakeIn() {
+    const Instance& boxes = crate_->boxes.instance;
+    for (int32_t box = 0; box < boxes.buffers(); ++box) {
+      if (!crate_->aside[box] || crate_->offsets[box] + boxes.size[box] <= height_) continue;
+      crate_->aside[box] = false;
+      waiting_.emplace(crate_->worth[box], box);
+    }
+    return !waiting_.empty();
+  }
+
+  // From the pile; boxes that wait or are aside come last, the largest first.
+  void SettleAll() {
     const Instance& boxes = crate_->boxes.instance;
     std::vector<int64_t> offsets(boxes.buffers());
     for (int32_t box = 0; box < boxes.buffers(); ++box) {
-      offsets[box] = crate_->pile.has(box) ? crate_->pile.offset(box) : height_;
+      offsets[box] = crate_->pile.has(box) ? crate_->pile.offset(box) : 2 * height_ - boxes.size[box];
     }
     Settle(offsets);
+    crate_->slab = -1;  // these boxes do not lie as in the best placement
+  }
+
+  // Places every buffer as its box has settled. Even while some wait, that may be the best so far. False: the
+  // search is over.
+  bool Unpack() {
+    const Instance& boxes = crate_->boxes.instance;
     // To place every buffer wins back what the boxes waste: hardly more than twice what they add to the load.
-    if (SlabOf(boxes, crate_->offsets) - 2 * crate_->waste >= search_.best_slab()) {
-      crate_->slab = -1;
-      return true;
-    }
+    if (SlabOf(boxes, crate_->offsets) - 2 * crate_->waste >= search_.best_slab()) return true;
     std::vector<int32_t> order;
     for (int32_t box : InOrderOfOffsets(boxes, crate_->offsets)) {
       const std::span<const int32_t> members = crate_->boxes.of(box);
@@ -240,10 +280,7 @@ class Ejection {
       search_.Stop(kStepsOfFirstFit);
       if (search_.Over()) return false;
       offsets_[i] = first_fit_.LowestFree(i);
-      if (offsets_[i] + search_.instance().size[i] >= search_.best_slab()) {
-        crate_->slab = -1;  // these boxes do not lie as in the best placement
-        return true;
-      }
+      if (offsets_[i] + search_.instance().size[i] >= search_.best_slab()) return true;
       first_fit_.Insert(i, offsets_[i]);
     }
     search_.Offer(offsets_, name_, order);

@@ -15,10 +15,12 @@ namespace reprise::planner {
 // turn, until nobody is left. Whoever finds no free place becomes more expensive to eject, so that the search
 // does not go in circles.
 //
-// Small buffers go in boxes (boxes.h): they are many and each one says little. First-fit in the order of the
-// boxes then places every buffer. The way to the target is tried in one leap of most of it and, where that
-// fails, in shorter ones; when those fail too, boxes become finer. For instances of a few thousand boxes in
-// which much is in use everywhere, and little fits together by itself. Deterministic without random numbers.
+// Small buffers go in boxes (boxes.h): they are many and each one says little. Boxes that are slight, low and
+// alive for a moment, stay aside until first-fit finds no room for them between the others. First-fit in the
+// order of the boxes then places every buffer. The way to the target is tried in one leap of most of it and,
+// where that fails, in shorter ones; when those fail too, boxes become finer. For instances of a few thousand
+// boxes in which much is in use everywhere, and little fits together by itself. Deterministic without random
+// numbers.
 Turn BeginEject(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -74,6 +74,7 @@ void Pile::Meeting(int32_t buffer, const Shelves& shelves, int64_t below, std::v
       next += Together(begin, length, entry) ? 1 : 0;
     }
   }
+  looks_ += next - edges.data();  // by the sweep
   *next = {kNoHeight, 0};
 }
 

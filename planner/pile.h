@@ -38,7 +38,7 @@ class Pile {
   // Those in the way of `buffer` at `offset`.
   const std::vector<int32_t>& InTheWay(int32_t buffer, int64_t offset);
 
-  int64_t looks() const { return looks_; }  // at an entry of a list, in all
+  int64_t looks() const { return looks_; }  // at an entry of a list, by a sweep once more, in all
 
  private:
   static constexpr int64_t kNowhere = -1;

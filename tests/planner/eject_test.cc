@@ -37,6 +37,15 @@ Problem CutRings(int rows, int64_t period, uint64_t seed) {
   return problem;
 }
 
+int64_t LoadAt(const Problem& problem, int64_t tick) {
+  int64_t load = 0;
+  for (const Buffer& buffer : problem.buffers) {
+    const int64_t after = (tick - buffer.lower.count() + *problem.period) % *problem.period;
+    if (after < buffer.upper - buffer.lower) load += buffer.size.count();
+  }
+  return load;
+}
+
 int64_t Reached(const Problem& problem, Turn (*begin)(Search&, std::string_view), int64_t steps) {
   const Instance instance = Compress(problem);
   Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = steps});
@@ -59,6 +68,24 @@ TEST(Eject, FindsOnARingWhatNoOrderLeadsTo) {
     improved += Reached(problem, BeginImprove, 2'000'000);
   }
   EXPECT_LT(ejected - bound, (improved - bound) * 4 / 5) << "of " << improved - bound << " above " << bound;
+}
+
+TEST(Eject, FindsRoomForWhatLivesForAMoment) {
+  // These fill some moments up to nearly the load that there is elsewhere: where first-fit finds no room for
+  // one between the others, these have to move.
+  int64_t without = 0, with = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    Problem problem = CutRings(100, 200, seed);
+    const int64_t slab = Reached(problem, BeginEject, 2'000'000);
+    for (const int64_t tick : {20, 70, 120, 170}) {
+      for (int64_t room = slab * 97 / 100 - LoadAt(problem, tick); room >= 4; room -= 4) {
+        problem.buffers.push_back(Block(tick, tick + 1, 4));
+      }
+    }
+    without += slab;
+    with += Reached(problem, BeginEject, 2'000'000);
+  }
+  EXPECT_LE(with, without + without / 300);
 }
 
 TEST(Eject, LeavesWhatIsPinned) {

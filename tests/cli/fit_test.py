@@ -27,19 +27,6 @@ def uneven(batch):
     return "\n".join(rows) + "\n"
 
 
-# usage: BATCH; in every round 64 blocks of as many KiB and one of as many MiB are live at once.
-SMALL_AND_LARGE = """
-import ctypes, sys
-libc, batch = ctypes.CDLL(None), int(sys.argv[1])
-for _ in range(32):
-    blocks = [ctypes.c_void_p() for _ in range(65)]
-    for i, block in enumerate(blocks):
-        libc.posix_memalign(ctypes.byref(block), ctypes.c_size_t(64), ctypes.c_size_t(batch << (20 if i == 0 else 10)))
-    for block in blocks:
-        libc.free(block)
-"""
-
-
 class Fit(command.CommandTest):
     def job(self, batch, **more):
         name = f"batch{batch}.pickle"
@@ -94,17 +81,6 @@ class Fit(command.CommandTest):
         self.assertLess(live["least"], live["expected"] - 20)
         self.assertGreater(live["most"], live["expected"] + 20)
         self.assertRegex(self.ok("fit", "16.csv@16", "64.csv@64").out, "iterations lie 16.00 MiB apart")
-
-    def test_what_was_too_small_to_be_recorded_widens_the_range(self):
-        inputs_ = []
-        for batch in (8, 32):
-            done = self.reprise("run", "--host", "--mode", "record", "--threshold", "16K", "--out", f"out{batch}", "--",
-                                sys.executable, "-c", SMALL_AND_LARGE, str(batch))
-            self.assert_status(done, 0)
-            inputs_.append(f"out{batch}/trace.reprise@{batch}")
-        small, large = self.json("fit", *inputs_)["inputs"]
-        self.assertGreaterEqual(small["error"], 64 * 8 * 1024, "64 blocks of 8 KiB were not recorded")
-        self.assertLess(large["error"], small["error"])
 
     def test_a_third_input_off_the_line(self):
         # At 24 the activations waste 8 MiB each: no line goes through all three.

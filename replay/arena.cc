@@ -225,8 +225,8 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
   return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
 }
 
-// The same inside the plan, whose free ranges need not be on record for it. Goes round, so that a search does
-// not begin where the last one took what there was.
+// Releases up to `wanted` wholly free granules of the plan, whose free ranges need not be on record for it.
+// Goes round: a search begins where the last one ended.
 int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   if (wanted <= 0) return 0;
   if (order_ != nullptr) order_->Refresh();
@@ -234,7 +234,7 @@ int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   int64_t released = 0;
   uint32_t scan = start;
   bool wrapped = false;
-  for (int looks = kMostLooks; looks > 0 && released < wanted; --looks) {
+  for (int looks = kMostLooks; looks > 0; --looks) {
     if (scan == 0 && !wrapped) {
       wrapped = true;
       scan = main_.barrier();
@@ -242,6 +242,7 @@ int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
     if (scan == 0 || (wrapped && scan <= start)) break;
     const Ranges::Run run = main_.RunBelow(scan);
     if (run.free) released += ReleaseIn(run.begin, scan, wanted - released, looks);
+    if (released == wanted) break;  // the run may have more for the next request
     scan = run.begin;
   }
   plan_scan_ = scan;

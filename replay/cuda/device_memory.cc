@@ -24,7 +24,7 @@ AllocationProp PropOf(const Driver& driver, int device) {
   return prop;
 }
 
-uint64_t HostMemory() {
+uint64_t BytesOfHost() {
   return static_cast<uint64_t>(std::max(0L, sysconf(_SC_PHYS_PAGES))) *
          static_cast<uint64_t>(std::max(0L, sysconf(_SC_PAGESIZE)));
 }
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driv
   }
   const uint64_t granule = std::max<uint64_t>(least, static_cast<uint64_t>(kGranule.count()));
   // Twice the memory there can be, so that fragmentation of addresses never costs memory.
-  const uint64_t most = total + (oversubscribe ? HostMemory() : 0);
+  const uint64_t most = total + (oversubscribe ? BytesOfHost() : 0);
   uint64_t bytes = std::min(kMostReserve, std::max(kLeastReserve, 2 * most)) / granule * granule;
   cu_address begin = 0;
   Result result = kOutOfMemory;

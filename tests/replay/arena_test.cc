@@ -168,6 +168,18 @@ TEST(Arena, ThePlanLendsHoweverLargeItIs) {
       << "what is in use keeps its memory, all the more when nothing is left";
 }
 
+TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
+  constexpr int64_t kBlocks = 5000, kGap = 1000;  // more blocks than are looked at for one request
+  CountedMemory memory(kGranule, kGiB * 64);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * (kBlocks + kGap)));
+  for (int64_t i = 0; i < kBlocks; ++i) ASSERT_TRUE(arena.PlaceAt(Offset(kGranule.count() * i), kGranule));
+  arena.Remove(arena.PlaceAt(Offset(kGranule.count() * kBlocks), kGranule * kGap));
+  for (int64_t lent = 0; lent < kGap; lent += 200)
+    ASSERT_TRUE(arena.Place(kGranule * 200, Bytes(1), kOutsidePlan));
+  EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
+}
+
 TEST(Arena, ALittleMoreThanWasEverLiveIsNotMovedFor) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -103,7 +103,7 @@ TEST(FirstFit, AgreesWithASearchThroughAllEarlierBuffers) {
 
 // By what is taken in each slot, for problems too large for the search above.
 std::vector<int64_t> PlaceBySlots(const Instance& instance, const std::vector<int32_t>& order) {
-  constexpr size_t kHeight = 1 << 14;
+  constexpr size_t kHeight = 1 << 13;
   std::vector<int64_t> offsets = instance.pinned;
   std::vector<std::bitset<kHeight>> taken(instance.slots);
   const auto take = [&](int32_t i) {
@@ -147,20 +147,20 @@ Problem MostlyShort(RandomProblems& random, const RandomShape& shape) {
 
 TEST(FirstFit, AgreesWithWhatIsTakenInEachSlot) {
   RandomProblems random(12);
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 10; ++round) {
     // Three levels of nodes, words that end early because many begin and end there, and anything between.
     const bool long_one = round % 5 == 0;
     const RandomShape shape{.buffers = long_one ? 6000 : 700,
                             .ticks = long_one ? 8000 : 1 + random.Below(round % 5 == 1 ? 20 : 1500),
+                            .max_size = 5,
                             .cyclic = round % 2 == 1,
                             .aligned = round % 3 == 1,
                             .pinned = round % 5,
                             .gaps = round % 4 == 2 && !long_one};
     const Instance instance = Compress(MostlyShort(random, shape));
-    for (Order order : {Order::kLifetime, Order::kCrowdSize}) {
-      const std::vector<int32_t> sorted = SortedBy(order, instance);
-      ASSERT_EQ(PlaceFree(instance, sorted), PlaceBySlots(instance, sorted)) << round;
-    }
+    const std::vector<int32_t> order =
+        SortedBy(round % 2 == 0 ? Order::kLifetime : Order::kCrowdSize, instance);
+    ASSERT_EQ(PlaceFree(instance, order), PlaceBySlots(instance, order)) << round;
   }
 }
 

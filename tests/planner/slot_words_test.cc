@@ -76,7 +76,7 @@ Problem AnyProblem(RandomProblems& random, int round) {
 
 TEST(SlotWords, PartsAndCoveredWordsAreTheRanges) {
   RandomProblems random(7);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 21; ++round) {
     const Instance instance = Compress(AnyProblem(random, round));
     const SlotWords words(instance);
     // By word, its slots; a slot's bit is its place there.
@@ -109,7 +109,7 @@ TEST(SlotWords, PartsAndCoveredWordsAreTheRanges) {
 TEST(SlotWords, AgreeWithSetsOfAddresses) {
   RandomProblems random(5);
   int64_t leaps = 0;
-  for (int round = 0; round < 21; ++round) {
+  for (int round = 0; round < 7; ++round) {
     const Instance instance = Compress(AnyProblem(random, round));
     SlotWords words(instance);
     for (int pass = 0; pass < 2; ++pass) {
@@ -147,7 +147,7 @@ TEST(SlotWords, AgreeWithSetsOfAddresses) {
       }
     }
   }
-  EXPECT_GT(leaps, 1000);
+  EXPECT_GT(leaps, 500);
 }
 
 }  // namespace

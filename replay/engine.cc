@@ -181,7 +181,7 @@ void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
 inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const Request& request,
                            Outcome& outcome) {
   const bool was_planned = counters_.plans > 0;
-  const uint32_t slot = step.at_cut && Adopt(leading) ? 0 : step.slot;
+  const uint32_t slot = !step.at_cut || Adopt(leading) ? step.slot : Matcher::kNoSlot;
   if (expecting_ && !leading.expecting()) {
     expecting_ = false;
     if (!step.resumed && leading.plan() == nullptr) arena_.SetPlanEnd(Offset(0));
@@ -337,7 +337,8 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
-  auto request = std::make_shared<PlanRequest>(MakeRequest(*std::move(iteration), obstacles));
+  auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles));
+  if (!split_) KeepInPlace(*iteration, *request);
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
 }
@@ -347,20 +348,36 @@ void Engine::CancelPlanning(const Guard&) {
   for (const Thread& thread : threads_) thread.sequence->CancelPlanning();
 }
 
-// The live blocks that the cycle will not free by itself: all but those that are a slot's latest instance and
-// not yet older than the slot's lifetime. (Size and position alone are not enough: an optimizer's state,
-// allocated among the first gradients, looks like them.)
+// The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot
+// where the cycle will not free it by itself: it is none, or older than the slot's lifetime. (Size and
+// position alone are not enough: an optimizer's state, allocated among the first gradients, looks like them.)
+uint32_t Engine::SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const {
+  const int64_t turn = (info.token - iteration.origin) % iteration.period;
+  const int64_t i = turn < 0 ? turn + iteration.period : turn;
+  const profiler::Slot& slot = iteration.slots[static_cast<size_t>(i)];
+  const bool of_cycle = !slot.persistent && slot.bytes == info.requested && slot.stream == info.stream &&
+                        whole_.now() - info.token <= slot.length;
+  return of_cycle ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
+}
+
 std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration) const {
   std::vector<Obstacle> obstacles;
-  const Tick now = whole_.now();
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    const int64_t turn = (info.token - iteration.origin) % iteration.period;
-    const profiler::Slot& slot = iteration.slots[turn < 0 ? turn + iteration.period : turn];
-    const bool of_cycle = !slot.persistent && slot.bytes == info.requested && slot.stream == info.stream &&
-                          now - info.token <= slot.length;
-    if (!of_cycle) obstacles.push_back({offset, bytes});
+    if (SlotOf(info, iteration) == Matcher::kNoSlot) obstacles.push_back({offset, bytes});
   });
   return obstacles;
+}
+
+// What outlives its round is alive when the plan is adopted. Where it lies is its place from then on, if that
+// can be: until all of it had moved, memory would be held for both places.
+void Engine::KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const {
+  if (request.iteration.period == found.period) return;  // nothing does
+  arena_.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) {
+    const uint32_t slot = SlotOf(info, request.iteration);
+    if (slot == Matcher::kNoSlot || request.iteration.slots[slot].length <= found.period) return;
+    const auto at = std::ranges::lower_bound(request.slot_of, slot) - request.slot_of.begin();
+    request.problem.buffers[static_cast<size_t>(at)].previous = offset;
+  });
 }
 
 Counters Engine::counters(const Guard&) const {

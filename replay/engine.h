@@ -247,7 +247,9 @@ class Engine {
   Bytes NeedOfPlans() const;
   bool MoveToOwnRegion(ServingPlan& plan);
   void ConsiderPlanning(Sequence& sequence);
+  uint32_t SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const;
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
+  void KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const;
   template <typename Visit>
   void ForEachSequence(Visit visit) const {
     visit(whole_);

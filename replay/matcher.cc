@@ -16,7 +16,6 @@ Matcher::Matcher(const ServingPlan& plan) {
   for (Lane& lane : lanes_) {
     const auto n = static_cast<uint32_t>(lane.bytes.size());
     lane.round = n / rounds;
-    lane.cursor = n - lane.round;  // found there, it comes to the cut without another round
     std::array<int64_t, kGram> gram;
     for (uint32_t i = 0; i < lane.round; ++i) {
       for (uint32_t k = 0; k < kGram; ++k) gram[k] = lane.bytes[(i + k) % n];
@@ -38,6 +37,10 @@ uint32_t Matcher::Next(const Lane& lane, uint32_t position, uint32_t by) {
   const auto n = static_cast<uint32_t>(lane.slots.size());
   position += by % n;
   return position < n ? position : position - n;
+}
+
+void Matcher::GoOnLater(uint32_t rounds) {
+  for (Lane& lane : lanes_) lane.cursor = Next(lane, lane.cursor, rounds * lane.round);
 }
 
 // From the cursor on, the first position that is `position` of some round.
@@ -128,8 +131,9 @@ uint32_t Matcher::Resume(Lane& lane, uint32_t position) {
   return lane.slots[position];
 }
 
-bool Matcher::AtCut() const {
-  return cut_lane_ != nullptr && !cut_lane_->lost && cut_lane_->cursor == 0 && cut_lane_->matches >= kGram;
+uint32_t Matcher::AtCut() const {
+  if (cut_lane_ == nullptr || cut_lane_->lost || cut_lane_->matches < kGram) return kNoSlot;
+  return cut_lane_->cursor % cut_lane_->round == 0 ? cut_lane_->slots[cut_lane_->cursor] : kNoSlot;
 }
 
 bool Matcher::Sure(Stream stream) const {

@@ -44,8 +44,11 @@ class Matcher {
     return lane->slots[position];
   }
 
-  // True when the lane of slot 0 expects slot 0 next and has just matched kGram allocations in a row.
-  bool AtCut() const;
+  // The slot expected next, where a round begins with it and the lane has just matched kGram allocations in a
+  // row; kNoSlot otherwise.
+  uint32_t AtCut() const;
+  // Of rounds that are alike, goes on in the one so many later.
+  void GoOnLater(uint32_t rounds);
   // True when the lane is following the cycle.
   bool InStep(Stream stream) const;
   // True when it is, and has just matched kGram allocations in a row.

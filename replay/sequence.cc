@@ -55,7 +55,7 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
   step.token = history_.OnAlloc(bytes, alignment, stream, live);
   history_.Reserve(finder_.capacity());
   last_stream_ = stream;
-  step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream);
+  step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream, step.slot);
   if (!step.at_cut && (active_ != nullptr || !waiting_.empty())) {
     if (active_ != nullptr) step.slot = active_->matcher->Step(bytes, stream);
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
@@ -83,10 +83,19 @@ bool Sequence::PollCandidate() {
   return true;
 }
 
-// Steps the shadow matcher; true when this allocation is the cut and the matcher in step.
-bool Sequence::CandidateAtCut(Bytes bytes, Stream stream) {
-  const bool at_cut = candidate_->matcher->AtCut();
-  return candidate_->matcher->Step(bytes, stream) == 0 && at_cut;
+// Steps the shadow matcher; true when this allocation is the cut, which is `slot` then, and the matcher in
+// step. Of several rounds it is the cut of the one that has come since the plan was asked for: then what is
+// live now is what the plan takes to be.
+bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
+  Matcher& matcher = *candidate_->matcher;
+  const uint32_t cut = matcher.AtCut();
+  if (matcher.Step(bytes, stream) != cut || cut == Matcher::kNoSlot) return false;
+  const auto cycle = static_cast<int64_t>(candidate_->plan.slots.size());
+  const int64_t round = RoundOf(candidate_->plan);
+  const int64_t since = history_.now() - 1 - candidate_cycle_.origin;
+  slot = static_cast<uint32_t>((since + round / 2) / round * round % cycle);
+  matcher.GoOnLater(static_cast<uint32_t>((slot + cycle - cut) % cycle / round));
+  return true;
 }
 
 // Counts what a plan met with while it was in use.
@@ -114,7 +123,7 @@ void Sequence::Adopt() {
   active_->plan = std::move(candidate_->plan);
   active_->matcher = std::move(candidate_->matcher);
   active_->cycle = candidate_cycle_;
-  active_->window_tokens = 1;  // the present allocation, which is slot 0
+  active_->window_tokens = 1;  // the present allocation, which is the cut
   active_->window_matched = 1;
   candidate_.reset();
   ++counters_.plans;
@@ -259,7 +268,10 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   exact_ = lag != 0;
   const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
-  next_cycle_ = {.period = *period, .fingerprint = fingerprint, .from = FirstRound(iteration.period)};
+  next_cycle_ = {.period = *period,
+                 .fingerprint = fingerprint,
+                 .from = FirstRound(iteration.period),
+                 .origin = iteration.origin};
   return iteration;
 }
 
@@ -304,6 +316,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
                  .fingerprint = fingerprint,
                  .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged,
                  .from = active_->cycle.from,
+                 .origin = iteration.origin,
                  .replaces = active_->cycle.fingerprint};
   return iteration;
 }

@@ -44,8 +44,8 @@ class Sequence {
   // after they were written one by one, which stalls.
   struct Step {
     Tick token;
-    uint32_t slot = Matcher::kNoSlot;  // of the plan in use
-    bool at_cut = false;               // a solved plan is in step and this is its cut: Adopt, or Drop
+    uint32_t slot = Matcher::kNoSlot;  // of the plan in use, or of the one to adopt
+    bool at_cut = false;               // a solved plan is in step and `slot` its cut: Adopt, or Drop
     bool settled = false;              // the plan in use has just been followed for a first cycle
     bool resumed = false;              // from here on a plan of an earlier run is in use, for the first time
     bool wants_plan = false;           // IterationToPlan may have something
@@ -80,7 +80,7 @@ class Sequence {
   // A plan for that iteration is being solved; one on its way is dropped. The candidate belongs to both.
   std::shared_ptr<Candidate> BeginPlanning();
   void CancelPlanning();
-  // The solved plan, at its cut. Adopting it makes the present allocation its slot 0.
+  // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it.
   ServingPlan& candidate() { return candidate_->plan; }
   void Adopt();
   void Drop();
@@ -117,6 +117,7 @@ class Sequence {
     uint64_t fingerprint = 0;
     Reason reason = Reason::kFound;
     Tick from{0};           // where the first round of it began, as far as is known
+    Tick origin{0};         // of the iteration that is planned
     uint64_t replaces = 0;  // the fingerprint of the one that has changed
   };
   struct Active {
@@ -149,7 +150,7 @@ class Sequence {
   int64_t ExactPeriod(int64_t period) const;
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
-  bool CandidateAtCut(Bytes bytes, Stream stream);
+  bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);

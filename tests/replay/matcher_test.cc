@@ -91,26 +91,36 @@ ServingPlan ThreeRounds() {
 TEST(Matcher, TakesTheRoundsInTurn) {
   Matcher matcher(ThreeRounds());
   Feed(matcher, {5, 6, 7, 8});
-  EXPECT_TRUE(matcher.AtCut()) << "the first time that the round is over";
-  for (uint32_t slot = 0; slot < 30; ++slot) {
+  ASSERT_EQ(matcher.AtCut(), 8u);
+  for (uint32_t slot = 8; slot < 40; ++slot) {
     EXPECT_EQ(matcher.Step(Bytes(slot % 8 + 1), kStream), slot % 24);
-    EXPECT_EQ(matcher.AtCut(), slot % 24 == 23) << slot;
+    EXPECT_EQ(matcher.AtCut(), slot % 8 == 7 ? (slot + 1) % 24 : kNo) << slot;
   }
+}
+
+TEST(Matcher, GoesOnInALaterRoundWhenTold) {
+  Matcher matcher(ThreeRounds());
+  Feed(matcher, {5, 6, 7, 8, 1, 2});
+  matcher.GoOnLater(1);
+  EXPECT_EQ(Feed(matcher, {3, 4}), (Slots{18, 19}));
+  matcher.GoOnLater(2);
+  EXPECT_EQ(Feed(matcher, {5, 6}), (Slots{12, 13}));
 }
 
 TEST(Matcher, ComesBackInTheNextRound) {
   Matcher matcher(ThreeRounds());
   Feed(matcher, {5, 6, 7, 8, 1, 2});
-  ASSERT_EQ(Feed(matcher, {3}), Slots{2});
+  ASSERT_EQ(Feed(matcher, {3}), Slots{10});
   Feed(matcher, {90, 91, 92, 93});
   ASSERT_FALSE(matcher.InStep(kStream));
-  EXPECT_EQ(Feed(matcher, {5, 6, 7, 8}), (Slots{kNo, kNo, kNo, 7})) << "ahead of where it stopped";
+  EXPECT_EQ(Feed(matcher, {5, 6, 7, 8}), (Slots{kNo, kNo, kNo, 15})) << "ahead of where it stopped";
   Feed(matcher, {90, 91, 92, 93});
-  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 12}));
+  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 20}));
   Feed(matcher, {90, 91, 92, 93});
-  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 20})) << "behind it: a round later";
+  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 4}))
+      << "behind it: a round later, and the last leads to the first";
   Feed(matcher, {90, 91, 92, 93});
-  EXPECT_EQ(Feed(matcher, {1, 2, 3, 4}), (Slots{kNo, kNo, kNo, 3})) << "the last round leads to the first";
+  EXPECT_EQ(Feed(matcher, {1, 2, 3, 4}), (Slots{kNo, kNo, kNo, 11}));
 }
 
 TEST(Matcher, LostAfterSeveralMissesAndBackWhereItStopped) {
@@ -132,20 +142,20 @@ TEST(Matcher, AnAmbiguousGramDoesNotAlign) {
 
 TEST(Matcher, AtTheCutOnlyInStep) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
-  EXPECT_FALSE(matcher.AtCut());
+  EXPECT_EQ(matcher.AtCut(), kNo);
   Feed(matcher, {1, 2, 3, 4});
-  EXPECT_FALSE(matcher.AtCut());
+  EXPECT_EQ(matcher.AtCut(), kNo);
   Feed(matcher, {5});
-  EXPECT_TRUE(matcher.AtCut());
+  EXPECT_EQ(matcher.AtCut(), 0u);
   Feed(matcher, {2});
-  EXPECT_FALSE(matcher.AtCut());
+  EXPECT_EQ(matcher.AtCut(), kNo);
 }
 
 TEST(Matcher, NotAtTheCutWithoutMatchesInARow) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6}));
   Feed(matcher, {1, 2, 3, 4});
   Feed(matcher, {6});
-  EXPECT_FALSE(matcher.AtCut()) << "slot 4 was skipped just now";
+  EXPECT_EQ(matcher.AtCut(), kNo) << "slot 4 was skipped just now";
 }
 
 TEST(Matcher, LanesAdvanceApart) {
@@ -170,7 +180,7 @@ TEST(Matcher, AnUnknownStreamMatchesNothing) {
 TEST(Matcher, APlanWithoutSlotsMatchesNothing) {
   Matcher matcher(ServingPlan{});
   EXPECT_EQ(matcher.Step(Bytes(1), kStream), kNo);
-  EXPECT_FALSE(matcher.AtCut());
+  EXPECT_EQ(matcher.AtCut(), kNo);
 }
 
 }  // namespace

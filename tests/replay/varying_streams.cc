@@ -1,5 +1,6 @@
 #include "tests/replay/varying_streams.h"
 
+#include <algorithm>
 #include <deque>
 #include <random>
 
@@ -345,25 +346,34 @@ class RecurrentNet {
 };
 
 // A job whose steps are functions of weights and state that are never changed in place, as XLA runs them: one
-// temporary for all of a step, and an output for each array. The next batch is on its way while a step runs.
+// temporary for all of a function, and an output for each array. Gradients and the optimizer are one function
+// or two. The next batch is on its way while a step runs.
 class FunctionalJob {
  public:
   // `ahead`: how many steps are dispatched before the one that runs has ended.
-  FunctionalJob(Writer* out, Shape shape, int64_t ahead)
-      : out_(out), shape_(shape), kept_(static_cast<size_t>(1 + ahead)) {
-    for (int i = 0; i < 3; ++i) {  // the weights and two moments
-      const std::vector<int64_t> sizes = Transformer::Sizes(shape);
-      sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
-    }
+  FunctionalJob(Writer* out, Shape shape, int64_t ahead, bool two_functions)
+      : out_(out),
+        shape_(shape),
+        kept_(static_cast<size_t>(1 + ahead)),
+        two_functions_(two_functions),
+        weights_(Transformer::Sizes(shape)) {
+    for (const int64_t bytes : weights_) largest_ = std::max(largest_, bytes);
     states_.push_back(NewState());
     batches_.push_back(NewBatch());
   }
 
   void Step() {
     batches_.push_back(NewBatch());
-    const BlockId temporary = out_->Alloc(48 * shape_.batch * shape_.length * shape_.hidden);
+    BlockId temporary = out_->Alloc(48 * shape_.batch * shape_.length * shape_.hidden);
+    std::vector<BlockId> gradients;
+    if (two_functions_) {
+      gradients = NewWeights();
+      out_->Free(temporary);
+      temporary = out_->Alloc(3 * largest_);
+    }
     states_.push_back(NewState());
     out_->Free(temporary);
+    out_->FreeAll(gradients);
     out_->Free(batches_.front());
     batches_.pop_front();
     if (states_.size() > kept_) {
@@ -373,9 +383,18 @@ class FunctionalJob {
   }
 
  private:
+  std::vector<BlockId> NewWeights() {
+    std::vector<BlockId> blocks;
+    for (const int64_t bytes : weights_) blocks.push_back(out_->Alloc(bytes));
+    return blocks;
+  }
+  // The weights and two moments of each.
   std::vector<BlockId> NewState() {
     std::vector<BlockId> state;
-    for (const int64_t bytes : sizes_) state.push_back(out_->Alloc(bytes));
+    for (int i = 0; i < 3; ++i) {
+      const std::vector<BlockId> part = NewWeights();
+      state.insert(state.end(), part.begin(), part.end());
+    }
     return state;
   }
   BlockId NewBatch() { return out_->Alloc(8 * shape_.batch * shape_.length); }
@@ -383,7 +402,9 @@ class FunctionalJob {
   Writer* out_;
   const Shape shape_;
   const size_t kept_;  // states
-  std::vector<int64_t> sizes_;
+  const bool two_functions_;
+  const std::vector<int64_t> weights_;
+  int64_t largest_ = 0;
   std::deque<std::vector<BlockId>> states_;
   std::deque<BlockId> batches_;
 };
@@ -519,7 +540,9 @@ VaryingStream MakeVaryingStream(Variation variation, uint64_t seed) {
       RunTwoJobs(out, dice, stream.apart, stream.periods);
       break;
     case Variation::kFunctional: {
-      FunctionalJob job(&out, DrawShape(dice), dice.Between(0, 1));
+      const Shape shape = DrawShape(dice);
+      const int64_t ahead = dice.Between(0, 1);
+      FunctionalJob job(&out, shape, ahead, /*two_functions=*/dice.Chance(500));
       stream.periods = {Run(out, kSteps, [&](int) { job.Step(); })};
       break;
     }

@@ -219,19 +219,12 @@ std::vector<std::string_view> SolverNames() {
 std::vector<std::string_view> RuleNames() {
   std::vector<std::string_view> names;
   for (const Solver& solver : kSolvers) names.push_back(solver.name);
-  const std::vector<std::string_view> within = {kTurnCycles,
-                                                "hybrid-look-ahead",
-                                                "hybrid-relax-goal",
-                                                "hybrid-several-shares",
-                                                "hybrid-several-ranks",
-                                                "hybrid-noise",
-                                                "hybrid-promote",
-                                                "exact-not-first",
-                                                "exact-components",
-                                                "exact-trouble",
-                                                "exact-rivals",
-                                                "exact-perturbed",
-                                                "exact-strategies"};
+  const std::vector<std::string_view> within = {
+      kTurnCycles,         kEjectLargeFirst,        "hybrid-look-ahead",
+      "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
+      "hybrid-noise",      "hybrid-promote",        "exact-not-first",
+      "exact-components",  "exact-trouble",         "exact-rivals",
+      "exact-perturbed",   "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

@@ -12,12 +12,11 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "replay/counters_json.h"
 #include "replay/simulator.h"
 
 namespace reprise::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct SimulateOptions {
   std::string input;
@@ -26,34 +25,10 @@ struct SimulateOptions {
 };
 
 std::string ResultJson(const replay::SimulationResult& result) {
-  const replay::Counters& c = result.counters;
-  const Json json = {{"requests", c.requests},
-                     {"planned", c.planned},
-                     {"arena", c.arena},
-                     {"passed", c.passed},
-                     {"conflicts", c.conflicts},
-                     {"mismatches", c.mismatches},
-                     {"times_lost", c.times_lost},
-                     {"plans", c.plans},
-                     {"plans_failed", c.plans_failed},
-                     {"plans_resumed", c.plans_resumed},
-                     {"plans_dropped", c.plans_dropped},
-                     {"plans_renewed", c.plans_renewed},
-                     {"plan_switches", c.plan_switches},
-                     {"iterations", c.iterations},
-                     {"period", c.period},
-                     {"first_planned_iteration", c.first_planned_iteration},
-                     {"first_planned_request", c.first_planned_request},
-                     {"planned_after_plan", result.planned_after_plan},
-                     {"planned_bytes_after_plan", result.planned_bytes_after_plan},
-                     {"live_peak", c.live_peak.count()},
-                     {"slab", c.slab.count()},
-                     {"lower_bound", c.lower_bound.count()},
-                     {"reserved_peak", result.reserved_peak.count()},
-                     {"granules_moved", c.granules_moved},
-                     {"unknown_frees", c.unknown_frees},
-                     {"overlaps", result.overlaps},
-                     {"seconds", result.seconds}};
+  nlohmann::ordered_json json = replay::CountersJson(result.counters);
+  json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
+  json["overlaps"] = result.overlaps;
+  json["seconds"] = result.seconds;
   return json.dump(2) + "\n";
 }
 

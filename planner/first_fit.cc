@@ -11,10 +11,10 @@ constexpr size_t kPollMask = 63;  // buffers between two polls, less one
 constexpr int32_t kBranches =
     8;  // of a node; fewer make more levels to insert into, more make more canonical nodes
 
-// The first node of each level, from the slots up to the root, and one past it.
-std::vector<int32_t> LevelsOver(int32_t slots) {
+// The first node of each level, from the words up to the root, and one past it.
+std::vector<int32_t> LevelsOver(int32_t words) {
   std::vector<int32_t> begin = {0};
-  for (int32_t width = std::max(slots, 1);; width = (width + kBranches - 1) / kBranches) {
+  for (int32_t width = words;; width = (width + kBranches - 1) / kBranches) {
     begin.push_back(begin.back() + width);
     if (width == 1) return begin;
   }
@@ -24,7 +24,8 @@ std::vector<int32_t> LevelsOver(int32_t slots) {
 
 FirstFit::FirstFit(const Instance& instance, IntervalLists& memory)
     : instance_(instance),
-      level_begin_(LevelsOver(instance.slots)),
+      words_(instance),
+      level_begin_(LevelsOver(words_.count())),
       sets_(memory),
       seen_(level_begin_.back(), 0) {
   sets_.Reset(2 * level_begin_.back());
@@ -42,7 +43,7 @@ FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit,
     if ((i & kPollMask) == kPollMask && search.Stop(std::exchange(steps, 0))) return Outcome::kStopped;
     const int32_t buffer = order[i];
     offsets[buffer] = LowestFree(buffer);
-    steps += static_cast<int64_t>(canonical_.size() + above_.size());
+    steps += static_cast<int64_t>(canonical_.size() + above_.size() + parts_.size());
     if (offsets[buffer] + instance_.size[buffer] > limit) {
       too_high_ = buffer;
       search.Stop(steps);
@@ -55,41 +56,46 @@ FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit,
 }
 
 void FirstFit::FindNodes(int32_t buffer) {
-  nodes_.clear();
   canonical_.clear();
   above_.clear();
-  for (const Range& range : instance_.ranges(buffer)) AddRange(range);
+  parts_.clear();
   ++round_;
-  const int32_t levels = static_cast<int32_t>(level_begin_.size()) - 1;
-  for (const Node& node : nodes_) {
-    canonical_.push_back(level_begin_[node.level] + node.index);
-    int32_t index = node.index / kBranches;
-    for (int32_t level = node.level + 1; level < levels; ++level, index /= kBranches) {
-      const int32_t above = level_begin_[level] + index;
-      if (seen_[above] == round_) break;
-      seen_[above] = round_;
-      above_.push_back(above);
-    }
-  }
+  for (const Range& range : instance_.ranges(buffer)) AddWords(words_.Split(range, parts_));
+  for (const SlotWords::Part& part : parts_) AddPath(0, part.word);
 }
 
-void FirstFit::AddRange(Range range) {
-  auto [low, high] = range;
+void FirstFit::AddWords(Range words) {
+  auto [low, high] = words;
   for (int32_t level = 0; low < high; ++level) {
+    const auto add = [&](int32_t index) {
+      canonical_.push_back(level_begin_[level] + index);
+      AddPath(level + 1, index / kBranches);
+    };
     // A last node that has fewer branches is covered if those are.
     const int32_t width = level_begin_[level + 1] - level_begin_[level];
     if (high == width && width > 1) high = (width + kBranches - 1) / kBranches * kBranches;
     for (; low < high && low % kBranches != 0; ++low) {
-      if (low < width) nodes_.push_back({level, low});
+      if (low < width) add(low);
     }
-    while (low < high && high % kBranches != 0) nodes_.push_back({level, --high});
+    while (low < high && high % kBranches != 0) add(--high);
     low /= kBranches;
     high /= kBranches;
   }
 }
 
+void FirstFit::AddPath(int32_t level, int32_t index) {
+  const int32_t levels = static_cast<int32_t>(level_begin_.size()) - 1;
+  for (; level < levels; ++level, index /= kBranches) {
+    const int32_t node = level_begin_[level] + index;
+    if (seen_[node] == round_) return;
+    seen_[node] = round_;
+    above_.push_back(node);
+  }
+}
+
 void FirstFit::Clear() {
   sets_.Clear();
+  words_.Clear();
   for (int32_t buffer : pinned_) {
     FindNodes(buffer);
     Insert(buffer, instance_.pinned[buffer]);
@@ -106,12 +112,24 @@ int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
   for (int32_t node : above_) {
     if (!sets_.Empty(Cover(node))) blockers_.push_back(sets_.Begin(Cover(node)));
   }
+  word_blockers_.clear();
+  for (const SlotWords::Part& part : parts_) word_blockers_.push_back(words_.Begin(part));
+  const int64_t size = instance_.size[buffer];
   const int64_t alignment = instance_.alignment[buffer];
   int64_t address = (from + alignment - 1) / alignment * alignment;
+  for (;;) {
+    const int64_t leapt = LeapSets(address, size, alignment);
+    address = leapt;
+    for (SlotWords::Cursor& word : word_blockers_) address = SlotWords::Leap(word, address, size, alignment);
+    if (address == leapt) return address;
+  }
+}
+
+int64_t FirstFit::LeapSets(int64_t address, int64_t size, int64_t alignment) {
   // A set that asks for a leap comes sooner from then on, and those before it are asked again: who objected
   // often is the likeliest to object next.
   for (size_t i = 0; i < blockers_.size();) {
-    const int64_t leapt = IntervalLists::Leap(blockers_[i], address, instance_.size[buffer], alignment);
+    const int64_t leapt = IntervalLists::Leap(blockers_[i], address, size, alignment);
     if (leapt == address || i == 0) {
       ++i;
     } else {
@@ -126,10 +144,11 @@ int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
 void FirstFit::Insert(int32_t buffer, int64_t offset) {
   const int64_t end = offset + instance_.size[buffer];
   for (int32_t node : canonical_) {
-    // Nobody asks what covers a slot: there are no nodes below it.
-    if (node >= level_begin_[1]) sets_.Insert(Cover(node), offset, end);
+    // Nobody asks what covers a word of one slot: there is nothing below it.
+    if (node >= level_begin_[1] || words_.has_parts(node)) sets_.Insert(Cover(node), offset, end);
     sets_.Insert(Any(node), offset, end);
   }
+  for (const SlotWords::Part& part : parts_) words_.Insert(part, offset, end);
   for (int32_t node : above_) sets_.Insert(Any(node), offset, end);
 }
 

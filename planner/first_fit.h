@@ -7,18 +7,20 @@
 
 #include "planner/interval_lists.h"
 #include "planner/search.h"
+#include "planner/slot_words.h"
 
 namespace reprise::planner {
 
 // Places buffers one by one, each at the lowest offset that is free during its whole lifetime.
 //
-// A segment tree over the slots, of eight branches a node (half the sets to insert into that a binary one
-// has). The lifetime of a buffer is cut into O(log slots) nodes, its canonical ones. Each node keeps two sets
-// of addresses: `cover`, taken by the buffers that have the node as a canonical one, and `any`, taken at some
-// slot below the node. What blocks a lifetime is then the `any` of its canonical nodes and the `cover` of the
-// nodes above them; an address leaps past these sets, in turn, until it needs no more leaps. Pinned buffers
-// are in the tree from the beginning, and a lifetime that wraps is simply two ranges of slots. The
-// construction is built once and serves many orders.
+// A segment tree over words of slots, of eight branches a node (half the sets to insert into that a binary
+// one has). The lifetime of a buffer is cut into O(log slots) nodes, its canonical ones, and into parts of
+// words, two a range at most. Each node keeps two sets of addresses: `cover`, taken by the buffers that have
+// the node as a canonical one, and `any`, taken at some slot below the node; words know of each slot who has
+// it. What blocks a lifetime is then the `any` of its canonical nodes, the `cover` of the nodes above them
+// and above its parts, and in the words of these who shares a slot with them; an address leaps past all that,
+// in turn, until it needs no more leaps. Pinned buffers are in the tree from the beginning, and a lifetime
+// that wraps is simply two ranges of slots. The construction is built once and serves many orders.
 class FirstFit {
  public:
   explicit FirstFit(const Instance& instance) : FirstFit(instance, own_) {}
@@ -36,33 +38,33 @@ class FirstFit {
 
   // The same one buffer at a time: takes all free buffers out; the lowest offset from `from` on that is free
   // for `buffer`; puts `buffer`, of which it is the last that LowestFree was asked about, at `offset`, which
-  // is free.
+  // is free. None is put twice.
   void Clear();
   int64_t LowestFree(int32_t buffer, int64_t from = 0);
   void Insert(int32_t buffer, int64_t offset);
 
  private:
-  struct Node {
-    int32_t level;
-    int32_t index;  // within the level
-  };
   void FindNodes(int32_t buffer);
-  void AddRange(Range range);
+  void AddWords(Range words);
+  void AddPath(int32_t level, int32_t index);
+  int64_t LeapSets(int64_t address, int64_t size, int64_t alignment);
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }
 
   const Instance& instance_;
-  std::vector<int32_t>
-      level_begin_;  // the first node of each level, from the slots up to the root, and one more
+  SlotWords words_;
+  // The first node of each level, from the words up to the root, and one more.
+  std::vector<int32_t> level_begin_;
   IntervalLists own_;
   IntervalLists& sets_;
   std::vector<int32_t> pinned_;
-  // Of the buffer at hand: its canonical nodes, and all nodes above them, each once.
-  std::vector<Node> nodes_;
+  // Of the buffer at hand: its canonical nodes, its parts of words, and all nodes above these, each once.
   std::vector<int32_t> canonical_;
+  std::vector<SlotWords::Part> parts_;
   std::vector<int32_t> above_;
   std::vector<IntervalLists::Cursor> blockers_;
+  std::vector<SlotWords::Cursor> word_blockers_;
   std::vector<uint32_t> seen_;  // per node: the last round in which it was put into above_
   uint32_t round_ = 0;
   int32_t too_high_ = -1;

@@ -8,8 +8,9 @@ namespace reprise::profiler {
 namespace {
 
 // How many earlier instances of a slot are asked for its lifetime. One is needed (gradients of the latest
-// round are alive when the plan is made); two more catch lifetimes that differ from round to round.
-constexpr int kEarlierInstances = 3;
+// round are alive when the plan is made), kMostRounds for what lives that long; and they catch lifetimes that
+// differ from round to round.
+constexpr int kEarlierInstances = kMostRounds;
 // Tokens in a row that must be equal for two rounds to be the same there: equal sizes alone are met by
 // chance.
 constexpr int64_t kSameRun = 8;
@@ -82,13 +83,37 @@ int64_t Cut(const History& history, int64_t period) {
   return cut;
 }
 
-// The lifetime of the block of `tick` in tokens, or 0 when it was not freed within a period.
-int64_t KnownLength(const History& history, int64_t tick, int64_t period) {
-  const Tick freed_at = history.at(Tick(tick)).freed_at;
-  if (freed_at == History::kAlive) return 0;
-  const int64_t length = std::max<int64_t>(freed_at - Tick(tick), 1);
-  return length <= period ? length : 0;
-}
+// What some instances of a slot have shown of its lifetime, in tokens.
+class Lifetimes {
+ public:
+  Lifetimes(const History& history, int64_t period) : history_(history), period_(period) {}
+
+  void Add(int64_t tick) {
+    const Tick freed_at = history_.at(Tick(tick)).freed_at;
+    if (freed_at == History::kAlive) return;
+    const int64_t length = std::max<int64_t>(freed_at - Tick(tick), 1);
+    if (length > kMostRounds * period_) return;
+    Seen& seen = length <= period_ ? within_ : beyond_;
+    seen.longest = std::max(seen.longest, length);
+    ++seen.instances;
+  }
+  // 0 when there is none.
+  int64_t WithinPeriod() const { return within_.longest; }
+  int64_t Longest() const {
+    return beyond_.instances > within_.instances ? beyond_.longest : within_.longest;
+  }
+
+ private:
+  struct Seen {
+    int64_t longest = 0;
+    int instances = 0;
+  };
+
+  const History& history_;
+  const int64_t period_;
+  Seen within_;  // the period
+  Seen beyond_;
+};
 
 // The stream of the latest free of this slot that was seen; of its allocation where none was.
 Stream FreedOn(const History& history, int64_t tick, const std::vector<Pairing>& earlier) {
@@ -106,20 +131,18 @@ Stream FreedOn(const History& history, int64_t tick, const std::vector<Pairing>&
 bool SetLifetime(const History& history, int64_t tick, int64_t period, const std::vector<Pairing>& earlier,
                  Slot& slot) {
   const bool alive = history.at(Tick(tick)).freed_at == History::kAlive;
-  int64_t known = KnownLength(history, tick, period);
-  bool seen = known > 0;
   // Instances at another distance than whole periods had other tokens between, perhaps in their lifetime (the
   // first iteration has those of the optimizer's state): they are believed only when there are no others.
-  int64_t doubtful = 0;
+  Lifetimes straight(history, period), doubtful(history, period);
+  straight.Add(tick);
+  bool seen = straight.Longest() > 0;
   for (size_t i = 0; i < earlier.size(); ++i) {
     const int64_t past = earlier[i].Of(tick);
     if (past == Pairing::kNone) continue;
     seen = true;
-    const bool straight = tick - past == static_cast<int64_t>(i + 1) * period;
-    int64_t& longest = straight ? known : doubtful;
-    longest = std::max(longest, KnownLength(history, past, period));
+    (tick - past == static_cast<int64_t>(i + 1) * period ? straight : doubtful).Add(past);
   }
-  if (known == 0) known = doubtful;
+  const int64_t known = straight.Longest() > 0 ? straight.Longest() : doubtful.WithinPeriod();
   slot.freed_on = FreedOn(history, tick, earlier);
   slot.persistent = seen && known == 0;
   slot.length = known > 0 ? known : period;

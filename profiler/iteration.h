@@ -3,7 +3,8 @@
 // The history remembers the latest tokens; the period says after how many of them the sequence repeats. The
 // iteration begins at the cut, the token with the least live bytes before it. Lifetimes are measured in
 // tokens and are cyclic: a gradient allocated near the end of one round and freed at the beginning of the
-// next has begin + length > period, and still one offset.
+// next has begin + length > period, and still one offset. What one step hands to the next may live for longer
+// than a period; of that several instances are alive at once.
 //
 // Threads: not synchronised; the caller's lock guards a History. Extraction only reads.
 #pragma once
@@ -65,15 +66,21 @@ class History {
   int64_t now_ = 0;
 };
 
+// A block of the cycle is freed within so many rounds; what lives longer counts as persistent. Results that
+// one step hands to the next, where the next may already be under way when the one after it is prepared, live
+// for up to three.
+inline constexpr int64_t kMostRounds = 3;
+
 struct Slot {
   Bytes bytes;
   Bytes alignment;
   Stream stream{};
   int64_t begin = 0;        // position in the cycle of its allocation = its index
-  int64_t length = 0;       // lifetime in tokens, 1 <= length <= period: freed just before the token begin +
-                            // length, which may lie in the next round; the period when persistent
+  int64_t length = 0;       // lifetime in tokens, 1 <= length <= kMostRounds * period: freed just before the
+                            // token begin + length, which may lie in a later round; the period when
+                            // persistent
   Stream freed_on{};        // the stream of its free, where one was seen; else of its allocation
-  bool persistent = false;  // in no instance seen freed within a period: not part of a plan
+  bool persistent = false;  // in no instance seen freed within kMostRounds: not part of a plan
 };
 
 struct Iteration {
@@ -88,7 +95,8 @@ struct Iteration {
 
 // The cycle that the latest `period.length` tokens of `history` are one round of. For each position the
 // longest lifetime known from the instances seen is taken, so that a plan never ends a lifetime too early
-// where two instances differ; a block that is alive now takes the lifetime of its earlier instances. An empty
+// where two instances differ, but one that is longer than a period only where most instances have lived for
+// longer; a block that is alive now takes the lifetime of its earlier instances. An empty
 // iteration (no slots) when the history holds fewer tokens than one period. O(period) time and memory.
 Iteration ExtractIteration(const History& history, const Period& period);
 

@@ -77,6 +77,11 @@ struct Counters {
   Bytes reserved_peak;
 };
 
+// `part` of `whole` as a share, 0 when there is no whole.
+constexpr double Share(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 // Hears of every block served, in order, under the engine's lock: the recorder hangs here.
 class EventSink {
  public:

@@ -12,13 +12,16 @@ Matcher::Matcher(const ServingPlan& plan) {
     lane.slots.push_back(i);
     lane.bytes.push_back(plan.slots[i].bytes.count());
   }
+  const auto rounds = static_cast<uint32_t>(static_cast<int64_t>(plan.slots.size()) / RoundOf(plan));
   for (Lane& lane : lanes_) {
     const auto n = static_cast<uint32_t>(lane.bytes.size());
+    lane.round = n / rounds;
+    lane.cursor = n - lane.round;  // found there, it comes to the cut without another round
     std::array<int64_t, kGram> gram;
-    for (uint32_t i = 0; i < n; ++i) {
+    for (uint32_t i = 0; i < lane.round; ++i) {
       for (uint32_t k = 0; k < kGram; ++k) gram[k] = lane.bytes[(i + k) % n];
       const auto [it, fresh] =
-          lane.grams.try_emplace(HashGram(gram.data()), static_cast<int32_t>((i + kGram - 1) % n));
+          lane.grams.try_emplace(HashGram(gram.data()), static_cast<int32_t>((i + kGram - 1) % lane.round));
       if (!fresh) it->second = kAmbiguous;
     }
   }
@@ -35,6 +38,12 @@ uint32_t Matcher::Next(const Lane& lane, uint32_t position, uint32_t by) {
   const auto n = static_cast<uint32_t>(lane.slots.size());
   position += by % n;
   return position < n ? position : position - n;
+}
+
+// From the cursor on, the first position that is `position` of some round.
+uint32_t Matcher::InNextRound(const Lane& lane, uint32_t position) {
+  const uint32_t within = lane.cursor % lane.round;
+  return Next(lane, lane.cursor, position < within ? position + lane.round - within : position - within);
 }
 
 Matcher::Lane* Matcher::Find(Stream stream) {
@@ -104,7 +113,7 @@ uint32_t Matcher::StepLost(Lane& lane, int64_t bytes) {
   if (lane.recent_count == kGram) {
     const auto it = lane.grams.find(HashGram(lane.recent.data()));
     if (it != lane.grams.end() && it->second != kAmbiguous)
-      return Resume(lane, static_cast<uint32_t>(it->second));
+      return Resume(lane, InNextRound(lane, static_cast<uint32_t>(it->second)));
   }
   ++mismatches_;
   return kNoSlot;

@@ -4,8 +4,9 @@
 // that is what the cursor expects costs one comparison; otherwise the slots just ahead are looked at (some
 // did not happen) and those just skipped (two swapped). After a few misses in a row the lane is lost: the
 // cursor freezes and nothing is matched until the sequence continues at the cursor for four allocations, or
-// four allocations in a row occur at just one place of the cycle. Anything nearer would be false: layers
-// repeat.
+// four allocations in a row occur at just one place of a round. Anything nearer would be false: layers
+// repeat. Of the rounds of a plan that has several alike the next one is taken: whichever it is, what is in
+// the way of it is gone a cycle later.
 //
 // Not thread-safe: the engine's lock is held around every call. No heap allocation after construction, except
 // for a stream never seen before.
@@ -57,7 +58,9 @@ class Matcher {
   struct Lane {
     std::vector<uint32_t> slots;                   // of the plan, in order
     std::vector<int64_t> bytes;                    // of each of them
-    absl::flat_hash_map<uint64_t, int32_t> grams;  // hash of kGram sizes -> position of the last, kAmbiguous
+    uint32_t round = 0;                            // how many of them make one round
+    absl::flat_hash_map<uint64_t, int32_t> grams;  // hash of kGram sizes -> position of the last in the first
+                                                   // round, kAmbiguous
     uint32_t cursor = 0;
     bool lost = true;
     int misses = 0;                       // in a row
@@ -72,6 +75,7 @@ class Matcher {
   static constexpr int32_t kAmbiguous = -1;
   static uint64_t HashGram(const int64_t* bytes);
   static uint32_t Next(const Lane& lane, uint32_t position, uint32_t by = 1);
+  static uint32_t InNextRound(const Lane& lane, uint32_t position);
 
   Lane* Find(Stream stream);
   uint32_t StepOff(Lane* lane, int64_t bytes);

@@ -1,5 +1,7 @@
 #include "replay/offline_plan.h"
 
+#include <algorithm>
+
 #include "planner/portfolio.h"
 #include "replay/planning.h"
 
@@ -8,8 +10,8 @@ namespace reprise::replay {
 absl::StatusOr<OfflinePlan> PlanFound(const profiler::FoundIteration& found, double seconds) {
   const PlanRequest request = MakeRequest(found.iteration, {});
   OfflinePlan plan;
-  plan.period = found.iteration.period;
-  plan.persistent = static_cast<int64_t>(found.iteration.slots.size() - request.slot_of.size());
+  plan.period = request.iteration.period;
+  plan.persistent = std::ranges::count_if(found.iteration.slots, &profiler::Slot::persistent);
   if (request.problem.buffers.empty()) return plan;
   planner::Budget budget;
   budget.seconds = seconds;
@@ -17,7 +19,7 @@ absl::StatusOr<OfflinePlan> PlanFound(const profiler::FoundIteration& found, dou
   if (!solution.ok()) return solution.status();
   for (size_t i = 0; i < request.slot_of.size(); ++i) {
     const planner::Buffer& buffer = request.problem.buffers[i];
-    const uint32_t slot = request.slot_of[i];
+    const auto slot = request.slot_of[i] % static_cast<uint32_t>(found.iteration.period);
     plan.blocks.push_back({.begin = buffer.lower.count(),
                            .length = buffer.upper - buffer.lower,
                            .offset = solution->placement.offsets[i],

@@ -20,7 +20,7 @@ struct OfflinePlan {
     Bytes size;         // as asked for
     int64_t event = 0;  // of one of its allocations
   };
-  int64_t period = 0;
+  int64_t period = 0;  // tokens; of several rounds where blocks live for longer than one
   std::vector<Block> blocks;
   int64_t persistent = 0;  // slots that are no part of the plan
   Bytes slab;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/crossings.h"
+#include "planner/problem.h"
 #include "planner/validator.h"
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
@@ -32,6 +33,19 @@ absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, cons
   return absl::OkStatus();
 }
 
+// So many rounds of the iteration in a row, as planner::Unrolled has its buffers.
+void Repeat(int64_t rounds, PlanRequest& request) {
+  profiler::Iteration& iteration = request.iteration;
+  const int64_t round = std::exchange(iteration.period, rounds * iteration.period);
+  for (int64_t i = round; i < iteration.period; ++i) {
+    iteration.slots.push_back(iteration.slots[static_cast<size_t>(i - round)]);
+    iteration.slots.back().begin = i;
+  }
+  const size_t planned = request.slot_of.size();
+  for (size_t b = planned; b < static_cast<size_t>(rounds) * planned; ++b)
+    request.slot_of.push_back(request.slot_of[b - planned] + static_cast<uint32_t>(round));
+}
+
 }  // namespace
 
 void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan) {
@@ -51,11 +65,13 @@ void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan) {
 
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles) {
   PlanRequest request;
-  request.problem.period = iteration.period;
+  const int64_t round = iteration.period;
+  request.problem.period = round;
   request.problem.reuse = planner::Reuse::kForbidden;
+  int64_t longest = round;
   for (size_t i = 0; i < iteration.slots.size(); ++i) {
     const profiler::Slot& slot = iteration.slots[i];
-    if (slot.persistent || slot.length > iteration.period) continue;
+    if (slot.persistent) continue;
     planner::Buffer buffer;
     buffer.lower = Tick(static_cast<int64_t>(i));
     buffer.upper = buffer.lower + std::max<int64_t>(1, slot.length);
@@ -64,16 +80,22 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
     buffer.lane = IsEveryStream(slot.stream) ? 1 : 0;
     request.problem.buffers.push_back(buffer);
     request.slot_of.push_back(static_cast<uint32_t>(i));
+    longest = std::max(longest, slot.length);
+  }
+  request.iteration = std::move(iteration);
+  const int64_t rounds = (longest + round - 1) / round;
+  if (rounds > 1) {
+    request.problem = planner::Unrolled(request.problem, static_cast<int32_t>(rounds));
+    Repeat(rounds, request);
   }
   for (const Obstacle& obstacle : obstacles) {
     planner::Buffer buffer;
     buffer.lower = Tick(0);
-    buffer.upper = Tick(iteration.period);
+    buffer.upper = Tick(request.iteration.period);
     buffer.size = obstacle.bytes;
     buffer.pinned = obstacle.offset;
     request.problem.buffers.push_back(buffer);
   }
-  request.iteration = std::move(iteration);
   return request;
 }
 

@@ -30,13 +30,15 @@ struct Obstacle {
 //
 // Blocks asked for on a stream and blocks asked for without one are lanes that share nothing: what a stream
 // has just freed is not to be had without waiting for the device.
+//
+// Where blocks live for longer than a round, the cycle that is planned is several rounds.
 struct PlanRequest {
-  profiler::Iteration iteration;
+  profiler::Iteration iteration;  // `period` and `slots` over all these rounds
   planner::Problem problem;       // first a buffer for each planned slot, then one for each obstacle, pinned
   std::vector<uint32_t> slot_of;  // by buffer, obstacles aside: its slot in the iteration
 };
 
-// Slots that are persistent or live longer than a period get no buffer: they stay outside the plan.
+// Slots that are persistent get no buffer: they stay outside the plan.
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
 
 // Sets of each planned slot whether its place goes to another stream next.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -25,14 +26,18 @@ constexpr int64_t kLooksAToken = 8;
 
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
-// More than this part of a round's bytes not where they were planned: something lies in the way.
+// More than this part of a round's bytes not where they were planned: something lies in the way. More than
+// this part of them without a plan: too much is taken to be persistent.
 constexpr int64_t kConflictParts = 50;
 // Rounds after which a plan has proved itself, and the most to wait before planning again.
 constexpr int64_t kGoodRounds = 8;
 constexpr int64_t kMostReplanRounds = 64;
+// A job's start may take this part longer than in the run that its plan is of: threads that compile are never
+// done after the same number of allocations.
+constexpr int64_t kLongerStartParts = 8;
 
-// The same for the same cycle, wherever it was cut.
-uint64_t Fingerprint(const std::vector<profiler::Slot>& cycle) {
+// The same for the same round, wherever it was cut.
+uint64_t Fingerprint(std::span<const profiler::Slot> cycle) {
   uint64_t sum = 0;
   const profiler::Slot* before = &cycle.back();
   for (const profiler::Slot& slot : cycle) {
@@ -120,9 +125,11 @@ void Sequence::Expect(Expected expected) {
   auto known = std::make_unique<Active>();
   known->plan = std::move(expected.plan);
   known->matcher = std::make_unique<Matcher>(known->plan);
-  known->cycle = {.period = {.length = static_cast<int64_t>(known->plan.slots.size()), .found_at = Tick(-1)},
-                  .fingerprint = Fingerprint(known->plan.cycle),
+  const int64_t round = RoundOf(known->plan);
+  known->cycle = {.period = {.length = round, .found_at = Tick(-1)},
+                  .fingerprint = Fingerprint(std::span(known->plan.cycle).first(static_cast<size_t>(round))),
                   .from = expected.from};
+  known->of_earlier_run = true;
   waiting_.push_back(std::move(known));
 }
 
@@ -144,7 +151,8 @@ Offset Sequence::plans_end() const {
 void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   if (active_ == nullptr) {
     std::erase_if(waiting_, [&](const auto& known) {
-      return step.token > known->cycle.from + known->cycle.period.length;
+      const Tick from = known->cycle.from;
+      return step.token > from + std::max(known->cycle.period.length, from.count() / kLongerStartParts);
     });
   }
   const bool lost = active_ == nullptr || !active_->matcher->InStep(stream);
@@ -164,7 +172,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
     active_->times_lost_before = active_->matcher->times_lost();
     waiting_.erase(waiting_.begin() + (next - waiting_.data()));
     fingerprint_ = active_->cycle.fingerprint;
-    step.resumed = true;
+    step.resumed = std::exchange(active_->of_earlier_run, false);
     return;
   }
   Account(*active_, counters_);
@@ -174,8 +182,9 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   active_->times_lost_before = active_->matcher->times_lost();
   active_->window_tokens = 0;
   active_->window_matched = 0;
-  active_->window_bytes = active_->window_conflicts = Bytes(0);
+  active_->window_bytes = active_->window_conflicts = active_->window_unplanned = Bytes(0);
   ++counters_.plan_switches;
+  step.resumed = std::exchange(active_->of_earlier_run, false);
 }
 
 bool Sequence::promising() const {
@@ -196,18 +205,23 @@ void Sequence::Drop() {
 void Sequence::CountShare(Bytes bytes, Step& step) {
   Active& active = *active_;
   ++active.window_tokens;
-  if (step.slot != Matcher::kNoSlot) ++active.window_matched;
+  if (step.slot != Matcher::kNoSlot) {
+    ++active.window_matched;
+    if (!active.plan.slots[step.slot].planned()) active.window_unplanned += bytes;
+  }
   active.window_bytes += bytes;
-  if (active.window_tokens < active.cycle.period.length) return;
+  if (active.window_tokens < static_cast<int64_t>(active.plan.slots.size())) return;
   active.matched_share =
       static_cast<double>(active.window_matched) / static_cast<double>(active.window_tokens);
-  active.in_the_way = active.window_conflicts * kConflictParts > active.window_bytes;
+  // In its first cycle, what was there before the plan is in its way, and goes by itself.
+  active.in_the_way = active.settled && active.window_conflicts * kConflictParts > active.window_bytes;
+  active.incomplete = active.window_unplanned * kConflictParts > active.window_bytes;
   const bool good = active.matched_share >= kGoodShare && !active.in_the_way;
   active.good_rounds = good ? active.good_rounds + 1 : 0;
   if (active.good_rounds >= kGoodRounds) replan_rounds_ = 1;
   active.window_tokens = 0;
   active.window_matched = 0;
-  active.window_bytes = active.window_conflicts = Bytes(0);
+  active.window_bytes = active.window_conflicts = active.window_unplanned = Bytes(0);
   step.settled = !std::exchange(active.settled, true);
   step.wants_plan = true;
 }
@@ -268,7 +282,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   if (active_ == nullptr || candidate_ != nullptr || history_.now().count() < replan_from_)
     return std::nullopt;
   const int64_t length = active_->cycle.period.length;
-  const bool changed = rules_.replan && active_->matched_share < kUsefulShare;
+  const bool changed = rules_.replan && (active_->matched_share < kUsefulShare || active_->incomplete);
   const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;
   if (!changed && !in_the_way) return std::nullopt;
   const int64_t tokens = length + profiler::PeriodFinder::kMinPeriod;

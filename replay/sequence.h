@@ -5,9 +5,10 @@
 // that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
 //
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
-// the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
-// around what is in the way. Either at most once in so many rounds, which double each time and fall back once
-// a plan has been good for long: a job that goes on drifting is left to the arena more and more.
+// the one planned, though it may be as long; so is one of which much was taken to be persistent that is not;
+// a round that matches and finds its places taken is to be laid around what is in the way. Each at most once
+// in so many rounds, which double each time and fall back once a plan has been good for long: a job that goes
+// on drifting is left to the arena more and more.
 //
 // A device has one for all that is allocated on it and, where several threads allocate at once and their
 // order is never the same twice, one for each of them (engine.h).
@@ -45,8 +46,8 @@ class Sequence {
     Tick token;
     uint32_t slot = Matcher::kNoSlot;  // of the plan in use
     bool at_cut = false;               // a solved plan is in step and this is its cut: Adopt, or Drop
-    bool settled = false;              // the plan in use has just been followed for a first period
-    bool resumed = false;              // the first plan in use, from here on, is one of an earlier run
+    bool settled = false;              // the plan in use has just been followed for a first cycle
+    bool resumed = false;              // from here on a plan of an earlier run is in use, for the first time
     bool wants_plan = false;           // IterationToPlan may have something
   };
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
@@ -56,8 +57,9 @@ class Sequence {
   void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
 
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
-  // `from`: what a job allocates while it starts can look like a part of its cycle. One that has not been
-  // met a round later is forgotten: the job is another one by now.
+  // `from`: what a job allocates while it starts can look like a part of its cycle. Where none has been
+  // followed a round later, nor after an eighth more than the start took then, it is forgotten: the job is
+  // another one.
   struct Expected {
     ServingPlan plan;
     Tick from;
@@ -122,15 +124,18 @@ class Sequence {
     std::unique_ptr<Matcher> matcher;
     Cycle cycle;
     bool settled = false;
-    // About the latest period: the measures of whether the plan still fits.
+    // About the latest cycle: the measures of whether the plan still fits.
     int64_t window_tokens = 0;
     int64_t window_matched = 0;
     Bytes window_bytes;
     Bytes window_conflicts;
+    Bytes window_unplanned;
     double matched_share = 1.0;
-    bool in_the_way = false;  // something lies where its slots should
-    int64_t good_rounds = 0;  // in a row
-    int64_t last_used = 0;    // the token of its latest use
+    bool in_the_way = false;      // something lies where its slots should
+    bool incomplete = false;      // much of it was taken to be persistent
+    int64_t good_rounds = 0;      // in a row
+    int64_t last_used = 0;        // the token of its latest use
+    bool of_earlier_run = false;  // and not yet used in this one
     // What its matcher had counted when it came into use: while it looks on, a mismatch is none.
     int64_t mismatches_before = 0;
     int64_t times_lost_before = 0;

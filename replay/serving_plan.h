@@ -1,6 +1,7 @@
 // A plan as the matcher and the engine use it: the cycle of slots, each with its place in the arena.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,18 +14,35 @@ struct ServingPlan {
   struct Slot {
     Bytes bytes;  // as requested
     Stream stream{};
-    Offset
-        offset;  // where it lies; negative when the slot is not planned (persistent, longer than the period)
+    Offset offset;         // where it lies; negative when the slot is not planned (persistent)
     bool crosses = false;  // its place goes to another stream next: its free records an event
     bool planned() const { return offset.count() >= 0; }
   };
 
-  std::vector<Slot> slots;  // in the order of allocation; slot 0 is the cut
+  // In the order of allocation; slot 0 is the cut. One round of the job, or several alike where blocks live
+  // for longer than one.
+  std::vector<Slot> slots;
   // What the plan was made of, by slot; not looked at while serving.
   std::vector<profiler::Slot> cycle;
   Offset end;         // the plan covers [0, end) of the arena
   Bytes slab;         // height of the planned slots above the arena's begin, as solved
   Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
+
+// The length of one round of a plan: all of it, or the part that comes several times.
+inline int64_t RoundOf(const ServingPlan& plan) {
+  const auto slots = static_cast<int64_t>(plan.slots.size());
+  for (int64_t rounds = profiler::kMostRounds; rounds > 1; --rounds) {
+    const int64_t round = slots / rounds;
+    if (slots % rounds != 0 || round < profiler::PeriodFinder::kMinPeriod) continue;
+    if (std::equal(plan.slots.begin() + round, plan.slots.end(), plan.slots.begin(),
+                   [](const ServingPlan::Slot& a, const ServingPlan::Slot& b) {
+                     return a.bytes == b.bytes && a.stream == b.stream;
+                   })) {
+      return round;
+    }
+  }
+  return slots;
+}
 
 }  // namespace reprise::replay

@@ -17,10 +17,6 @@ constexpr Bytes kGranule{int64_t{2} << 20};
 
 }  // namespace
 
-double Share(int64_t part, int64_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options) {
   const auto start = std::chrono::steady_clock::now();

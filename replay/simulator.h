@@ -40,7 +40,4 @@ struct SimulationResult {
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options);
 
-// `part` of `whole` as a share, 0 when there is no whole.
-double Share(int64_t part, int64_t whole);
-
 }  // namespace reprise::replay

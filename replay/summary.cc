@@ -5,14 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "replay/counters_json.h"
 #include "replay/output_dir.h"
 
 namespace reprise::replay {
 namespace {
-
-double Share(int64_t part, int64_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
 
 std::string_view NameOf(Mode mode) {
   switch (mode) {
@@ -159,39 +156,6 @@ void AddPlans(nlohmann::ordered_json& json, const PlansSummary& plans) {
   json["plans_read"] = plans.read;
   json["plans_refused"] = plans.refused;
   json["plans_written"] = plans.written;
-}
-
-nlohmann::ordered_json CountersJson(const Counters& c) {
-  return {
-      {"requests", c.requests},
-      {"planned", c.planned},
-      {"arena", c.arena},
-      {"passed", c.passed},
-      {"outside", c.outside},
-      {"conflicts", c.conflicts},
-      {"mismatches", c.mismatches},
-      {"times_lost", c.times_lost},
-      {"plans", c.plans},
-      {"plans_failed", c.plans_failed},
-      {"plans_resumed", c.plans_resumed},
-      {"plans_dropped", c.plans_dropped},
-      {"plans_renewed", c.plans_renewed},
-      {"plan_switches", c.plan_switches},
-      {"iterations", c.iterations},
-      {"period", c.period},
-      {"first_planned_iteration", c.first_planned_iteration},
-      {"first_planned_request", c.first_planned_request},
-      {"planned_after_plan", Share(c.planned_requests_after_plan, c.requests_after_plan)},
-      {"planned_bytes_after_plan", Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count())},
-      {"live", c.live.count()},
-      {"live_peak", c.live_peak.count()},
-      {"slab", c.slab.count()},
-      {"lower_bound", c.lower_bound.count()},
-      {"reserved", c.reserved.count()},
-      {"reserved_peak", c.reserved_peak.count()},
-      {"granules_moved", c.granules_moved},
-      {"unknown_frees", c.unknown_frees},
-  };
 }
 
 void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {

@@ -3,6 +3,7 @@
 #include "planner/first_fit.h"
 
 #include <algorithm>
+#include <bitset>
 #include <numeric>
 
 #include "gmock/gmock.h"
@@ -15,12 +16,15 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<int64_t> PlaceAll(const Problem& problem, const std::vector<int32_t>& order) {
-  const Instance instance = Compress(problem);
+std::vector<int64_t> PlaceFree(const Instance& instance, const std::vector<int32_t>& order) {
   Search search(instance, 0, {});
   std::vector<int64_t> offsets;
   EXPECT_EQ(FirstFit(instance).Place(order, Search::kNothing, search, offsets), FirstFit::Outcome::kComplete);
   return offsets;
+}
+
+std::vector<int64_t> PlaceAll(const Problem& problem, const std::vector<int32_t>& order) {
+  return PlaceFree(Compress(problem), order);
 }
 
 TEST(FirstFit, TakesTheLowestHoleThatIsFreeAllTheTime) {
@@ -94,6 +98,69 @@ TEST(FirstFit, AgreesWithASearchThroughAllEarlierBuffers) {
       const std::vector<int32_t> sorted = SortedBy(order, instance);
       ASSERT_EQ(PlaceAll(problem, sorted), PlacePlainly(problem, sorted)) << round;
     }
+  }
+}
+
+// By what is taken in each slot, for problems too large for the search above.
+std::vector<int64_t> PlaceBySlots(const Instance& instance, const std::vector<int32_t>& order) {
+  constexpr size_t kHeight = 1 << 13;
+  std::vector<int64_t> offsets = instance.pinned;
+  std::vector<std::bitset<kHeight>> taken(instance.slots);
+  const auto take = [&](int32_t i) {
+    for (const Range& range : instance.ranges(i)) {
+      for (int32_t slot = range.begin; slot < range.end; ++slot) {
+        for (int64_t byte = 0; byte < instance.size[i]; ++byte) taken[slot].set(offsets[i] + byte);
+      }
+    }
+  };
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i)) take(i);
+  }
+  for (int32_t i : order) {
+    std::bitset<kHeight> blocked;
+    for (const Range& range : instance.ranges(i)) {
+      for (int32_t slot = range.begin; slot < range.end; ++slot) blocked |= taken[slot];
+    }
+    const auto is_free = [&](int64_t offset) {
+      for (int64_t byte = offset; byte < offset + instance.size[i]; ++byte) {
+        if (blocked[byte]) return false;
+      }
+      return true;
+    };
+    int64_t offset = 0;
+    while (!is_free(offset)) offset += instance.alignment[i];
+    offsets[i] = offset;
+    take(i);
+  }
+  return offsets;
+}
+
+// Most lifetimes short: many slots, without all of them being in use together.
+Problem MostlyShort(RandomProblems& random, const RandomShape& shape) {
+  Problem problem = random.Make(shape);
+  for (Buffer& buffer : problem.buffers) {
+    const Tick short_end = buffer.lower + 1 + random.Below(20);
+    if (random.Below(20) != 0 && short_end < buffer.upper && buffer.gaps.empty()) buffer.upper = short_end;
+  }
+  return problem;
+}
+
+TEST(FirstFit, AgreesWithWhatIsTakenInEachSlot) {
+  RandomProblems random(12);
+  for (int round = 0; round < 10; ++round) {
+    // Three levels of nodes, words that end early because many begin and end there, and anything between.
+    const bool long_one = round % 5 == 0;
+    const RandomShape shape{.buffers = long_one ? 6000 : 700,
+                            .ticks = long_one ? 8000 : 1 + random.Below(round % 5 == 1 ? 20 : 1500),
+                            .max_size = 5,
+                            .cyclic = round % 2 == 1,
+                            .aligned = round % 3 == 1,
+                            .pinned = round % 5,
+                            .gaps = round % 4 == 2 && !long_one};
+    const Instance instance = Compress(MostlyShort(random, shape));
+    const std::vector<int32_t> order =
+        SortedBy(round % 2 == 0 ? Order::kLifetime : Order::kCrowdSize, instance);
+    ASSERT_EQ(PlaceFree(instance, order), PlaceBySlots(instance, order)) << round;
   }
 }
 

@@ -158,6 +158,28 @@ TEST(ExtractIteration, WhatIsAliveInItsOnlyInstanceIsUnsettled) {
 }
 
 // Five equal sizes in a row are met by chance.
+TEST(ExtractIteration, ABlockMayLiveForSomeRounds) {
+  for (const int64_t lifetime : {11, 20, 30, 31}) {
+    std::vector<Rounds::Token> cycle = kCycle;
+    cycle[3].lifetime = lifetime;
+    Rounds rounds;
+    rounds.Play(cycle, 75);
+    const Slot slot = ExtractIteration(rounds.history, kTen).slots[1];
+    EXPECT_EQ(slot.persistent, lifetime > kMostRounds * 10) << lifetime;
+    EXPECT_EQ(slot.length, slot.persistent ? 10 : lifetime);
+  }
+}
+
+TEST(ExtractIteration, OneInstanceThatWasKeptDoesNotMakeTheLifetimeLonger) {
+  Rounds rounds;
+  rounds.Play(kCycle, 20);
+  std::vector<Rounds::Token> kept = kCycle;
+  kept[3].lifetime = 14;
+  rounds.Play(kept, 10);
+  rounds.Play(kCycle, 25);
+  EXPECT_EQ(ExtractIteration(rounds.history, kTen).slots[1].length, 5);
+}
+
 TEST(ExtractIteration, AnotherSequenceBeforeIsNotAsked) {
   Rounds rounds;
   std::vector<Rounds::Token> other = kCycle;

@@ -73,6 +73,46 @@ TEST(Matcher, SwappedNeighboursBothFindTheirSlot) {
   EXPECT_EQ(Feed(matcher, {6, 5, 7, 8}), (Slots{5, 4, 6, 7}));
 }
 
+// ---- plans of several rounds alike
+
+TEST(RoundOf, IsWhatComesSeveralTimes) {
+  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8})), 8);
+  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 8);
+  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 9})), 16);
+  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 8);
+  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 1, 2, 3, 4})), 8) << "no period is that short";
+  EXPECT_EQ(RoundOf(PlanOf({})), 0);
+}
+
+ServingPlan ThreeRounds() {
+  return PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST(Matcher, TakesTheRoundsInTurn) {
+  Matcher matcher(ThreeRounds());
+  Feed(matcher, {5, 6, 7, 8});
+  EXPECT_TRUE(matcher.AtCut()) << "the first time that the round is over";
+  for (uint32_t slot = 0; slot < 30; ++slot) {
+    EXPECT_EQ(matcher.Step(Bytes(slot % 8 + 1), kStream), slot % 24);
+    EXPECT_EQ(matcher.AtCut(), slot % 24 == 23) << slot;
+  }
+}
+
+TEST(Matcher, ComesBackInTheNextRound) {
+  Matcher matcher(ThreeRounds());
+  Feed(matcher, {5, 6, 7, 8, 1, 2});
+  ASSERT_EQ(Feed(matcher, {3}), Slots{2});
+  Feed(matcher, {90, 91, 92, 93});
+  ASSERT_FALSE(matcher.InStep(kStream));
+  EXPECT_EQ(Feed(matcher, {5, 6, 7, 8}), (Slots{kNo, kNo, kNo, 7})) << "ahead of where it stopped";
+  Feed(matcher, {90, 91, 92, 93});
+  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 12}));
+  Feed(matcher, {90, 91, 92, 93});
+  EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 20})) << "behind it: a round later";
+  Feed(matcher, {90, 91, 92, 93});
+  EXPECT_EQ(Feed(matcher, {1, 2, 3, 4}), (Slots{kNo, kNo, kNo, 3})) << "the last round leads to the first";
+}
+
 TEST(Matcher, LostAfterSeveralMissesAndBackWhereItStopped) {
   Matcher matcher(PlanOf({1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 4}));
   Feed(matcher, {2, 2, 3, 4});

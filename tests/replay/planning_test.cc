@@ -32,12 +32,27 @@ TEST(MakeRequest, SlotsBecomeCyclicBuffersInUnits) {
   EXPECT_EQ(request.problem.buffers[2].upper, Tick(5)) << "runs past the period: wraps";
 }
 
-TEST(MakeRequest, PersistentAndLongerThanAPeriodStayOutside) {
+TEST(MakeRequest, PersistentSlotsStayOutside) {
   profiler::Iteration iteration = ThreeSlots();
   iteration.slots[0].persistent = true;
-  iteration.slots[2].length = 4;
   const PlanRequest request = MakeRequest(iteration, {});
-  EXPECT_EQ(request.slot_of, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(request.slot_of, (std::vector<uint32_t>{1, 2}));
+}
+
+TEST(MakeRequest, TheCycleIsAsManyRoundsAsTheLongestBlockLivesFor) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[0].persistent = true;
+  iteration.slots[2].length = 7;
+  const PlanRequest request = MakeRequest(iteration, {{.offset = Offset(512), .bytes = Bytes(1024)}});
+  EXPECT_EQ(request.problem.period, 9);
+  EXPECT_EQ(request.iteration.period, 9);
+  EXPECT_EQ(request.iteration.slots.size(), 9u);
+  EXPECT_EQ(request.slot_of, (std::vector<uint32_t>{1, 2, 4, 5, 7, 8}));
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(request.problem.buffers[i].lower, Tick(request.slot_of[i]));
+    EXPECT_EQ(request.problem.buffers[i].upper - request.problem.buffers[i].lower, i % 2 == 0 ? 1 : 7);
+  }
+  EXPECT_EQ(request.problem.buffers[6].upper, Tick(9)) << "the obstacle is there throughout";
 }
 
 TEST(MakeRequest, ABlockFreedBeforeTheNextTokenStillLives) {
@@ -99,6 +114,18 @@ TEST(Plan, LeavesUnplannedSlotsWithoutAnOffset) {
   ASSERT_TRUE(candidate.status.ok()) << candidate.status;
   EXPECT_TRUE(candidate.plan.slots[0].planned());
   EXPECT_FALSE(candidate.plan.slots[1].planned());
+}
+
+TEST(Plan, GivesEachInstanceOfABlockThatOutlivesItsRoundAPlace) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[1].length = 5;
+  Candidate candidate;
+  Plan(MakeRequest(iteration, {}), 1.0, candidate);
+  ASSERT_TRUE(candidate.status.ok()) << candidate.status;
+  ASSERT_EQ(candidate.plan.slots.size(), 6u);
+  EXPECT_EQ(candidate.plan.cycle.size(), 6u);
+  const Offset first = candidate.plan.slots[1].offset, second = candidate.plan.slots[4].offset;
+  EXPECT_TRUE(first + Bytes(8192) <= second || second + Bytes(8192) <= first);
 }
 
 TEST(Plan, CancelledBeforeItBeganSaysSo) {

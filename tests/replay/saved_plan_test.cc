@@ -18,6 +18,7 @@
 #include "replay/engine.h"
 #include "replay/overlap_checker.h"
 #include "tests/replay/training_job.h"
+#include "tests/replay/varying_streams.h"
 
 namespace reprise::replay {
 namespace {
@@ -232,6 +233,34 @@ TEST(SavedPlan, PlacesTheNextRunFromItsFirstRecurringIteration) {
   EXPECT_GT(without.first_planned_request, requests(3));
   EXPECT_GT(with.planned, without.planned);
   EXPECT_EQ(with.planned_bytes_after_plan, with.bytes_after_plan);
+}
+
+TEST(SavedPlan, OfSeveralRoundsIsOfOnePeriod) {
+  const VaryingStream stream = MakeVaryingStream(Variation::kFunctional, kTuningSeeds);
+  const SavedPlan saved = LearntFrom(stream.events);
+  ASSERT_FALSE(saved.cycles.empty());
+  EXPECT_EQ(saved.cycles[0].slots.size() % static_cast<size_t>(stream.periods[0]), 0u);
+  EXPECT_GT(saved.cycles[0].slots.size(), static_cast<size_t>(stream.periods[0]));
+  const Counters without = RunWith({.job = Job()}, stream.events);
+  const Counters with = RunWith({.job = Job(), .cycles = {saved.cycles[0]}}, stream.events);
+  EXPECT_EQ(with.plans_resumed, 1);
+  EXPECT_EQ(with.plans, 1) << "its period is known: there was nothing to plan again";
+  EXPECT_LT(with.first_planned_request, without.first_planned_request);
+  EXPECT_GT(with.planned, without.planned);
+}
+
+// A start that is never the same twice: threads that compile.
+TEST(SavedPlan, IsFollowedAfterALongerStart) {
+  const auto job = [](int start) {
+    EventScript script;
+    for (int i = 0; i < start; ++i) script.Free(script.Alloc(4096 + 512 * (i * i % 1009)));
+    TrainingJob(&script).Iterate(20);
+    return script.events();
+  };
+  const SavedPlan saved = LearntFrom(job(2000));
+  ASSERT_EQ(saved.cycles.size(), 1);
+  EXPECT_EQ(RunWith(saved, job(2200)).plans_resumed, 1);
+  EXPECT_EQ(RunWith(saved, job(3000)).plans_resumed, 0) << "by then it is another job";
 }
 
 TEST(SavedPlan, OfAnotherJobIsNeverFollowed) {

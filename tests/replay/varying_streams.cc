@@ -170,9 +170,7 @@ class Transformer {
   }
   const Shape& shape() const { return shape_; }
 
- private:
-  static constexpr int64_t kOfALayer = 6;  // parameters
-
+  // Of the parameters.
   static std::vector<int64_t> Sizes(const Shape& s) {
     const int64_t square = 4 * s.hidden * s.hidden;
     std::vector<int64_t> sizes = {4 * s.vocabulary * s.hidden};
@@ -181,6 +179,9 @@ class Transformer {
     }
     return sizes;
   }
+
+ private:
+  static constexpr int64_t kOfALayer = 6;  // parameters
 
   struct Saved {
     std::vector<BlockId> blocks;  // activations that the backward pass wants
@@ -343,6 +344,50 @@ class RecurrentNet {
   Parameters parameters_;
 };
 
+// A job whose steps are functions of weights and state that are never changed in place, as XLA runs them: one
+// temporary for all of a step, and an output for each array. The next batch is on its way while a step runs.
+class FunctionalJob {
+ public:
+  // `ahead`: how many steps are dispatched before the one that runs has ended.
+  FunctionalJob(Writer* out, Shape shape, int64_t ahead)
+      : out_(out), shape_(shape), kept_(static_cast<size_t>(1 + ahead)) {
+    for (int i = 0; i < 3; ++i) {  // the weights and two moments
+      const std::vector<int64_t> sizes = Transformer::Sizes(shape);
+      sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
+    }
+    states_.push_back(NewState());
+    batches_.push_back(NewBatch());
+  }
+
+  void Step() {
+    batches_.push_back(NewBatch());
+    const BlockId temporary = out_->Alloc(48 * shape_.batch * shape_.length * shape_.hidden);
+    states_.push_back(NewState());
+    out_->Free(temporary);
+    out_->Free(batches_.front());
+    batches_.pop_front();
+    if (states_.size() > kept_) {
+      out_->FreeAll(states_.front());
+      states_.pop_front();
+    }
+  }
+
+ private:
+  std::vector<BlockId> NewState() {
+    std::vector<BlockId> state;
+    for (const int64_t bytes : sizes_) state.push_back(out_->Alloc(bytes));
+    return state;
+  }
+  BlockId NewBatch() { return out_->Alloc(8 * shape_.batch * shape_.length); }
+
+  Writer* out_;
+  const Shape shape_;
+  const size_t kept_;  // states
+  std::vector<int64_t> sizes_;
+  std::deque<std::vector<BlockId>> states_;
+  std::deque<BlockId> batches_;
+};
+
 // Calls step(i) for each step, marked, and returns the tokens of the last.
 template <typename Step>
 int64_t Run(Writer& out, int steps, Step step) {
@@ -439,6 +484,8 @@ std::string_view NameOf(Variation variation) {
       return "small-noise";
     case Variation::kLargeNoise:
       return "large-noise";
+    case Variation::kFunctional:
+      return "functional";
   }
   return "";
 }
@@ -471,6 +518,11 @@ VaryingStream MakeVaryingStream(Variation variation, uint64_t seed) {
       stream.apart = variation == Variation::kTwoJobsAtWill;
       RunTwoJobs(out, dice, stream.apart, stream.periods);
       break;
+    case Variation::kFunctional: {
+      FunctionalJob job(&out, DrawShape(dice), dice.Between(0, 1));
+      stream.periods = {Run(out, kSteps, [&](int) { job.Step(); })};
+      break;
+    }
     case Variation::kExperts: {
       Shape shape = DrawShape(dice);
       shape.experts = dice.Between(4, 8);

@@ -32,6 +32,7 @@ enum class Variation : uint8_t {
   kLeak,            // each step leaves something behind
   kSmallNoise,      // one allocation in a hundred is joined by a stray one of 512 B to 64 KiB
   kLargeNoise,      // the same, 1 to 32 MiB
+  kFunctional,      // weights and state are made anew in each step, and the old ones go a step or two later
 };
 
 inline constexpr Variation kVariations[] = {
@@ -39,6 +40,7 @@ inline constexpr Variation kVariations[] = {
     Variation::kUnrolledRnn,    Variation::kEvaluation,   Variation::kMicroBatches,  Variation::kSkippedSteps,
     Variation::kShortLastBatch, Variation::kTwoJobs,      Variation::kTwoJobsAtWill, Variation::kExperts,
     Variation::kGrowth,         Variation::kLeak,         Variation::kSmallNoise,    Variation::kLargeNoise,
+    Variation::kFunctional,
 };
 
 std::string_view NameOf(Variation variation);

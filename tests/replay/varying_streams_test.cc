@@ -141,6 +141,12 @@ TEST(Rules, ThePlanLendsItsMemory) {
   EXPECT_GE(reserved.without, reserved.with + 0.04);
 }
 
+TEST(Varying, WhatOneStepHandsToTheNextIsPlanned) {
+  for (uint64_t seed = kTuningSeeds; seed < kTuningSeeds + 3; ++seed) {
+    EXPECT_GE(Planned(Simulated(Variation::kFunctional, seed)), 0.9) << seed;
+  }
+}
+
 TEST(Rules, AMicroBatchIsHeldBackForItsStep) {
   SimulationOptions without;
   without.period_rules.hold_back = false;

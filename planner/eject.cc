@@ -11,6 +11,7 @@
 
 #include "planner/boxes.h"
 #include "planner/first_fit.h"
+#include "planner/large_first.h"
 #include "planner/orders.h"
 #include "planner/pile.h"
 
@@ -28,6 +29,7 @@ constexpr int64_t kLooksPerStep = 48;
 
 // Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
 constexpr double kFirstLeaps[kMostThreads] = {0.7, 0.2};
+constexpr double kFirstLeapOfLarge = 0.4;
 constexpr double kLeastLeap = 0.05;
 
 // For each box, until a leap is given up; and in a row, until all is.
@@ -91,14 +93,15 @@ struct Crate {
 
 class Ejection {
  public:
-  Ejection(Search& search, std::string_view name)
-      : search_(search), name_(name), first_fit_(search.instance()) {}
+  Ejection(Search& search, std::string_view name, double first_leap)
+      : search_(search), name_(name), first_leap_(first_leap), first_fit_(search.instance()) {}
 
   // False when there is nothing more to try.
   bool Run() {
     if (search_.best_slab() == Search::kNothing && !PlaceSomehow()) return true;
     for (;;) {
       if (search_.Stop(1)) return true;
+      if (height_ >= search_.best_slab()) height_ = -1;  // others were faster
       if (height_ < 0 && !Aim()) return false;
       switch (Move()) {
         case FirstFit::Outcome::kStopped:
@@ -110,7 +113,7 @@ class Ejection {
         case FirstFit::Outcome::kComplete:
           if (!Unpack()) return true;
           // Boxes know nothing of gaps: what they reach need not be better.
-          leap_ = failed_ == 0 ? FirstLeap() : leap_ / 2;
+          leap_ = failed_ == 0 ? first_leap_ : leap_ / 2;
           height_ = -1;
       }
     }
@@ -118,8 +121,6 @@ class Ejection {
 
  private:
   using Ranked = std::pair<int64_t, int32_t>;  // worth, box
-
-  double FirstLeap() const { return kFirstLeaps[search_.worker()]; }
 
   bool PlaceSomehow() {
     const std::vector<int32_t> order = SortedBy(Order::kSize, search_.instance());
@@ -131,7 +132,7 @@ class Ejection {
 
   // Chooses the next height and takes out what ends above it. False: there is none left to try.
   bool Aim() {
-    for (;; crate_.reset(), ++grain_, leap_ = FirstLeap()) {
+    for (;; crate_.reset(), ++grain_, leap_ = first_leap_) {
       if (grain_ == std::size(kBoxHeights)) return false;
       if (leap_ < kLeastLeap) continue;
       if (crate_ == nullptr) {
@@ -293,9 +294,10 @@ class Ejection {
 
   Search& search_;
   const std::string_view name_;
+  const double first_leap_;
   FirstFit first_fit_;
   size_t grain_ = 0;
-  double leap_ = FirstLeap();
+  double leap_ = first_leap_;
   std::unique_ptr<Crate> crate_;
   int64_t height_ = -1;  // aimed at
   std::vector<int64_t> price_;
@@ -305,11 +307,23 @@ class Ejection {
   std::vector<int64_t> offsets_;
 };
 
+Turn BeginAt(double first_leap, Search& search, std::string_view name) {
+  if (search.instance().buffers() > kMostBuffers) return [] { return false; };
+  return [ejection = std::make_shared<Ejection>(search, name, first_leap)] { return ejection->Run(); };
+}
+
+Turn BeginLarge(Search& search, std::string_view name) { return BeginAt(kFirstLeapOfLarge, search, name); }
+
 }  // namespace
 
 Turn BeginEject(Search& search, std::string_view name) {
-  if (search.instance().buffers() > kMostBuffers) return [] { return false; };
-  return [ejection = std::make_shared<Ejection>(search, name)] { return ejection->Run(); };
+  Turn all = BeginAt(kFirstLeaps[search.worker()], search, name);
+  if (search.worker() > 0 || !search.on(kEjectLargeFirst)) return all;
+  return [all = std::move(all), large = BeginLargeFirst(search, name, BeginLarge)]() mutable {
+    if (large != nullptr && large()) return true;
+    large = nullptr;
+    return all();
+  };
 }
 
 }  // namespace reprise::planner

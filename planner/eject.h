@@ -21,6 +21,9 @@ namespace reprise::planner {
 // where that fails, in shorter ones; when those fail too, boxes become finer. For instances of a few thousand
 // boxes in which much is in use everywhere, and little fits together by itself. Deterministic without random
 // numbers.
+//
+// The first worker begins with the large buffers alone (large_first.h).
 Turn BeginEject(Search& search, std::string_view name);
+inline constexpr std::string_view kEjectLargeFirst = "eject-large-first";  // the rule's name
 
 }  // namespace reprise::planner

@@ -136,10 +136,12 @@ Team Work(Search& first, std::span<const Solver> solvers) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
-  // problem is better improved part by part.
+  // problem is better improved part by part. Not on a cycle: what is left of one has something in use across
+  // every cut, and a dense one is not improved by parts.
   Member& opener = members.front().front();
   if (!first.Over()) opener.TakeTurn(first, kFirstGrant);
-  if (opener.active && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
+  const bool goes_on = opener.active && !first.instance().cyclic;
+  if (goes_on && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
   std::erase_if(members.front(), [](const Member& member) { return !member.active; });
 
   Team team(first);
@@ -219,19 +221,12 @@ std::vector<std::string_view> SolverNames() {
 std::vector<std::string_view> RuleNames() {
   std::vector<std::string_view> names;
   for (const Solver& solver : kSolvers) names.push_back(solver.name);
-  const std::vector<std::string_view> within = {kTurnCycles,
-                                                "hybrid-look-ahead",
-                                                "hybrid-relax-goal",
-                                                "hybrid-several-shares",
-                                                "hybrid-several-ranks",
-                                                "hybrid-noise",
-                                                "hybrid-promote",
-                                                "exact-not-first",
-                                                "exact-components",
-                                                "exact-trouble",
-                                                "exact-rivals",
-                                                "exact-perturbed",
-                                                "exact-strategies"};
+  const std::vector<std::string_view> within = {
+      kTurnCycles,         kEjectLargeFirst,        "hybrid-look-ahead",
+      "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
+      "hybrid-noise",      "hybrid-promote",        "exact-not-first",
+      "exact-components",  "exact-trouble",         "exact-rivals",
+      "exact-perturbed",   "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

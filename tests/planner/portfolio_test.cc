@@ -95,6 +95,17 @@ TEST(Solve, IsNoWorseThanAnyMember) {
   }
 }
 
+TEST(Solve, OnALargeDenseCycleTheFirstSolverKeepsNobodyWaiting) {
+  RandomProblems random(3);
+  const Problem problem = random.Make({.buffers = 40'000, .ticks = 400, .max_size = 1000, .cyclic = true});
+  const auto first = Solve(problem, {.seconds = 0});
+  ASSERT_TRUE(first.ok());
+  const auto solution = Solve(problem, {.seconds = 3600, .steps = 4 * first->steps});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_NE(solution->solver, first->solver);
+  EXPECT_LT(solution->placement.slab, first->placement.slab);
+}
+
 TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
   const auto solution = SolveWith("worst-fit", kEasy, {});
   EXPECT_TRUE(absl::IsNotFound(solution.status()));

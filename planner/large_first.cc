@@ -1,0 +1,129 @@
+#include "planner/large_first.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "planner/bound.h"
+#include "planner/first_fit.h"
+#include "planner/orders.h"
+#include "planner/part.h"
+
+namespace reprise::planner {
+namespace {
+
+// Of the area, what the large ones make up.
+constexpr double kAreaOfLarge = 0.8;
+
+constexpr int64_t kMoves = 6;  // of each large one, on average
+constexpr int64_t kLooksPerStep = 16;
+
+// In steps: first-fit costs about half as much for a buffer.
+constexpr int64_t kStepsBetweenPlacements = 40;
+
+struct Division {
+  std::vector<int32_t> large;  // and what is pinned
+  std::vector<int32_t> small;  // in the order for first-fit
+};
+
+Division DivisionOf(const Instance& instance) {
+  const auto area = [&](int32_t i) { return static_cast<double>(instance.size[i]) * instance.length(i); };
+  double whole = 0;
+  const std::vector<int32_t> by_size = SortedBy(Order::kSize, instance);
+  for (int32_t i : by_size) whole += area(i);
+  int64_t least = 0;
+  double taken = 0;
+  for (int32_t i : by_size) {
+    if (taken >= kAreaOfLarge * whole) break;
+    taken += area(i);
+    least = instance.size[i];
+  }
+  Division division;
+  for (int32_t i : SortedBy(Order::kCrowdSize, instance)) {
+    if (instance.size[i] < least) division.small.push_back(i);
+  }
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    const bool is_large = instance.is_free(i) && instance.size[i] >= least;
+    if (is_large || instance.is_pinned(i)) division.large.push_back(i);
+  }
+  return division;
+}
+
+std::vector<int64_t> Of(const std::vector<int32_t>& buffers, const std::vector<int64_t>& values) {
+  std::vector<int64_t> theirs;
+  for (int32_t i : buffers) theirs.push_back(values[i]);
+  return theirs;
+}
+
+class LargeFirst {
+ public:
+  LargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view),
+             Division division)
+      : search_(search),
+        name_(name),
+        small_(std::move(division.small)),
+        part_(PartOf(search.instance(), division.large, Of(division.large, search.instance().pinned))),
+        part_search_(part_.instance, LowerBound(part_.instance).count(), search),
+        turn_(begin(part_search_, name)),
+        first_fit_(search.instance()) {
+    const int64_t large = part_.instance.buffers();
+    steps_left_ = kMoves * large * large / kLooksPerStep;
+  }
+
+  bool Run() {
+    if (part_search_.best_slab() == Search::kNothing && search_.best_slab() != Search::kNothing) TakeOver();
+    while (!search_.Stop(1)) {
+      const int64_t begin = part_search_.steps(), best = part_search_.best_slab();
+      part_search_.Grant(std::min(steps_left_, kStepsBetweenPlacements * search_.instance().buffers()));
+      const bool more = turn_();
+      steps_left_ -= part_search_.steps() - begin;
+      if (part_search_.best_slab() < best) PlaceAll();
+      if (!more || steps_left_ <= 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  // The large ones of the best placement, settled.
+  void TakeOver() {
+    const std::vector<int32_t> order = InOrderOfOffsets(part_.instance, Of(part_.buffers, search_.best()));
+    FirstFit first_fit(part_.instance);
+    if (first_fit.Place(order, Search::kNothing, part_search_, offsets_) == FirstFit::Outcome::kComplete)
+      part_search_.Offer(offsets_, name_, order);
+  }
+
+  void PlaceAll() {
+    order_.clear();
+    for (int32_t i : part_search_.best_order()) order_.push_back(part_.buffers[i]);
+    order_.insert(order_.end(), small_.begin(), small_.end());
+    const int64_t best = search_.best_slab();
+    const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
+    if (first_fit_.Place(order_, limit, search_, offsets_) == FirstFit::Outcome::kComplete)
+      search_.Offer(offsets_, name_, order_);
+  }
+
+  Search& search_;
+  const std::string_view name_;
+  const std::vector<int32_t> small_;
+  const Part part_;
+  Search part_search_;
+  const Turn turn_;
+  FirstFit first_fit_;
+  int64_t steps_left_;
+  std::vector<int32_t> order_;  // scratch
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace
+
+Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view)) {
+  Division division = DivisionOf(search.instance());
+  if (division.small.empty()) return [] { return false; };
+  return [those = std::make_shared<LargeFirst>(search, name, begin, std::move(division))] {
+    return those->Run();
+  };
+}
+
+}  // namespace reprise::planner

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
 
@@ -99,6 +101,18 @@ TEST(Plan, LeavesUnplannedSlotsWithoutAnOffset) {
   ASSERT_TRUE(candidate.status.ok()) << candidate.status;
   EXPECT_TRUE(candidate.plan.slots[0].planned());
   EXPECT_FALSE(candidate.plan.slots[1].planned());
+}
+
+// On the planner's thread, where nobody would catch it.
+TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
+  Candidate candidate;
+  const Solver solve = [](const planner::Problem&,
+                          const planner::Budget&) -> absl::StatusOr<planner::Solution> {
+    throw std::bad_alloc();
+  };
+  EXPECT_NO_THROW(Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate, solve));
+  EXPECT_TRUE(candidate.ready);
+  EXPECT_EQ(candidate.status.code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Plan, CancelledBeforeItBeganSaysSo) {

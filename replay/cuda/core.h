@@ -95,6 +95,8 @@ class Core {
   // Null where no call stacks are wanted.
   StackSource* stacks() { return session_->stacks(); }
 
+  void BeforeFork() noexcept;
+  void AfterForkInParent() noexcept;
   void AfterForkInChild() noexcept;
   void AtExit() noexcept;
 

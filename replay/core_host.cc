@@ -36,6 +36,14 @@ constexpr Bytes kMostReserve{1024 * kGiB.count()};
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
 constexpr const char* kKind = "host";  // of device, in the signature of a job
 
+// What a single mapping may have at most where the system refuses obvious overcommitments, which is what it
+// does unless it is told otherwise: a job that tries how much there is goes by the refusal.
+Bytes MachineMemory() {
+  struct sysinfo machine;
+  if (sysinfo(&machine) != 0) return kUsualReserve;
+  return Bytes(static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit));
+}
+
 class ErrnoKept {
  public:
   ErrnoKept() = default;
@@ -54,6 +62,7 @@ class HostCore {
         session_(std::move(session)),
         begin_(memory.begin()),
         end_(memory.end()),
+        largest_(std::min(end_ - begin_, static_cast<uintptr_t>(MachineMemory().count()))),
         // The planner's own memory never enters the engine.
         runner_([this] { ++*shim_.thread_depth(); }) {}
   HostCore(const HostCore&) = delete;
@@ -102,6 +111,7 @@ class HostCore {
   const std::unique_ptr<CoreSession> session_;
   const uintptr_t begin_;
   const uintptr_t end_;
+  const size_t largest_;  // of a block: whether more than the machine has is given is the system's to say
   BackgroundRunner runner_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
@@ -164,7 +174,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
   if (inert_.load(std::memory_order_relaxed)) return nullptr;
   try {
     // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
-    if (bytes <= end_ - begin_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
+    if (bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
@@ -230,6 +240,7 @@ void HostCore::Fail() noexcept {
 // meanwhile on this thread, which is kept out by its depth.
 void HostCore::BeforeFork() noexcept {
   forks_.fetch_add(1);
+  if (takes_stacks()) session_->stacks()->BeforeFork();
   engine_->LockForFork();
   ++*shim_.thread_depth();
 }
@@ -237,6 +248,7 @@ void HostCore::BeforeFork() noexcept {
 void HostCore::AfterForkInParent() noexcept {
   --*shim_.thread_depth();
   engine_->UnlockAfterFork();
+  if (takes_stacks()) session_->stacks()->AfterForkInParent();
   forks_.fetch_sub(1);
 }
 
@@ -291,12 +303,7 @@ void HostCore::Finish() {
 }
 
 // Twice the machine's memory, so that fragmentation of addresses never costs memory.
-Bytes UsualReserve() {
-  struct sysinfo machine;
-  if (sysinfo(&machine) != 0) return kUsualReserve;
-  const Bytes memory(static_cast<int64_t>(machine.totalram) * machine.mem_unit);
-  return std::clamp(memory * 2, kUsualReserve, kMostReserve);
-}
+Bytes UsualReserve() { return std::clamp(MachineMemory() * 2, kUsualReserve, kMostReserve); }
 
 absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   Bytes bytes = UsualReserve();
@@ -307,17 +314,20 @@ absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   }
 }
 
-bool AddressSpaceIsLimited() {
+bool IsLimited(__rlimit_resource resource) {
   rlimit limit{};
-  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+  return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
 HostCore* Open(const reprise_host_shim& shim) {
   std::unique_ptr<CoreSession> session = CoreSession::Open();
   if (session == nullptr) return nullptr;
-  if (AddressSpaceIsLimited()) {
-    // Reserved addresses count against the job's own limit: it could fail where it would have run.
-    Log(LogLevel::kInfo, "the address space is limited (ulimit -v); memory is left as it is");
+  // What is reserved counts against the job's own limit, addresses against the one and the arena's tables
+  // against the other: it could fail where it would have run.
+  for (const auto& [resource, what] : {std::pair(RLIMIT_AS, "the address space is limited (ulimit -v)"),
+                                       std::pair(RLIMIT_DATA, "its data is limited (ulimit -d)")}) {
+    if (!IsLimited(resource)) continue;
+    Log(LogLevel::kInfo, std::string(what) + "; memory is left as it is");
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<HostMemory>> memory = Reserve();

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -113,6 +114,18 @@ static void reallocate(void) {
   free(NULL);
 }
 
+/* A job that tries how much it can have goes by the first refusal. */
+static void more_than_there_is(void) {
+  free(take(64, kLarge)); /* the core is open from here on */
+  const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  for (size_t quarters = 1; quarters <= 12; ++quarters) {
+    void* block = NULL;
+    const int code = posix_memalign(&block, 64, machine / 4 * quarters);
+    printf("%zu quarters of the machine: %d\n", quarters, code);
+    if (code == 0) free(block);
+  }
+}
+
 static void* in_thread(void* kept) {
   for (int i = 0; i < 1000; ++i) free(take(64, 4096 + 64 * i));
   *(void**)kept = take(64, kLarge);
@@ -201,6 +214,35 @@ static void plugin(const char* path) {
 }
 #endif
 
+#ifndef STATIC_JOB
+static void* in_endless_thread(void* unused) {
+  for (size_t i = 0;; ++i) free(take(64, 4096 + 64 * (i % 1000)));
+  return NULL;
+}
+
+static int next_library(struct dl_phdr_info* info, size_t bytes, void* unused) { return 0; }
+
+/* Children that ask the loader, as importing and exceptions do, while other threads allocate. */
+static void forks_beside_threads(void) {
+  free(take(64, kLarge));
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_endless_thread, NULL) == 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20); /* ends it where it would wait for ever */
+      dl_iterate_phdr(next_library, NULL);
+      _exit(dlopen("libm.so.6", RTLD_NOW) == NULL);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+#endif
+
 #ifdef WITH_PLUGIN
 extern void* plugin_block;
 #endif
@@ -243,7 +285,7 @@ int main(int argc, char** argv) {
               {"reallocate", reallocate},   {"threads", threads},
               {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},         {"forks", forks},
-              {"ordinary", ordinary}};
+              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();
@@ -255,6 +297,10 @@ int main(int argc, char** argv) {
     return 0;
   }
 #ifndef STATIC_JOB
+  if (strcmp(name, "forks_beside_threads") == 0) {
+    forks_beside_threads();
+    return 0;
+  }
   if (strcmp(name, "plugin") == 0 && argc > 2) {
     plugin(argv[2]);
     return 0;

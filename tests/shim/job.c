@@ -114,6 +114,25 @@ static void reallocate(void) {
   free(NULL);
 }
 
+/* The frees of C23, where there are any: under the library, always. */
+static void sized_frees(void) {
+  CHECK(dlerror() == NULL); /* that the C library has none is not told to the job */
+  void (*const sized)(void*, size_t) = (void (*)(void*, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+  void (*const aligned)(void*, size_t, size_t) =
+      (void (*)(void*, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+  CHECK(sized && aligned);
+  void* const ours = take(64, kLarge);
+  CHECK(FAKE_SERVED(ours));
+  sized(ours, kLarge);
+  aligned(take(4096, kLarge), 4096, kLarge);
+  sized(malloc(100), 100);
+  void* const small = take(64, 100);
+  CHECK(!FAKE_SERVED(small));
+  aligned(small, 64, 100);
+  sized(NULL, 0);
+  aligned(NULL, 64, 0);
+}
+
 /* A job that tries how much it can have goes by the first refusal. */
 static void more_than_there_is(void) {
   free(take(64, kLarge)); /* the core is open from here on */
@@ -285,7 +304,8 @@ int main(int argc, char** argv) {
               {"reallocate", reallocate},   {"threads", threads},
               {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},         {"forks", forks},
-              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is}};
+              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
+              {"sized_frees", sized_frees}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();

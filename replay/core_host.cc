@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -102,7 +103,20 @@ class HostCore {
   void* AddressOf(Offset block) const {
     return reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block.count()));  // NOLINT(performance-*)
   }
+  // Counts a thread for as long as it lives.
+  class Reading {
+   public:
+    explicit Reading(std::atomic<int>& readers) : readers_(readers) { readers_.fetch_add(1); }
+    ~Reading() { readers_.fetch_sub(1); }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    std::atomic<int>& readers_;
+  };
+
   std::optional<Engine::Guard> TakeLock();
+  void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
   void Finish();
@@ -120,6 +134,9 @@ class HostCore {
 
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
   std::atomic<int> forks_{0};       // going on now
+  std::optional<Engine::Guard> forks_guard_;
+  std::atomic<bool> frozen_{false};  // forks_guard_ is there, and stays while there are readers
+  std::atomic<int> readers_{0};      // threads
   std::atomic<LateFree*> late_{nullptr};
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> late_frees_{0};
@@ -218,12 +235,17 @@ void HostCore::ReleaseLater(void* block) noexcept {
   late_frees_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Waits for a fork, unlike the others: there is no other answer.
+// There is no other answer, so a fork's lock is read under: nothing changes while it is held.
 size_t HostCore::UsableSize(void* block) noexcept {
   const ErrnoKept errno_kept;
   try {
-    const Engine::Guard guard = engine_->Lock();
-    return static_cast<size_t>(engine_->UsableSize(guard, OffsetOf(block)).count());
+    for (;;) {
+      if (const std::optional<Engine::Guard> guard = TakeLock())
+        return static_cast<size_t>(engine_->UsableSize(*guard, OffsetOf(block)).count());
+      const Reading reading(readers_);
+      if (frozen_.load())
+        return static_cast<size_t>(engine_->UsableSize(*forks_guard_, OffsetOf(block)).count());
+    }
   } catch (...) {
     Fail();
     return 0;
@@ -241,13 +263,17 @@ void HostCore::Fail() noexcept {
 void HostCore::BeforeFork() noexcept {
   forks_.fetch_add(1);
   if (takes_stacks()) session_->stacks()->BeforeFork();
-  engine_->LockForFork();
+  Engine::Guard guard = engine_->Lock();
+  forks_guard_ = std::move(guard);
+  frozen_ = true;
   ++*shim_.thread_depth();
 }
 
 void HostCore::AfterForkInParent() noexcept {
   --*shim_.thread_depth();
-  engine_->UnlockAfterFork();
+  frozen_ = false;
+  while (readers_.load() != 0) std::this_thread::yield();
+  ReleaseForksLock();
   if (takes_stacks()) session_->stacks()->AfterForkInParent();
   forks_.fetch_sub(1);
 }
@@ -259,8 +285,15 @@ void HostCore::AfterForkInChild() noexcept {
   if (trace_ != nullptr) trace_->AbandonAfterFork();
   if (takes_stacks()) session_->stacks()->AbandonAfterFork();
   --*shim_.thread_depth();
-  engine_->UnlockAfterFork();
+  frozen_ = false;
+  readers_ = 0;
+  ReleaseForksLock();
   forks_ = 0;
+}
+
+// The next fork's may be put there as soon as it is released.
+void HostCore::ReleaseForksLock() noexcept {
+  const Engine::Guard guard = *std::exchange(forks_guard_, std::nullopt);
 }
 
 void HostCore::AtExit() noexcept {

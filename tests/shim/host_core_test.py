@@ -123,6 +123,9 @@ class Chaos(CoreTest):
         self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
         self.assertTrue(self.trace(summary["trace"])["closed"])
 
+    def test_fork_handlers_of_the_job(self):
+        self.job("fork_handlers")
+
     def test_children_that_ask_the_loader(self):
         for stacks in ["off", "native", "python"]:
             with self.subTest(stacks=stacks):

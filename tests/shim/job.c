@@ -262,6 +262,54 @@ static void forks_beside_threads(void) {
 }
 #endif
 
+static pthread_mutex_t of_job = PTHREAD_MUTEX_INITIALIZER;
+static void* of_handlers[3];
+
+static void grow(void** block) {
+  CHECK(malloc_usable_size(*block) >= kLarge);
+  CHECK(realloc(*block, kLarge) == *block);
+  *block = realloc(*block, 2 * kLarge);
+  CHECK(*block && all_are(*block, kLarge, 0x5A));
+}
+
+static void before_fork_of_job(void) {
+  CHECK(pthread_mutex_lock(&of_job) == 0);
+  grow(&of_handlers[0]);
+}
+static void after_fork_of_job(void) {
+  grow(&of_handlers[1]);
+  CHECK(pthread_mutex_unlock(&of_job) == 0);
+}
+
+static void* grows_under_lock(void* unused) {
+  for (;;) {
+    CHECK(pthread_mutex_lock(&of_job) == 0);
+    void* block = take(64, kLarge);
+    grow(&block);
+    CHECK(pthread_mutex_unlock(&of_job) == 0);
+    free(block);
+  }
+  return NULL;
+}
+
+/* The job has fork handlers of its own, which grow blocks, and wait for a thread that does. */
+static void fork_handlers(void) {
+  alarm(60); /* ends it where it would wait for ever */
+  CHECK(pthread_atfork(before_fork_of_job, after_fork_of_job, after_fork_of_job) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, grows_under_lock, NULL) == 0);
+  for (int i = 0; i < 200; ++i) {
+    for (size_t k = 0; k < 3; ++k) of_handlers[k] = take(64, kLarge);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    grow(&of_handlers[2]);
+    if (child == 0) _exit(0);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    for (size_t k = 0; k < 3; ++k) free(of_handlers[k]);
+  }
+}
+
 #ifdef WITH_PLUGIN
 extern void* plugin_block;
 #endif
@@ -305,7 +353,7 @@ int main(int argc, char** argv) {
               {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},         {"forks", forks},
               {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
-              {"sized_frees", sized_frees}};
+              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();

@@ -16,7 +16,6 @@
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 #include "shim/probe.h"
-#include "shim/real.h"
 
 uintptr_t reprise_arena_begin;
 size_t reprise_arena_size;
@@ -178,7 +177,6 @@ int reprise_blocks_come_back(void) {
   void (*volatile call_free)(void*) = free;
   void* (*volatile call_realloc)(void*, size_t) = realloc;
   size_t (*volatile call_usable_size)(void*) = malloc_usable_size;
-  REAL(free)(NULL); /* looks the real functions up, if nobody has: that frees as well */
   reprise_probe_hits = 0;
   __atomic_store_n(&reprise_arena_size, 1, __ATOMIC_RELEASE); /* [0, 1): NULL is ours */
   call_free(NULL);

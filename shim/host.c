@@ -49,25 +49,12 @@ EXPORTED void free(void* block) {
   }
 }
 
-/* Since glibc 2.43 the C library has these, and frees by itself, past our free. */
-void free_sized(void* block, size_t bytes);
-void free_aligned_sized(void* block, size_t alignment, size_t bytes);
-
-EXPORTED void free_sized(void* block, size_t bytes) {
-  if (likely(!reprise_is_ours(block))) {
-    REAL(free_sized)(block, bytes);
-  } else {
-    free(block);
-  }
-}
-
-EXPORTED void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
-  if (likely(!reprise_is_ours(block))) {
-    REAL(free_aligned_sized)(block, alignment, bytes);
-  } else {
-    free(block);
-  }
-}
+#define HOOK(type, name, params, args)
+#define ALSO_FREES(name, params) \
+  EXPORTED void name params;     \
+  EXPORTED void name params { free(block); }
+#include "shim/host_hooks.def"
+#undef HOOK
 
 /* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. */
 RARE static void* realloc_ours(void* block, size_t bytes) {

@@ -23,9 +23,6 @@ static void* libc_memalign(size_t alignment, size_t bytes) { return __libc_memal
 static void libc_free(void* block) { __libc_free(block); }
 static void* libc_realloc(void* block, size_t bytes) { return __libc_realloc(block, bytes); }
 static size_t libc_malloc_usable_size(void* block) { return 0; }
-/* Whose blocks they are, free knows. */
-static void libc_free_sized(void* block, size_t bytes) { REAL(free)(block); }
-static void libc_free_aligned_sized(void* block, size_t alignment, size_t bytes) { REAL(free)(block); }
 
 static void leak(void* block) {}
 
@@ -51,7 +48,6 @@ __attribute__((constructor)) static void find_real_functions(void) {
   }
 #include "shim/host_hooks.def"
 #undef HOOK
-  if (dlerror) dlerror(); /* a function that is not there is no error of the job's */
   __atomic_store_n(&have_real_functions, 1, __ATOMIC_RELEASE);
   errno = saved;
 }

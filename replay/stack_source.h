@@ -2,6 +2,8 @@
 // and keeps it for the event that the allocation will be.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -50,7 +52,7 @@ class StackSource {
   }
 
   // Runs `run` unless this thread is at it already, nobody listens, or another thread forks. What it throws
-  // is dropped, errno kept.
+  // is dropped, errno kept; the thread is not cancelled meanwhile, since who unwinds a stack may read files.
   template <typename Run>
   void Guarded(Run run) noexcept {
     if (!wanted()) return;
@@ -59,6 +61,8 @@ class StackSource {
     const Taking taking(*this);
     if (forks_.load() != 0) return;
     const int saved = errno;
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int* const depth = depth_ == nullptr ? nullptr : depth_();
     ++inside;
     if (depth != nullptr) ++*depth;
@@ -71,6 +75,7 @@ class StackSource {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;
     --inside;
+    pthread_setcancelstate(cancel, nullptr);
     errno = saved;
   }
 

@@ -131,6 +131,12 @@ class Chaos(CoreTest):
             with self.subTest(stacks=stacks):
                 self.job("forks_beside_threads", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
 
+    def test_no_allocation_is_where_a_thread_is_cancelled(self):
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                done = self.job("cancelled", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
+                self.assertEqual(done.stdout, "went on\n" * 3)
+
     def test_an_execed_child_starts_anew(self):
         self.job("forks", REPRISE_OUT=self.out)
         names = sorted(os.listdir(self.out))

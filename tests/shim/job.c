@@ -262,6 +262,29 @@ static void forks_beside_threads(void) {
 }
 #endif
 
+/* A thread that is to be cancelled, at the next point where that is allowed: no allocation is one. */
+static void* is_cancelled(void* unused) {
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  void* const block = take(64, kLarge);
+  void* const larger = realloc(take(64, kLarge), 2 * kLarge);
+  free(block);
+  free(larger);
+  printf("went on\n");
+  fflush(stdout);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void cancelled(void) {
+  free(take(64, kLarge));
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    void* result = NULL;
+    CHECK(pthread_create(&thread, NULL, is_cancelled, NULL) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  }
+}
+
 static pthread_mutex_t of_job = PTHREAD_MUTEX_INITIALIZER;
 static void* of_handlers[3];
 
@@ -353,7 +376,8 @@ int main(int argc, char** argv) {
               {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},         {"forks", forks},
               {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
-              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers}};
+              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers},
+              {"cancelled", cancelled}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();

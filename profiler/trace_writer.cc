@@ -15,6 +15,16 @@ namespace {
 constexpr int kCompressionLevel = 3;
 constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit for the footer
 
+// A program whose standard output is closed would print into a file that is given its number.
+int AboveStandard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return above;
+}
+
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, const TraceWriterOptions& options)
@@ -38,7 +48,7 @@ absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Open(const std::string
   ZSTD_CCtx_setParameter(writer->compressor_, ZSTD_c_checksumFlag, 1);
   writer->stored_.resize(kFramingBytes + MostStoredBytes());
 
-  writer->fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  writer->fd_ = AboveStandard(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (writer->fd_ < 0) return absl::ErrnoToStatus(errno, path + ": cannot be created");
   struct stat file;
   if (fstat(writer->fd_, &file) != 0) return absl::ErrnoToStatus(errno, path + ": cannot be examined");

@@ -46,7 +46,8 @@ struct reprise_host_core {
   void (*release)(void* block);
   /* The same without taking a lock, for a thread that is already inside the core. */
   void (*release_later)(void* block);
-  /* The usable bytes of a live block of ours, 0 for any other pointer. */
+  /* The usable bytes of a live block of ours, 0 for any other pointer. Also between before_fork and after it,
+   * on the thread that forks. */
   size_t (*usable_size)(void* block);
   /* Around every fork of the process, on the thread that forks: the first before it, then one of the others.
    * They raise and lower that thread's depth. */

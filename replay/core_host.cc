@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,14 @@ constexpr Bytes kMostReserve{1024 * kGiB.count()};
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
 constexpr const char* kKind = "host";  // of device, in the signature of a job
 
+// What a single mapping may have at most where the system refuses obvious overcommitments, which is what it
+// does unless it is told otherwise: a job that tries how much there is goes by the refusal.
+Bytes MachineMemory() {
+  struct sysinfo machine;
+  if (sysinfo(&machine) != 0) return kUsualReserve;
+  return Bytes(static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit));
+}
+
 class ErrnoKept {
  public:
   ErrnoKept() = default;
@@ -54,6 +63,7 @@ class HostCore {
         session_(std::move(session)),
         begin_(memory.begin()),
         end_(memory.end()),
+        largest_(std::min(end_ - begin_, static_cast<uintptr_t>(MachineMemory().count()))),
         // The planner's own memory never enters the engine.
         runner_([this] { ++*shim_.thread_depth(); }) {}
   HostCore(const HostCore&) = delete;
@@ -93,7 +103,20 @@ class HostCore {
   void* AddressOf(Offset block) const {
     return reinterpret_cast<void*>(begin_ + static_cast<uintptr_t>(block.count()));  // NOLINT(performance-*)
   }
+  // Counts a thread for as long as it lives.
+  class Reading {
+   public:
+    explicit Reading(std::atomic<int>& readers) : readers_(readers) { readers_.fetch_add(1); }
+    ~Reading() { readers_.fetch_sub(1); }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    std::atomic<int>& readers_;
+  };
+
   std::optional<Engine::Guard> TakeLock();
+  void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
   void Finish();
@@ -102,6 +125,7 @@ class HostCore {
   const std::unique_ptr<CoreSession> session_;
   const uintptr_t begin_;
   const uintptr_t end_;
+  const size_t largest_;  // of a block: whether more than the machine has is given is the system's to say
   BackgroundRunner runner_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
@@ -110,6 +134,9 @@ class HostCore {
 
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
   std::atomic<int> forks_{0};       // going on now
+  std::optional<Engine::Guard> forks_guard_;
+  std::atomic<bool> frozen_{false};  // forks_guard_ is there, and stays while there are readers
+  std::atomic<int> readers_{0};      // threads
   std::atomic<LateFree*> late_{nullptr};
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> late_frees_{0};
@@ -164,7 +191,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
   if (inert_.load(std::memory_order_relaxed)) return nullptr;
   try {
     // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
-    if (bytes <= end_ - begin_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
+    if (bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
@@ -208,12 +235,17 @@ void HostCore::ReleaseLater(void* block) noexcept {
   late_frees_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Waits for a fork, unlike the others: there is no other answer.
+// There is no other answer, so a fork's lock is read under: nothing changes while it is held.
 size_t HostCore::UsableSize(void* block) noexcept {
   const ErrnoKept errno_kept;
   try {
-    const Engine::Guard guard = engine_->Lock();
-    return static_cast<size_t>(engine_->UsableSize(guard, OffsetOf(block)).count());
+    for (;;) {
+      if (const std::optional<Engine::Guard> guard = TakeLock())
+        return static_cast<size_t>(engine_->UsableSize(*guard, OffsetOf(block)).count());
+      const Reading reading(readers_);
+      if (frozen_.load())
+        return static_cast<size_t>(engine_->UsableSize(*forks_guard_, OffsetOf(block)).count());
+    }
   } catch (...) {
     Fail();
     return 0;
@@ -230,13 +262,19 @@ void HostCore::Fail() noexcept {
 // meanwhile on this thread, which is kept out by its depth.
 void HostCore::BeforeFork() noexcept {
   forks_.fetch_add(1);
-  engine_->LockForFork();
+  if (takes_stacks()) session_->stacks()->BeforeFork();
+  Engine::Guard guard = engine_->Lock();
+  forks_guard_ = std::move(guard);
+  frozen_ = true;
   ++*shim_.thread_depth();
 }
 
 void HostCore::AfterForkInParent() noexcept {
   --*shim_.thread_depth();
-  engine_->UnlockAfterFork();
+  frozen_ = false;
+  while (readers_.load() != 0) std::this_thread::yield();
+  ReleaseForksLock();
+  if (takes_stacks()) session_->stacks()->AfterForkInParent();
   forks_.fetch_sub(1);
 }
 
@@ -247,8 +285,15 @@ void HostCore::AfterForkInChild() noexcept {
   if (trace_ != nullptr) trace_->AbandonAfterFork();
   if (takes_stacks()) session_->stacks()->AbandonAfterFork();
   --*shim_.thread_depth();
-  engine_->UnlockAfterFork();
+  frozen_ = false;
+  readers_ = 0;
+  ReleaseForksLock();
   forks_ = 0;
+}
+
+// The next fork's may be put there as soon as it is released.
+void HostCore::ReleaseForksLock() noexcept {
+  const Engine::Guard guard = *std::exchange(forks_guard_, std::nullopt);
 }
 
 void HostCore::AtExit() noexcept {
@@ -291,12 +336,7 @@ void HostCore::Finish() {
 }
 
 // Twice the machine's memory, so that fragmentation of addresses never costs memory.
-Bytes UsualReserve() {
-  struct sysinfo machine;
-  if (sysinfo(&machine) != 0) return kUsualReserve;
-  const Bytes memory(static_cast<int64_t>(machine.totalram) * machine.mem_unit);
-  return std::clamp(memory * 2, kUsualReserve, kMostReserve);
-}
+Bytes UsualReserve() { return std::clamp(MachineMemory() * 2, kUsualReserve, kMostReserve); }
 
 absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   Bytes bytes = UsualReserve();
@@ -307,17 +347,20 @@ absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   }
 }
 
-bool AddressSpaceIsLimited() {
+bool IsLimited(__rlimit_resource resource) {
   rlimit limit{};
-  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+  return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
 HostCore* Open(const reprise_host_shim& shim) {
   std::unique_ptr<CoreSession> session = CoreSession::Open();
   if (session == nullptr) return nullptr;
-  if (AddressSpaceIsLimited()) {
-    // Reserved addresses count against the job's own limit: it could fail where it would have run.
-    Log(LogLevel::kInfo, "the address space is limited (ulimit -v); memory is left as it is");
+  // What is reserved counts against the job's own limit, addresses against the one and the arena's tables
+  // against the other: it could fail where it would have run.
+  for (const auto& [resource, what] : {std::pair(RLIMIT_AS, "the address space is limited (ulimit -v)"),
+                                       std::pair(RLIMIT_DATA, "its data is limited (ulimit -d)")}) {
+    if (!IsLimited(resource)) continue;
+    Log(LogLevel::kInfo, std::string(what) + "; memory is left as it is");
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<HostMemory>> memory = Reserve();

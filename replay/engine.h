@@ -122,8 +122,8 @@ class Engine {
 
    private:
     friend class Engine;
-    explicit Guard(std::mutex* locked) : mutex_(locked) {}
-    std::mutex* mutex_;
+    explicit Guard(std::timed_mutex* locked) : mutex_(locked) {}
+    std::timed_mutex* mutex_;
   };
   Guard Lock() {
     mutex_.lock();
@@ -133,11 +133,8 @@ class Engine {
     if (!mutex_.try_lock()) return std::nullopt;
     return Guard(&mutex_);
   }
-  // Where the lock may be held by a thread that will never go on (at exit): tries for about `patience`.
+  // Where the lock may be held by a thread that will never go on: tries for about `patience`.
   std::optional<Guard> TryLockFor(std::chrono::milliseconds patience);
-  // Around fork: the child gets the lock in a known state.
-  void LockForFork() { mutex_.lock(); }
-  void UnlockAfterFork() { mutex_.unlock(); }
 
   struct Request {
     Bytes bytes;
@@ -257,7 +254,7 @@ class Engine {
   }
 
   const Options options_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   const std::unique_ptr<MemorySource> memory_;
   const std::unique_ptr<StreamOrder> order_;  // null: no streams
   PlanRunner* const runner_;

@@ -19,6 +19,8 @@ absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot reserve ", mapped, " bytes of address space: ", strerror(errno)));
   }
+  // Once a part of it has been used, a core dump would be as large as all of it.
+  madvise(mapping, mapped, MADV_DONTDUMP);
   const auto step = static_cast<uintptr_t>(kGranule.count());
   char* const begin =
       static_cast<char*>(mapping) + (step - reinterpret_cast<uintptr_t>(mapping) % step) % step;
@@ -34,6 +36,7 @@ bool HostMemory::Commit(int64_t first, int64_t count) {
   const int saved = errno;
   const auto bytes = static_cast<size_t>((kGranule * count).count());
   const bool done = mprotect(At(first), bytes, PROT_READ | PROT_WRITE) == 0;
+  if (done) madvise(At(first), bytes, MADV_DODUMP);
   errno = saved;
   return done;
 }
@@ -42,6 +45,7 @@ void HostMemory::Release(int64_t first, int64_t count) {
   const int saved = errno;
   const auto bytes = static_cast<size_t>((kGranule * count).count());
   madvise(At(first), bytes, MADV_DONTNEED);
+  madvise(At(first), bytes, MADV_DONTDUMP);
   mprotect(At(first), bytes, PROT_NONE);
   errno = saved;
 }

@@ -104,12 +104,16 @@ void Plan(const PlanRequest& request, double seconds, Candidate& candidate, cons
   budget.seconds = seconds;
   budget.cancel = &candidate.cancel;
   ServingPlan& plan = candidate.plan;
-  plan.cycle = request.iteration.slots;
-  for (const profiler::Slot& slot : request.iteration.slots) {
-    plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
+  try {
+    plan.cycle = request.iteration.slots;
+    for (const profiler::Slot& slot : request.iteration.slots) {
+      plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
+    }
+    candidate.status = Lay(request, budget, solve, plan);
+    if (candidate.status.ok()) candidate.matcher = std::make_unique<Matcher>(plan);
+  } catch (...) {  // no memory, above all: nothing may leave the planner's thread, and no words can be had
+    candidate.status = absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
-  candidate.status = Lay(request, budget, solve, plan);
-  if (candidate.status.ok()) candidate.matcher = std::make_unique<Matcher>(plan);
   candidate.ready.store(true, std::memory_order_release);
 }
 

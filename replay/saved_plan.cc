@@ -50,7 +50,7 @@ class Fields {
     return nullptr;
   }
   const Json& Array(const char* name, size_t most) {
-    static const Json none = Json::array();
+    static const Json& none = *new Json(Json::array());  // never destroyed: plans are read at exit too
     const Json* value = Any(name);
     if (value == nullptr) return none;
     if (value->is_array() && value->size() <= most) return *value;
@@ -237,7 +237,7 @@ absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view
   if (top.Number("version", 0, std::numeric_limits<int32_t>::max()) != kVersion)
     return Wrong(name, "is of another version");
   SavedPlan saved;
-  static const Json kNothing;
+  static const Json& kNothing = *new Json();
   const Json* const job = top.Any("job");
   Fields fields(job == nullptr ? kNothing : *job, "the job");
   for (const Json& word : fields.Array("command", kMostSlots)) {

@@ -20,7 +20,9 @@ class SparseArray {
     if (bytes_ == 0) return;
     void* p =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) data_ = static_cast<T*>(p);
+    if (p == MAP_FAILED) return;
+    madvise(p, bytes_, MADV_DONTDUMP);  // a core dump would be as large as all of it
+    data_ = static_cast<T*>(p);
   }
   SparseArray(SparseArray&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

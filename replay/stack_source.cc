@@ -1,5 +1,8 @@
 #include "replay/stack_source.h"
 
+#include <chrono>
+#include <thread>
+
 #include "replay/native_stacks.h"
 #include "replay/python_stacks.h"
 
@@ -21,6 +24,16 @@ StackSource::StackSource(Stacks kind, int* (*depth)()) : depth_(depth) {
 }
 
 StackSource::~StackSource() = default;
+
+// Not for ever: who takes a stack may wait for a lock that the job holds as it forks.
+void StackSource::BeforeFork() noexcept {
+  constexpr std::chrono::seconds kPatience{1};
+  forks_.fetch_add(1);
+  const int itself =
+      inside != 0 ? 1 : 0;  // a signal handler that forks may have interrupted this very thread
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (taking_.load() > itself && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
 
 void StackSource::Take() noexcept {
   last_taken = profiler::StackId(0);

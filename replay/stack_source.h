@@ -2,6 +2,8 @@
 // and keeps it for the event that the allocation will be.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -38,19 +40,29 @@ class StackSource {
 
   void BeginListening() { listeners_.fetch_add(1); }
   void EndListening() { listeners_.fetch_sub(1); }
+  // Around every fork, on the thread that forks. Who takes a stack asks the loader about its libraries, and a
+  // child would find the loader's lock taken for ever: nobody begins meanwhile, and those at it are waited
+  // for.
+  void BeforeFork() noexcept;
+  void AfterForkInParent() noexcept { forks_.fetch_sub(1); }
   // In a child, straight after fork: takes nothing from now on.
   void AbandonAfterFork() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
   bool wanted() const {
     return listeners_.load(std::memory_order_relaxed) > 0 && !abandoned_.load(std::memory_order_relaxed);
   }
 
-  // Runs `run` unless this thread is at it already, or nobody listens. What it throws is dropped, errno kept.
+  // Runs `run` unless this thread is at it already, nobody listens, or another thread forks. What it throws
+  // is dropped, errno kept; the thread is not cancelled meanwhile, since who unwinds a stack may read files.
   template <typename Run>
   void Guarded(Run run) noexcept {
     if (!wanted()) return;
     int& inside = Inside();
     if (inside != 0) return;
+    const Taking taking(*this);
+    if (forks_.load() != 0) return;
     const int saved = errno;
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int* const depth = depth_ == nullptr ? nullptr : depth_();
     ++inside;
     if (depth != nullptr) ++*depth;
@@ -63,14 +75,29 @@ class StackSource {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;
     --inside;
+    pthread_setcancelstate(cancel, nullptr);
     errno = saved;
   }
 
  private:
   static int& Inside();
 
+  // Counts a thread for as long as it lives.
+  class Taking {
+   public:
+    explicit Taking(StackSource& source) : source_(source) { source_.taking_.fetch_add(1); }
+    ~Taking() { source_.taking_.fetch_sub(1); }
+    Taking(const Taking&) = delete;
+    Taking& operator=(const Taking&) = delete;
+
+   private:
+    StackSource& source_;
+  };
+
   int* (*const depth_)();
   std::atomic<int> listeners_{0};
+  std::atomic<int> taking_{0};  // threads
+  std::atomic<int> forks_{0};   // going on now
   std::atomic<bool> abandoned_{false};
   profiler::SharedStacks stacks_;
   std::unique_ptr<StackTaker> taker_;

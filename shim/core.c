@@ -72,7 +72,7 @@ static const struct reprise_host_core* load_core(void) {
 /* 1 while a thread opens the core. */
 static int opening;
 
-/* The core that was told before this thread's fork, and is to be told after it. */
+/* The core that was told before this thread's fork, and is to be told after it. Set only in between. */
 static __thread const struct reprise_host_core* told_of_fork __attribute__((tls_model("initial-exec")));
 
 /* A fork waits until the core is open: the child would inherit locks of the C library that the opening thread
@@ -84,16 +84,25 @@ static void before_fork(void) {
   for (int i = 0; i < 100 && !depth && __atomic_load_n(&opening, __ATOMIC_ACQUIRE); ++i) {
     syscall(SYS_futex, &opening, FUTEX_WAIT_PRIVATE, 1, &a_while);
   }
-  told_of_fork = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (told_of_fork) told_of_fork->before_fork();
+  const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  if (core) core->before_fork();
+  told_of_fork = core;
+}
+
+static const struct reprise_host_core* told(void) {
+  const struct reprise_host_core* const core = told_of_fork;
+  told_of_fork = NULL;
+  return core;
 }
 
 static void after_fork_in_parent(void) {
-  if (told_of_fork) told_of_fork->after_fork_in_parent();
+  const struct reprise_host_core* const core = told();
+  if (core) core->after_fork_in_parent();
 }
 
 static void after_fork_in_child(void) {
-  if (told_of_fork) told_of_fork->after_fork_in_child();
+  const struct reprise_host_core* const core = told();
+  if (core) core->after_fork_in_child();
 }
 
 static void set_opening(int now) {
@@ -155,7 +164,7 @@ void reprise_release(void* block) {
 }
 
 size_t reprise_usable_size(void* block) {
-  if (depth) return 0;
+  if (depth && !told_of_fork) return 0; /* the job's own fork handlers are answered */
   size_t bytes;
   INSIDE(bytes = open_core->usable_size(block));
   return bytes;

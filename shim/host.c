@@ -49,6 +49,13 @@ EXPORTED void free(void* block) {
   }
 }
 
+#define HOOK(type, name, params, args)
+#define ALSO_FREES(name, params) \
+  EXPORTED void name params;     \
+  EXPORTED void name params { free(block); }
+#include "shim/host_hooks.def"
+#undef HOOK
+
 /* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. */
 RARE static void* realloc_ours(void* block, size_t bytes) {
   if (bytes == 0) {

@@ -117,6 +117,14 @@ void Core::Fail() noexcept {
   if (errors_.fetch_add(1) == 0) Log(LogLevel::kWarn, "an error inside Reprise; nothing more is served");
 }
 
+void Core::BeforeFork() noexcept {
+  if (stacks() != nullptr) stacks()->BeforeFork();
+}
+
+void Core::AfterForkInParent() noexcept {
+  if (stacks() != nullptr) stacks()->AfterForkInParent();
+}
+
 void Core::AfterForkInChild() noexcept {
   passive_ = true;
   if (stacks() != nullptr) stacks()->AbandonAfterFork();

@@ -86,6 +86,7 @@ class Core {
   template <typename Call>
   Result BeginCapture(cu_stream stream, DefaultStream means, Call call) {
     ++captures_;  // before: nothing of ours may come in between
+    FinishCallsUnderWay();
     const Result result = call();
     if (result != kSuccess || !AddCapture(KeyOf(stream, means))) --captures_;
     return result;
@@ -95,6 +96,8 @@ class Core {
   // Null where no call stacks are wanted.
   StackSource* stacks() { return session_->stacks(); }
 
+  void BeforeFork() noexcept;
+  void AfterForkInParent() noexcept;
   void AfterForkInChild() noexcept;
   void AtExit() noexcept;
 
@@ -129,6 +132,7 @@ class Core {
   Owner OwnerFor(Device& device, cu_pool pool);
   Owner CurrentPool(Device& device);
   bool OverLimit(Device& device, cu_pool pool, size_t bytes);
+  void FinishCallsUnderWay();
   bool AddCapture(const StreamKey& origin);
   bool TakeCapture(const StreamKey& origin);
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is

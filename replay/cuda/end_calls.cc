@@ -93,6 +93,12 @@ Result Core::AllowPeer(cu_context peer, int flags) {
   return kSuccess;
 }
 
+// Other threads may have found that nothing is captured, and be about to record an event. That is done under
+// a device's lock; who takes one from now on sees the capture.
+void Core::FinishCallsUnderWay() {
+  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->Lock();
+}
+
 // False: it is known already, and counted.
 bool Core::AddCapture(const StreamKey& origin) {
   const std::lock_guard lock(captures_mutex_);

@@ -261,7 +261,8 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   if (core != nullptr) return nullptr;
   core = Open(*shim);
   if (core == nullptr) return nullptr;
-  if (pthread_atfork(nullptr, nullptr, [] { core->AfterForkInChild(); }) != 0) {
+  if (pthread_atfork([] { core->BeforeFork(); }, [] { core->AfterForkInParent(); },
+                     [] { core->AfterForkInChild(); }) != 0) {
     Log(LogLevel::kWarn, "no memory for fork handlers; memory is left as it is");
     core = nullptr;
     return nullptr;

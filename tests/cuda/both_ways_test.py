@@ -66,6 +66,13 @@ class BothWays(CudaTest):
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
+    def test_a_capture_begins_in_the_middle_of_our_calls(self):
+        without = self.play("capture_beside_a_thread_that_trims")
+        for ours in ["cuEventRecord", "cuEventRecord,cuEventQuery"]:
+            with self.subTest(ours):
+                self.assert_same(without, self.under("capture_beside_a_thread_that_trims",
+                                                     SIMCUDA_SLOW=ours + ",cuStreamQuery,cuStreamEndCapture"))
+
     def test_without_virtual_memory(self):
         for scenario in UNDER_FAILURES:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))

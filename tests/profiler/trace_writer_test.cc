@@ -156,6 +156,21 @@ TEST_F(TraceWriterTest, StopsAtItsSizeLimitAndSaysSo) {
   EXPECT_THAT(trace.notes, ::testing::Contains(HasSubstr("size limit")));
 }
 
+// A job that was started without a standard output prints nowhere, and not into our file.
+TEST_F(TraceWriterTest, TakesNoneOfTheStandardDescriptors) {
+  const int printed = InChild([&] {
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(standard);
+    auto writer = TraceWriter::Open(path_, {}, {});
+    if (!writer.ok()) return 2;
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      if (write(standard, "printed", 7) >= 0) return 1;
+    }
+    return (*writer)->Append(Alloc(0, 1)).ok() && (*writer)->Close().ok() ? 0 : 3;
+  });
+  EXPECT_EQ(printed, 0);
+  EXPECT_EQ(Read().events.size(), 1u);
+}
+
 // A job that closes every descriptor it finds may get ours for its next file.
 TEST_F(TraceWriterTest, NeverWritesIntoAFileThatTheJobOpened) {
   auto writer = Open();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <functional>
 #include <map>
 #include <thread>
@@ -273,6 +274,26 @@ TEST(Engine, ALockHeldElsewhereIsNotWaitedForForEver) {
   bool got = true;
   std::thread([&] { got = engine->TryLockFor(std::chrono::milliseconds(1)).has_value(); }).join();
   EXPECT_FALSE(got);
+}
+
+int64_t CpuMicroseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return int64_t{1'000'000} * used.tv_sec + used.tv_nsec / 1000;
+}
+
+// Nor at the cost of the processor that its holder may need: one of a lower priority would never have it.
+TEST(Engine, ALockHeldElsewhereIsSleptFor) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  int64_t used = 0;
+  std::thread([&] {
+    const int64_t before = CpuMicroseconds();
+    engine->TryLockFor(std::chrono::milliseconds(500));
+    used = CpuMicroseconds() - before;
+  }).join();
+  EXPECT_LT(used, 50'000);
 }
 
 }  // namespace

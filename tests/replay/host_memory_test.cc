@@ -6,9 +6,48 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "replay/sparse_array.h"
 
 namespace reprise::replay {
 namespace {
+
+// Whether the mapping that holds `address` would be a part of a core dump.
+bool IsDumped(uintptr_t address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    char dash = 0;
+    std::istringstream words(line);
+    if (words >> std::hex >> begin >> dash >> end && dash == '-') inside = begin <= address && address < end;
+    if (inside && line.starts_with("VmFlags:")) return (line + " ").find(" dd ") == std::string::npos;
+  }
+  ADD_FAILURE() << "nothing is mapped there";
+  return false;
+}
+
+// A job that crashes leaves a core of its own size, not of all that we have reserved.
+TEST(HostMemory, OnlyWhatIsCommittedIsDumped) {
+  const auto memory = HostMemory::Reserve(kGiB);
+  ASSERT_TRUE(memory.ok());
+  const auto at = [&](int64_t granule) {
+    return (*memory)->begin() + granule * HostMemory::kGranule.count();
+  };
+  ASSERT_TRUE((*memory)->Commit(0, 2));
+  memset(reinterpret_cast<char*>(at(0)), 7, 2 * HostMemory::kGranule.count());
+  EXPECT_TRUE(IsDumped(at(0)));
+  EXPECT_TRUE(IsDumped(at(1)));
+  (*memory)->Release(1, 1);
+  EXPECT_TRUE(IsDumped(at(0)));
+  EXPECT_FALSE(IsDumped(at(1)));
+  EXPECT_FALSE(IsDumped(at(100)));
+  SparseArray<char> table(1 << 20);
+  EXPECT_FALSE(IsDumped(reinterpret_cast<uintptr_t>(table.data())));
+}
 
 TEST(HostMemory, BeginsAtAGranule) {
   const auto memory = HostMemory::Reserve(kGiB);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
 
@@ -126,6 +128,18 @@ TEST(Plan, GivesEachInstanceOfABlockThatOutlivesItsRoundAPlace) {
   EXPECT_EQ(candidate.plan.cycle.size(), 6u);
   const Offset first = candidate.plan.slots[1].offset, second = candidate.plan.slots[4].offset;
   EXPECT_TRUE(first + Bytes(8192) <= second || second + Bytes(8192) <= first);
+}
+
+// On the planner's thread, where nobody would catch it.
+TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
+  Candidate candidate;
+  const Solver solve = [](const planner::Problem&,
+                          const planner::Budget&) -> absl::StatusOr<planner::Solution> {
+    throw std::bad_alloc();
+  };
+  EXPECT_NO_THROW(Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate, solve));
+  EXPECT_TRUE(candidate.ready);
+  EXPECT_EQ(candidate.status.code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Plan, CancelledBeforeItBeganSaysSo) {

@@ -57,6 +57,11 @@ class Serving(CoreTest):
     def test_answers_are_those_of_the_c_library(self):
         self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
 
+    def test_more_than_the_machine_has_is_refused_as_ever(self):
+        untouched = {"MALLOC_PERTURB_": "0"}
+        without = run([built("JOB"), "more_than_there_is"], **untouched)
+        self.assertEqual(self.job("more_than_there_is", **untouched).stdout, without.stdout)
+
     def test_an_iteration_is_served_by_plan(self):
         # The plan is made beside the job, so how many iterations pass until then depends on the machine.
         for iterations in [2000, 8000, 32000, 128000]:
@@ -117,6 +122,20 @@ class Chaos(CoreTest):
         summary = self.summary()
         self.assertEqual(sorted(os.listdir(self.out)), ["summary.json", "trace.reprise"])
         self.assertTrue(self.trace(summary["trace"])["closed"])
+
+    def test_fork_handlers_of_the_job(self):
+        self.job("fork_handlers")
+
+    def test_children_that_ask_the_loader(self):
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                self.job("forks_beside_threads", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
+
+    def test_no_allocation_is_where_a_thread_is_cancelled(self):
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                done = self.job("cancelled", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
+                self.assertEqual(done.stdout, "went on\n" * 3)
 
     def test_an_execed_child_starts_anew(self):
         self.job("forks", REPRISE_OUT=self.out)
@@ -190,16 +209,18 @@ class Files(CoreTest):
 
 
 class Refused(CoreTest):
-    def test_a_limited_address_space_is_left_to_the_job(self):
-        def limited():
-            resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
-        done = subprocess.run([built("JOB"), "ordinary"], preexec_fn=limited, capture_output=True, text=True,
-                              timeout=TIMEOUT, env=clean_environment([self.at.shim], REPRISE_LOG="info"))
-        self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
-        self.assertEqual(done.stderr.count("reprise: the address space is limited"), 1)
+    def test_limited_memory_is_left_to_the_job(self):
+        for limit, said in [(resource.RLIMIT_AS, "the address space is limited"),
+                            (resource.RLIMIT_DATA, "its data is limited")]:
+            with self.subTest(said):
+                done = subprocess.run([built("JOB"), "ordinary"], capture_output=True, text=True, timeout=TIMEOUT,
+                                      preexec_fn=lambda: resource.setrlimit(limit, (1 << 32, 1 << 32)),
+                                      env=clean_environment([self.at.shim], REPRISE_LOG="info"))
+                self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
+                self.assertEqual(done.stderr.count("reprise: " + said), 1)
 
     def test_bad_values_cost_one_line_each(self):
-        done = self.job("threads", REPRISE_MODE="fast", REPRISE_LOG="loud", REPRISE_THRESHOLD="many")
+        done = self.job("ordinary", REPRISE_MODE="fast", REPRISE_LOG="loud", REPRISE_THRESHOLD="many")
         self.assertEqual(done.stderr.count("reprise: REPRISE_"), 3)
         self.assertEqual(done.stderr.count("\n"), 3)
 

@@ -51,6 +51,9 @@ class Serving(ShimTest):
     def test_realloc_and_usable_size(self):
         self.assertIn("allocated 3, released 3,", self.job("reallocate").stderr)
 
+    def test_sized_frees(self):
+        self.assertIn("allocated 2, released 2,", self.job("sized_frees").stderr)
+
     def test_threads_that_exit_with_live_blocks(self):
         self.assertIn("allocated 16017, released 16009,", self.job("threads").stderr)
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -113,6 +114,37 @@ static void reallocate(void) {
   free(NULL);
 }
 
+/* The frees of C23, where there are any: under the library, always. */
+static void sized_frees(void) {
+  CHECK(dlerror() == NULL); /* that the C library has none is not told to the job */
+  void (*const sized)(void*, size_t) = (void (*)(void*, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+  void (*const aligned)(void*, size_t, size_t) =
+      (void (*)(void*, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+  CHECK(sized && aligned);
+  void* const ours = take(64, kLarge);
+  CHECK(FAKE_SERVED(ours));
+  sized(ours, kLarge);
+  aligned(take(4096, kLarge), 4096, kLarge);
+  sized(malloc(100), 100);
+  void* const small = take(64, 100);
+  CHECK(!FAKE_SERVED(small));
+  aligned(small, 64, 100);
+  sized(NULL, 0);
+  aligned(NULL, 64, 0);
+}
+
+/* A job that tries how much it can have goes by the first refusal. */
+static void more_than_there_is(void) {
+  free(take(64, kLarge)); /* the core is open from here on */
+  const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  for (size_t quarters = 1; quarters <= 12; ++quarters) {
+    void* block = NULL;
+    const int code = posix_memalign(&block, 64, machine / 4 * quarters);
+    printf("%zu quarters of the machine: %d\n", quarters, code);
+    if (code == 0) free(block);
+  }
+}
+
 static void* in_thread(void* kept) {
   for (int i = 0; i < 1000; ++i) free(take(64, 4096 + 64 * i));
   *(void**)kept = take(64, kLarge);
@@ -201,6 +233,106 @@ static void plugin(const char* path) {
 }
 #endif
 
+#ifndef STATIC_JOB
+static void* in_endless_thread(void* unused) {
+  for (size_t i = 0;; ++i) free(take(64, 4096 + 64 * (i % 1000)));
+  return NULL;
+}
+
+static int next_library(struct dl_phdr_info* info, size_t bytes, void* unused) { return 0; }
+
+/* Children that ask the loader, as importing and exceptions do, while other threads allocate. */
+static void forks_beside_threads(void) {
+  free(take(64, kLarge));
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_endless_thread, NULL) == 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20); /* ends it where it would wait for ever */
+      dl_iterate_phdr(next_library, NULL);
+      _exit(dlopen("libm.so.6", RTLD_NOW) == NULL);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+#endif
+
+/* A thread that is to be cancelled, at the next point where that is allowed: no allocation is one. */
+static void* is_cancelled(void* unused) {
+  CHECK(pthread_cancel(pthread_self()) == 0);
+  void* const block = take(64, kLarge);
+  void* const larger = realloc(take(64, kLarge), 2 * kLarge);
+  free(block);
+  free(larger);
+  printf("went on\n");
+  fflush(stdout);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void cancelled(void) {
+  free(take(64, kLarge));
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    void* result = NULL;
+    CHECK(pthread_create(&thread, NULL, is_cancelled, NULL) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  }
+}
+
+static pthread_mutex_t of_job = PTHREAD_MUTEX_INITIALIZER;
+static void* of_handlers[3];
+
+static void grow(void** block) {
+  CHECK(malloc_usable_size(*block) >= kLarge);
+  CHECK(realloc(*block, kLarge) == *block);
+  *block = realloc(*block, 2 * kLarge);
+  CHECK(*block && all_are(*block, kLarge, 0x5A));
+}
+
+static void before_fork_of_job(void) {
+  CHECK(pthread_mutex_lock(&of_job) == 0);
+  grow(&of_handlers[0]);
+}
+static void after_fork_of_job(void) {
+  grow(&of_handlers[1]);
+  CHECK(pthread_mutex_unlock(&of_job) == 0);
+}
+
+static void* grows_under_lock(void* unused) {
+  for (;;) {
+    CHECK(pthread_mutex_lock(&of_job) == 0);
+    void* block = take(64, kLarge);
+    grow(&block);
+    CHECK(pthread_mutex_unlock(&of_job) == 0);
+    free(block);
+  }
+  return NULL;
+}
+
+/* The job has fork handlers of its own, which grow blocks, and wait for a thread that does. */
+static void fork_handlers(void) {
+  alarm(60); /* ends it where it would wait for ever */
+  CHECK(pthread_atfork(before_fork_of_job, after_fork_of_job, after_fork_of_job) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, grows_under_lock, NULL) == 0);
+  for (int i = 0; i < 200; ++i) {
+    for (size_t k = 0; k < 3; ++k) of_handlers[k] = take(64, kLarge);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    grow(&of_handlers[2]);
+    if (child == 0) _exit(0);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    for (size_t k = 0; k < 3; ++k) free(of_handlers[k]);
+  }
+}
+
 #ifdef WITH_PLUGIN
 extern void* plugin_block;
 #endif
@@ -243,7 +375,9 @@ int main(int argc, char** argv) {
               {"reallocate", reallocate},   {"threads", threads},
               {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},         {"forks", forks},
-              {"ordinary", ordinary}};
+              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
+              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers},
+              {"cancelled", cancelled}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();
@@ -255,6 +389,10 @@ int main(int argc, char** argv) {
     return 0;
   }
 #ifndef STATIC_JOB
+  if (strcmp(name, "forks_beside_threads") == 0) {
+    forks_beside_threads();
+    return 0;
+  }
   if (strcmp(name, "plugin") == 0 && argc > 2) {
     plugin(argv[2]);
     return 0;

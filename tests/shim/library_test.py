@@ -11,7 +11,7 @@ ALSO_EXPORTED = {"reprise_host_marker"}
 
 
 def hooks_in_def():
-    return set(re.findall(r"^HOOK\([^,]+, (\w+),", source("shim/host_hooks.def"), re.M))
+    return set(re.findall(r"^(?:HOOK\([^,]+, |ALSO_FREES\()(\w+),", source("shim/host_hooks.def"), re.M))
 
 
 class Library(Rules, unittest.TestCase):

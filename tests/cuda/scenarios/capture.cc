@@ -1,5 +1,6 @@
 // Stream capture. What is allocated in a capture belongs to the graph, and a capture notices every call that
 // is not allowed in it: the driver must be asked exactly what it would be asked without us.
+#include <atomic>
 #include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -196,4 +197,32 @@ SCENARIO(capture_into_a_graph_of_the_program) {
   CheckBytes();
   DO(cuGraphDestroy(graph));
   DO(cuStreamDestroy(stream));
+}
+
+// One thread captures, and another gives memory back, which makes the library look what is complete, on all
+// streams: no call of its own may fall into the capture.
+SCENARIO(capture_beside_a_thread_that_trims) {
+  CUstream captured = nullptr;
+  DO(cuStreamCreate(&captured, CU_STREAM_DEFAULT));  // the legacy default stream may not be used meanwhile
+  CUcontext context = MainContext();
+  std::atomic<bool> over{false};
+  std::thread trims([&] {
+    cuCtxSetCurrent(context);
+    while (!over) cuMemPoolTrimTo(DefaultPool(0), 0);
+  });
+  int failures = 0;
+  for (int i = 0; i < 300; ++i) {
+    CUdeviceptr block = 0;
+    CUgraph graph = nullptr;
+    if (cuMemAllocAsync(&block, kBytes, CU_STREAM_LEGACY) != 0) ++failures;
+    if (cuMemFreeAsync(block, CU_STREAM_LEGACY) != 0) ++failures;
+    cuStreamQuery(captured);  // where it is slow, the other thread comes to the free
+    if (cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != 0) ++failures;
+    if (cuStreamEndCapture(captured, &graph) != 0) ++failures;
+    if (graph != nullptr) cuGraphDestroy(graph);
+  }
+  over = true;
+  trims.join();
+  NOTE(failures);
+  DO(cuStreamDestroy(captured));
 }

@@ -41,6 +41,8 @@ Config Read() {
   config.vmm = Number("SIMCUDA_VMM", 1) != 0;
   config.host_memory = Number("SIMCUDA_HOST_MEMORY", config.host_memory);
   config.host_anywhere = Number("SIMCUDA_HOST_ANYWHERE", 1) != 0;
+  std::istringstream slow(Variable("SIMCUDA_SLOW"));
+  for (std::string function; std::getline(slow, function, ',');) config.slow.insert(function);
   config.quiet = Number("SIMCUDA_QUIET", 0) != 0;
   config.verbose = Number("SIMCUDA_VERBOSE", 0) != 0;
   std::string streams = Variable("SIMCUDA_STREAMS");
@@ -52,7 +54,7 @@ Config Read() {
 }  // namespace
 
 const Config& TheConfig() {
-  static const Config config = Read();
+  static const Config& config = *new Config(Read());  // calls come after the process's destructors too
   return config;
 }
 

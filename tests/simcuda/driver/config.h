@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "tests/simcuda/driver/api.h"
@@ -19,6 +20,7 @@ struct Config {
   bool quiet = false;
   bool verbose = false;
   uint64_t seed = 1;
+  std::set<std::string> slow;  // functions whose calls take long to arrive
 };
 
 const Config& TheConfig();

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <type_traits>
 
 #include "tests/simcuda/driver/capture.h"
@@ -58,6 +59,11 @@ void CallHost(const std::function<void()>& code, Lock& lock) {
   code();
   ThisThread().in_host_function = false;
   lock.lock();
+}
+
+void TakeTime(const char* function) {
+  const std::set<std::string>& slow = TheConfig().slow;
+  if (!slow.empty() && slow.contains(function)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 CUresult Admit(Simulator& sim, const char* function, Needs needs) {

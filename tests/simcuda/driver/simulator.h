@@ -188,6 +188,9 @@ enum class Needs { kNothing, kDriver, kContext };
 // A fork leaves the child without a device, and perhaps with the lock held by a thread that is not there.
 bool InForkedChild();
 
+// What SIMCUDA_SLOW names takes a moment, before it does anything.
+void TakeTime(const char* function);
+
 // CUDA_SUCCESS if the call may go on; else what it answers.
 CUresult Admit(Simulator& sim, const char* function, Needs needs);
 CUresult CurrentContext(Simulator& sim, Context** context);
@@ -197,6 +200,7 @@ template <typename Body>
 CUresult Enter(const char* function, Needs needs, Body&& body) {
   if (ThisThread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
   if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  TakeTime(function);
   Lock lock(TheMutex());
   Simulator& sim = TheSimulator();
   if (CUresult error = Admit(sim, function, needs); error != CUDA_SUCCESS) return error;

@@ -103,6 +103,7 @@ ExactSearch::Outcome ExactSearch::TakeTurn(int64_t last_node) {
   if (choice_ == Choice::kTrouble && !rules_.trouble) choice_ = Choice::kFewestRivals;
   if (!rules_.rivals) choice_ = Choice::kLowest;
   SetRanks(strategy.order, rules_.perturbed && (round > 0 || strategy.perturbed));
+  Poll();  // a turn costs more than its nodes, which may be none
   return Run(std::min(turn_limit_, last_node - nodes_));
 }
 
@@ -117,24 +118,19 @@ std::pair<double, double> ExactSearch::KeyOf(int32_t buffer, Order order, bool p
   const double noise = perturbed ? Noise(kNoiseOfLifetimes) : 1;
   const double lifetime = static_cast<double>(state_.slots_of(buffer).size()) * noise;
   const double size = static_cast<double>(instance_.size[buffer]) * (perturbed ? Noise(kNoiseOfSizes) : 1);
+  if (order == Order::kLifetime) return {lifetime, size};  // which looks at no slots
   double crowd = 0;
   double time_in_crowds = 0;
   for (int32_t slot : state_.slots_of(buffer)) {
     const double load = static_cast<double>(full_load_[slot]) / static_cast<double>(largest_load_);
     crowd = std::max(crowd, load);
-    time_in_crowds += std::pow(load, 16);  // hardly anything where a fifth of the largest load is missing
+    // Hardly anything where a fifth of the largest load is missing.
+    if (order == Order::kTimeInCrowds) time_in_crowds += std::pow(load, 16);
   }
-  switch (order) {
-    case Order::kLifetime:
-      return {lifetime, size};
-    case Order::kCrowdLifetime:
-      return {crowd, lifetime};
-    case Order::kCrowdArea:
-      return {crowd, lifetime * size};
-    case Order::kTimeInCrowds:
-      return {time_in_crowds * noise, size};
-  }
-  return {};
+  looks_ += static_cast<int64_t>(state_.slots_of(buffer).size());
+  if (order == Order::kCrowdLifetime) return {crowd, lifetime};
+  if (order == Order::kCrowdArea) return {crowd, lifetime * size};
+  return {time_in_crowds * noise, size};
 }
 
 // Buffers with large keys come first. Ties are broken by what buffers are, not by where they stand in the
@@ -224,11 +220,13 @@ ExactSearch::Outcome ExactSearch::ExtendAll(const std::vector<Items>& parts) {
 
 bool ExactSearch::OutOfNodes() {
   ++nodes_;
-  if (nodes_ % kNodesBetweenPolls == 0) {
-    const int64_t steps = state_.looks() / kLooksPerStep;
-    stopped_ = (*stop_)(steps - std::exchange(steps_told_, steps));
-  }
+  if (nodes_ % kNodesBetweenPolls == 0) Poll();
   return stopped_ || nodes_ > stop_at_node_;
+}
+
+void ExactSearch::Poll() {
+  const int64_t steps = (state_.looks() + looks_) / kLooksPerStep;
+  stopped_ = (*stop_)(steps - std::exchange(steps_told_, steps));
 }
 
 // Cuts time where no lifetime of `items` crosses from one slot to the next, and appends the items of each

@@ -94,6 +94,7 @@ class ExactSearch {
   double Score(int32_t buffer, int32_t rivals) const;
   void FindLeastEnds(Items items);
   bool OutOfNodes();
+  void Poll();
   std::span<const int32_t> In(Items items) const {
     return std::span(pool_).subspan(items.begin, items.end - items.begin);
   }
@@ -121,6 +122,7 @@ class ExactSearch {
   int64_t turn_limit_ = 0;
 
   int64_t stop_at_node_ = 0;
+  int64_t looks_ = 0;  // beside the state's
   int64_t steps_told_ = 0;
   bool stopped_ = false;
   const std::function<bool(int64_t)>* stop_ = nullptr;

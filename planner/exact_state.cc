@@ -91,6 +91,7 @@ void ExactState::Reset(int64_t capacity) {
   }
   raised_.clear();
   placed_order_.clear();
+  looks_ += static_cast<int64_t>(slot_list_.size() + obstacle_list_.size());
 }
 
 // The lowest offset of at least `offset` that is aligned and clear of obstacles.

@@ -51,6 +51,27 @@ TEST(Exact, TheLoadIsEnoughOrOneByteTooMuch) {
   EXPECT_EQ(Decide(problem, 7), Answer::kRefuted);
 }
 
+// A budget of steps is one of work: a search that asks height after height, each refuted at once, must come
+// to its end.
+TEST(Exact, WhatIsRefutedAtOnceIsWorkToo) {
+  Problem problem;
+  for (int i = 0; i < 100; ++i) problem.buffers.push_back(Block(i, i + 20, 10 + i % 7));
+  const Instance instance = Compress(problem);
+  ExactSearch search(instance, 1);
+  std::vector<int64_t> offsets;
+  int64_t steps = 0;
+  const auto count = [&](int64_t worked) {
+    steps += worked;
+    return false;
+  };
+  for (int64_t height = 100; height < 150; ++height)
+    ASSERT_EQ(search.Decide(height, kNoLimit, count, offsets), Answer::kRefuted);
+  EXPECT_EQ(search.nodes(), 0);
+  int64_t slots = 0;
+  for (int i = 0; i < 100; ++i) slots += instance.length(i);
+  EXPECT_GE(steps, 49 * slots / 8) << "all but the last have been told, each of all slots of all buffers";
+}
+
 // Around a cycle of three slots, each pair of neighbours shares one: three bytes are needed where the load is
 // two.
 TEST(Exact, ACycleNeedsMoreThanItsLoad) {

@@ -1,17 +1,20 @@
-"""Runs each framework's program without and with the preload library: output and exit status must be the same.
+"""Runs each framework's program without and with the preload libraries: output and exit status must be the same.
 
-usage: without_and_with.py LIBRARY FOLDER FRAMEWORK...
+usage: without_and_with.py LIBRARIES FOLDER FRAMEWORK...
 
-FOLDER holds one environment a framework. What the import costs is measured in pairs and shown, never judged.
+LIBRARIES is the folder with the one for CUDA, which has nothing to do here, and the one for the host's memory, which
+serves. FOLDER holds one environment a framework. What the import costs is measured in pairs and shown, never judged.
 """
 
 import ctypes
+import json
 import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -52,10 +55,15 @@ def environment(library):
     return {**clean, "LD_PRELOAD": library} if library else clean
 
 
-def run(words, library=None):
+def run(words, library=None, **variables):
     try:
         return subprocess.run(
-            words, env=environment(library), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+            words,
+            env={**environment(library), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
     except subprocess.TimeoutExpired:
         raise Failure(f"{'with' if library else 'without'} the library: not over after {PATIENCE} s: {words}") from None
@@ -127,20 +135,39 @@ def version(python, package):
     return run([python, "-c", code, package]).stdout.strip()
 
 
-def check(framework, library, folder):
+def compare(plain, preloaded, mode):
+    found = list(differences(plain, preloaded))
+    if found:
+        raise Failure(f"{mode}: " + "; ".join(found))
+
+
+def served_from_host(words, plain, library):
+    """What of the host's memory was placed by plan, in words."""
+    with tempfile.TemporaryDirectory() as out:
+        compare(plain, run(words, library, REPRISE_LOG="quiet", REPRISE_OUT=out), "from the host's memory")
+        summary = os.path.join(out, "summary.json")
+        if not os.path.exists(summary):
+            return "nothing asked for"
+        with open(summary) as text:
+            counted = json.load(text)
+        share = counted["planned_bytes_after_plan"] if counted["plans"] + counted["plans_resumed"] else 0
+        return f"{counted['requests']} allocations, {share:.2%} of the bytes by plan"
+
+
+def check(framework, libraries, folder):
     packages, program = FRAMEWORKS[framework]
     python = set_up(folder, framework)
     words = [python, "-B", os.path.join(HERE, program)]
-    plain, preloaded = run(words), run(words, library)
-    found = list(differences(plain, preloaded))
-    if found:
-        raise Failure("; ".join(found))
+    library = os.path.join(libraries, "libreprise.so")
+    plain = run(words)
     if not plain.stdout:
         raise Failure(f"{program} printed nothing, so nothing was compared: {plain.stderr}")
+    compare(plain, run(words, library), "on CUDA")
+    served = served_from_host(words, plain, os.path.join(libraries, "libreprise-host.so"))
     ratios = import_ratios(python, framework, library)
     print(
         f"{framework}: {packages[0]} {version(python, packages[0])}: "
-        f"output and exit status {plain.returncode} the same; import with / without "
+        f"output and exit status {plain.returncode} the same, host: {served}; import with / without "
         f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {PAIRS} pairs)",
         flush=True,
     )
@@ -154,7 +181,7 @@ def has_driver():
     return True
 
 
-def main(library, folder, *frameworks):
+def main(libraries, folder, *frameworks):
     unknown = [name for name in frameworks if name not in FRAMEWORKS]
     if unknown:
         sys.exit(f"frameworks: no {', '.join(unknown)} here, only {', '.join(FRAMEWORKS)}")
@@ -163,7 +190,7 @@ def main(library, folder, *frameworks):
     failed = 0
     for framework in frameworks:
         try:
-            check(framework, os.path.abspath(library), os.path.join(os.path.abspath(folder), framework))
+            check(framework, os.path.abspath(libraries), os.path.join(os.path.abspath(folder), framework))
         except Failure as failure:
             failed += 1
             print(f"{framework}: FAILED: {failure}", flush=True)

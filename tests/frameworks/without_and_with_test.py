@@ -37,6 +37,25 @@ class Differences(unittest.TestCase):
         self.assertEqual(self.found((0, "", before), (0, "", after)), [])
 
 
+class Modes(unittest.TestCase):
+    def test_what_differs_is_told_with_the_mode(self):
+        with self.assertRaisesRegex(subject.Failure, "^from the host's memory: exit status 0 without, 1 with$"):
+            subject.compare(Done([], 0, "", ""), Done([], 1, "", ""), "from the host's memory")
+
+    def test_a_program_that_asks_for_nothing(self):
+        words = [sys.executable, "-c", "print(1)"]
+        served = subject.served_from_host(words, subject.run(words), None)
+        self.assertEqual(served, "nothing asked for")
+
+    def test_a_run_that_was_served(self):
+        counted = '{"requests": 7, "plans": 0, "plans_resumed": 1, "planned_bytes_after_plan": 0.25}'
+        leave_summary = """import os, sys
+if "REPRISE_OUT" in os.environ: open(os.environ["REPRISE_OUT"] + "/summary.json", "w").write(sys.argv[1])"""
+        words = [sys.executable, "-c", leave_summary, counted]
+        served = subject.served_from_host(words, subject.run(words), None)
+        self.assertEqual(served, "7 allocations, 25.00% of the bytes by plan")
+
+
 class Import(unittest.TestCase):
     def test_a_module_that_cannot_be_imported(self):
         with self.assertRaisesRegex(subject.Failure, "no_such_module"):

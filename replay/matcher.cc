@@ -12,7 +12,7 @@ Matcher::Matcher(const ServingPlan& plan) {
     lane.slots.push_back(i);
     lane.bytes.push_back(plan.slots[i].bytes.count());
   }
-  const auto rounds = static_cast<uint32_t>(static_cast<int64_t>(plan.slots.size()) / RoundOf(plan));
+  const auto rounds = static_cast<uint32_t>(RoundsOf(plan));
   for (Lane& lane : lanes_) {
     const auto n = static_cast<uint32_t>(lane.bytes.size());
     lane.round = n / rounds;

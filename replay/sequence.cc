@@ -91,7 +91,7 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   const uint32_t cut = matcher.AtCut();
   if (matcher.Step(bytes, stream) != cut || cut == Matcher::kNoSlot) return false;
   const auto cycle = static_cast<int64_t>(candidate_->plan.slots.size());
-  const int64_t round = RoundOf(candidate_->plan);
+  const int64_t round = cycle / RoundsOf(candidate_->plan);
   const int64_t since = history_.now() - 1 - candidate_cycle_.origin;
   slot = static_cast<uint32_t>((since + round / 2) / round * round % cycle);
   matcher.GoOnLater(static_cast<uint32_t>((slot + cycle - cut) % cycle / round));
@@ -134,7 +134,7 @@ void Sequence::Expect(Expected expected) {
   auto known = std::make_unique<Active>();
   known->plan = std::move(expected.plan);
   known->matcher = std::make_unique<Matcher>(known->plan);
-  const int64_t round = RoundOf(known->plan);
+  const int64_t round = static_cast<int64_t>(known->plan.slots.size()) / RoundsOf(known->plan);
   known->cycle = {.period = {.length = round, .found_at = Tick(-1)},
                   .fingerprint = Fingerprint(std::span(known->plan.cycle).first(static_cast<size_t>(round))),
                   .from = expected.from};

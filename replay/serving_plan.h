@@ -29,8 +29,8 @@ struct ServingPlan {
   Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
-// The length of one round of a plan: all of it, or the part that comes several times.
-inline int64_t RoundOf(const ServingPlan& plan) {
+// How many rounds alike a plan is of: 1, or as many times as a part of it comes in a row.
+inline int64_t RoundsOf(const ServingPlan& plan) {
   const auto slots = static_cast<int64_t>(plan.slots.size());
   for (int64_t rounds = profiler::kMostRounds; rounds > 1; --rounds) {
     const int64_t round = slots / rounds;
@@ -39,10 +39,10 @@ inline int64_t RoundOf(const ServingPlan& plan) {
                    [](const ServingPlan::Slot& a, const ServingPlan::Slot& b) {
                      return a.bytes == b.bytes && a.stream == b.stream;
                    })) {
-      return round;
+      return rounds;
     }
   }
-  return slots;
+  return 1;
 }
 
 }  // namespace reprise::replay

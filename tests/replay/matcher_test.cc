@@ -75,13 +75,13 @@ TEST(Matcher, SwappedNeighboursBothFindTheirSlot) {
 
 // ---- plans of several rounds alike
 
-TEST(RoundOf, IsWhatComesSeveralTimes) {
-  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8})), 8);
-  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 8);
-  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 9})), 16);
-  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 8);
-  EXPECT_EQ(RoundOf(PlanOf({1, 2, 3, 4, 1, 2, 3, 4})), 8) << "no period is that short";
-  EXPECT_EQ(RoundOf(PlanOf({})), 0);
+TEST(RoundsOf, IsHowOftenAPartComesInARow) {
+  EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8})), 1);
+  EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 2);
+  EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 9})), 1);
+  EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 3);
+  EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 1, 2, 3, 4})), 1) << "no period is that short";
+  EXPECT_EQ(RoundsOf(PlanOf({})), 1);
 }
 
 ServingPlan ThreeRounds() {

@@ -53,6 +53,7 @@ Division DivisionOf(const Instance& instance) {
 
 std::vector<int64_t> Of(const std::vector<int32_t>& buffers, const std::vector<int64_t>& values) {
   std::vector<int64_t> theirs;
+  theirs.reserve(buffers.size());
   for (int32_t i : buffers) theirs.push_back(values[i]);
   return theirs;
 }

@@ -26,8 +26,7 @@ constexpr int64_t kLooksAToken = 8;
 
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
-// More than this part of a round's bytes not where they were planned: something lies in the way. More than
-// this part of them without a plan: too much is taken to be persistent.
+// More than this part of a round's bytes not where they were planned: something lies in the way.
 constexpr int64_t kConflictParts = 50;
 // Rounds after which a plan has proved itself, and the most to wait before planning again.
 constexpr int64_t kGoodRounds = 8;
@@ -191,7 +190,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   active_->times_lost_before = active_->matcher->times_lost();
   active_->window_tokens = 0;
   active_->window_matched = 0;
-  active_->window_bytes = active_->window_conflicts = active_->window_unplanned = Bytes(0);
+  active_->window_bytes = active_->window_conflicts = Bytes(0);
   ++counters_.plan_switches;
   step.resumed = std::exchange(active_->of_earlier_run, false);
 }
@@ -214,23 +213,19 @@ void Sequence::Drop() {
 void Sequence::CountShare(Bytes bytes, Step& step) {
   Active& active = *active_;
   ++active.window_tokens;
-  if (step.slot != Matcher::kNoSlot) {
-    ++active.window_matched;
-    if (!active.plan.slots[step.slot].planned()) active.window_unplanned += bytes;
-  }
+  if (step.slot != Matcher::kNoSlot) ++active.window_matched;
   active.window_bytes += bytes;
   if (active.window_tokens < static_cast<int64_t>(active.plan.slots.size())) return;
   active.matched_share =
       static_cast<double>(active.window_matched) / static_cast<double>(active.window_tokens);
   // In its first cycle, what was there before the plan is in its way, and goes by itself.
   active.in_the_way = active.settled && active.window_conflicts * kConflictParts > active.window_bytes;
-  active.incomplete = active.window_unplanned * kConflictParts > active.window_bytes;
   const bool good = active.matched_share >= kGoodShare && !active.in_the_way;
   active.good_rounds = good ? active.good_rounds + 1 : 0;
   if (active.good_rounds >= kGoodRounds) replan_rounds_ = 1;
   active.window_tokens = 0;
   active.window_matched = 0;
-  active.window_bytes = active.window_conflicts = active.window_unplanned = Bytes(0);
+  active.window_bytes = active.window_conflicts = Bytes(0);
   step.settled = !std::exchange(active.settled, true);
   step.wants_plan = true;
 }
@@ -294,7 +289,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   if (active_ == nullptr || candidate_ != nullptr || history_.now().count() < replan_from_)
     return std::nullopt;
   const int64_t length = active_->cycle.period.length;
-  const bool changed = rules_.replan && (active_->matched_share < kUsefulShare || active_->incomplete);
+  const bool changed = rules_.replan && active_->matched_share < kUsefulShare;
   const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;
   if (!changed && !in_the_way) return std::nullopt;
   const int64_t tokens = length + profiler::PeriodFinder::kMinPeriod;

@@ -5,10 +5,9 @@
 // that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
 //
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
-// the one planned, though it may be as long; so is one of which much was taken to be persistent that is not;
-// a round that matches and finds its places taken is to be laid around what is in the way. Each at most once
-// in so many rounds, which double each time and fall back once a plan has been good for long: a job that goes
-// on drifting is left to the arena more and more.
+// the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
+// around what is in the way. Either at most once in so many rounds, which double each time and fall back once
+// a plan has been good for long: a job that goes on drifting is left to the arena more and more.
 //
 // A device has one for all that is allocated on it and, where several threads allocate at once and their
 // order is never the same twice, one for each of them (engine.h).
@@ -130,10 +129,8 @@ class Sequence {
     int64_t window_matched = 0;
     Bytes window_bytes;
     Bytes window_conflicts;
-    Bytes window_unplanned;
     double matched_share = 1.0;
     bool in_the_way = false;      // something lies where its slots should
-    bool incomplete = false;      // much of it was taken to be persistent
     int64_t good_rounds = 0;      // in a row
     int64_t last_used = 0;        // the token of its latest use
     bool of_earlier_run = false;  // and not yet used in this one

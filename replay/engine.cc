@@ -96,6 +96,10 @@ void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) 
 void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
+  if (left.requested >= kSmallBlock && left.id >= first_shared_) {
+    --counters_.requests_after_plan;
+    counters_.bytes_after_plan -= left.requested;
+  }
   if (left.token.count() >= 0) whole_.OnFree(left.token, left.stream);
   if (left.own_token.count() >= 0) threads_[left.thread].sequence->OnFree(left.own_token, left.stream);
 }
@@ -291,6 +295,7 @@ bool Engine::Adopt(Sequence& sequence) {
 
 void Engine::CountPlan(const Sequence& sequence) {
   if (counters_.plans++ == 0) {
+    first_shared_ = BlockId{next_id_ + 1};  // this one is of the adopting request
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }

@@ -158,7 +158,7 @@ class Engine {
   // The real allocator has served it: it is live from here on, and part of the sequence.
   void KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment);
   void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
-  // The real allocator could not.
+  // The real allocator could not: it counts as a request that was passed, and in no share of what was served.
   void DropOutside(const Guard&, const BlockInfo& left);
 
   // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has
@@ -269,6 +269,7 @@ class Engine {
   bool expecting_ = false;  // a plan of an earlier run has its range kept free
 
   uint64_t next_id_ = 0;
+  BlockId first_shared_{~uint64_t{0}};  // the first whose request counts after the plan
   Counters counters_;
 };
 

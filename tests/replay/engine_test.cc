@@ -173,6 +173,31 @@ TEST(Engine, WhatIsPlacedAgainCountsAsPlaced) {
   EXPECT_EQ(engine->counters(guard).live, Bytes(2 << 20));
 }
 
+// A job that tries how much there is asks for more than the device has, however well it is served.
+TEST(Engine, WhatNobodyCouldServeIsInNoShare) {
+  EventScript script;
+  AppendTraining(script, 12);
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner, {}, /*memory=*/Bytes(int64_t{1} << 30));
+  const Engine::Request tried = {.bytes = kGiB * 4, .alignment = Bytes(512)};
+  const auto try_it = [&] {
+    const Engine::Guard guard = engine->Lock();
+    BlockInfo left;
+    ASSERT_EQ(engine->Allocate(guard, tried, &left), Engine::kNowhere);
+    engine->DropOutside(guard, left);
+  };
+  try_it();
+  EXPECT_EQ(engine->counters(engine->Lock()).bytes_after_plan, Bytes(0));
+  Feeder(engine.get(), script).All();
+  const Counters before = engine->counters(engine->Lock());
+  ASSERT_EQ(before.plans, 1);
+  try_it();
+  const Counters after = engine->counters(engine->Lock());
+  EXPECT_EQ(after.requests_after_plan, before.requests_after_plan);
+  EXPECT_EQ(after.bytes_after_plan, before.bytes_after_plan);
+  EXPECT_EQ(after.passed, before.passed + 1);
+}
+
 TEST(Engine, RecordingOnlyNeverPlans) {
   EventScript script;
   AppendTraining(script, 12);

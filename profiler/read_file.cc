@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,19 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
   absl::StatusOr<std::string> contents = ReadAll(fd, path, most_bytes);
+  close(fd);
+  return contents;
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t most_bytes) {
+  // A pipe without a writer would hold up the opening itself.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
+  struct stat facts {};
+  absl::StatusOr<std::string> contents =
+      absl::InvalidArgumentError(path + ": is a pipe or a device, not a file");
+  if (fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)))
+    contents = ReadAll(fd, path, most_bytes);
   close(fd);
   return contents;
 }

@@ -14,4 +14,7 @@ inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
 // `most_bytes`; each names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
 
+// The same for a job that may not be kept waiting: InvalidArgument where `path` is a pipe or a device.
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
+
 }  // namespace reprise::profiler

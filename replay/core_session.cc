@@ -52,7 +52,7 @@ std::string UtcNow() {
 }
 
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
-  const absl::StatusOr<std::string> text = profiler::ReadFile(path, kMostPlanBytes);
+  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
   const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
   if (!saved.ok()) return saved.status();

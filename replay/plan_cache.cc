@@ -52,7 +52,7 @@ std::string PlanCache::EntryPath() const {
 absl::StatusOr<std::string> PlanCache::Find() const {
   const std::string entry = EntryPath();
   if (access(entry.c_str(), F_OK) != 0) return absl::NotFoundError(fmt::format("{} is not there", entry));
-  const absl::StatusOr<std::string> text = profiler::ReadFile(entry, kMostEntryBytes);
+  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(entry, kMostEntryBytes);
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
   const std::string plans =
       text->size() < kBeginning.size() ? "" : text->substr(kBeginning.size(), kHashLetters);
@@ -73,7 +73,7 @@ absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Kno
   std::filesystem::create_directories(folder_, error);  // writing says what is wrong with it
   const std::string name = NameOf(job_, known);
   const std::string path = fmt::format("{}/{}.plans.json", folder_, name);
-  if (absl::StatusOr<std::string> there = profiler::ReadFile(path, kMostPlanBytes);
+  if (absl::StatusOr<std::string> there = profiler::ReadRegularFile(path, kMostPlanBytes);
       there.ok() && IsOfThisJob(*there, job_)) {
     if (absl::Status written = WriteEntry(name); !written.ok()) return written;
     return Left{*std::move(there), path};

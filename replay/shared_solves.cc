@@ -30,7 +30,7 @@ std::string LeasePath(const std::string& name) { return name + ".lease"; }
 
 std::optional<planner::Solution> Read(const std::string& path, const planner::Problem& problem) {
   if (access(path.c_str(), R_OK) != 0) return std::nullopt;
-  const absl::StatusOr<std::string> text = profiler::ReadFile(path, kMostPlanBytes);
+  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return std::nullopt;
   absl::StatusOr<planner::Plan> plan = planner::ParsePlan(*text, "the file");
   if (!plan.ok() || !planner::CheckPlan(problem, *plan).ok()) return std::nullopt;

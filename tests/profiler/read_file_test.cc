@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/profiler/testing.h"
 
@@ -29,6 +30,18 @@ TEST(ReadFile, NamesAFileThatIsNotThere) {
 }
 
 TEST(ReadFile, NamesAFolder) { EXPECT_THAT(Text(ReadFile("/").status()), HasSubstr("/: cannot be read")); }
+
+// Nobody ever writes into this pipe: a test that waits for it never ends.
+TEST(ReadFile, ARegularFileIsNeverWaitedFor) {
+  TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  WriteFile(folder / "f", "text");
+  EXPECT_EQ(*ReadRegularFile(folder / "f"), "text");
+  for (const std::string& other : {std::string(folder / "pipe"), std::string("/dev/zero")}) {
+    EXPECT_THAT(Text(ReadRegularFile(other).status()), HasSubstr(other + ": is a pipe or a device"));
+  }
+  EXPECT_THAT(Text(ReadRegularFile("/").status()), HasSubstr("/: cannot be read"));
+}
 
 TEST(ReadFile, StopsAtTheMost) {
   EXPECT_EQ(ReadFile("/dev/zero", 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);

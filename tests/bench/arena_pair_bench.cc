@@ -37,7 +37,7 @@ void BestFit(benchmark::State& state) {
   Arena& arena = populated.arena;
   int64_t i = 0;
   for (auto _ : state) {
-    const Arena::Block block = arena.Place(SizeOf(i++), Bytes(1), Arena::Where::kAnywhere);
+    Arena::Block block = arena.Place(SizeOf(i++), Bytes(1), Arena::Where::kAnywhere);
     benchmark::DoNotOptimize(block);
     arena.Remove(block);
   }

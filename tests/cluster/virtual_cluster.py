@@ -37,6 +37,9 @@ NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 RealMe
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 RealMemory=1000 State=UNKNOWN
 PartitionName=ci Nodes=ALL Default=YES MaxTime=10 State=UP
 """
+# Nothing above uses cgroups, but from 23.02 on slurmd does not start without a plugin for them. This one starts where
+# none are mounted, as in many containers.
+CGROUPS = "CgroupPlugin=cgroup/v1\n"
 
 
 def why_not():
@@ -81,6 +84,8 @@ class VirtualCluster:
         with open(self.environment["SLURM_CONF"], "w", encoding="ascii") as out:
             out.write(CONFIGURATION.format(host=socket.gethostname().split(".")[0], folder=self.folder,
                                            prolog=self.prolog, ports=free_ports(3)))
+        with open(os.path.join(self.folder, "cgroup.conf"), "w", encoding="ascii") as out:
+            out.write(CGROUPS)
 
     def set_prolog(self, text):
         with open(self.prolog + ".new", "w", encoding="utf-8") as out:

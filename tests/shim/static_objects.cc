@@ -15,5 +15,5 @@ std::unique_ptr<Line[]> more(new Line[1000]);
 int main() {
   lines.push_back(Line{{1}});
   std::vector<Line> local(lines.begin(), lines.end());
-  std::printf("%zu %g\n", local.size(), static_cast<double>(local.back().lane[0]));
+  std::printf("%zu %g\n", local.size(), static_cast<double>(local.at(4096).lane[0]));
 }

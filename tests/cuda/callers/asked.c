@@ -14,7 +14,7 @@ typedef CUresult (*ask_v2)(const char*, void**, int, cuuint64_t, CUdriverProcAdd
 static const char* owner(void* function) {
   Dl_info info;
   if (!function || !dladdr(function, &info)) return "nobody";
-  return strstr(info.dli_fname, "reprise") ? "ours" : "driver's";
+  return strstr(info.dli_fname, "/libreprise") ? "ours" : "driver's";
 }
 
 static const struct {

@@ -171,6 +171,7 @@ Result ResultOf(std::vector<Run> runs) {
   std::ranges::stable_sort(runs, std::ranges::less(), &Run::batch);
   Result result{.runs = std::move(runs)};
   std::vector<profiler::Measurement> points;
+  points.reserve(result.runs.size());
   for (const Run& run : result.runs) points.push_back(LivePeak(run, result.runs.back()));
   result.live = profiler::FitLine(points);
   result.overheads = OverheadsOf(result.runs);

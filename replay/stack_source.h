@@ -69,8 +69,8 @@ class StackSource {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     try {
       run();
-    } catch (
-        ...) {  // NOLINT(bugprone-empty-catch): no memory; the event has no stack, and is counted as such
+      // NOLINTNEXTLINE(bugprone-empty-catch): no memory; the event has no stack, and is counted as such
+    } catch (...) {
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;

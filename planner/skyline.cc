@@ -22,6 +22,7 @@ int64_t CommonAlignment(const Instance& instance) {
 
 std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
   std::vector<int64_t> heights;
+  heights.reserve(instance.size.size());
   for (int64_t size : instance.size) heights.push_back(RoundUpTo(size, grain));
   return heights;
 }

@@ -34,7 +34,7 @@ bool CsvRows::Next() {
     const std::string_view text = rest_.substr(0, rest_.find('\n'));
     rest_.remove_prefix(std::min(rest_.size(), text.size() + 1));
     status_ = Split(text);
-    if (status_.ok() && !(fields_.size() == 1 && fields_[0].empty())) return true;
+    if (status_.ok() && (fields_.size() != 1 || !fields_[0].empty())) return true;
   }
   return false;
 }

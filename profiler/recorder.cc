@@ -258,7 +258,7 @@ Recorder::~Recorder() {
   if (consumer_ == nullptr) return;
   if (InInertChild()) {
     // The thread is not here, and what it held at the fork stays as it is.
-    (void)consumer_.release();
+    (void)consumer_.release();  // NOLINT(bugprone-unused-return-value)
     return;
   }
   consumer_->Request(/*finish=*/true, kMostPatience).IgnoreError();

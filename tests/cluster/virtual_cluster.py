@@ -37,8 +37,8 @@ NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 RealMe
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 RealMemory=1000 State=UNKNOWN
 PartitionName=ci Nodes=ALL Default=YES MaxTime=10 State=UP
 """
-# Nothing above uses cgroups, but from 23.02 on slurmd does not start without a plugin for them. This one starts where
-# none are mounted, as in many containers.
+# Nothing above uses cgroups, but the slurmd of 23.11 (not that of 22.05) does not start without a plugin for them. This
+# one starts where none are mounted, as in a bare root.
 CGROUPS = "CgroupPlugin=cgroup/v1\n"
 
 

@@ -231,6 +231,7 @@ class SnapshotReader {
     Event event;
     Offset address;
     if (absl::Status s = ReadPlace(dict, 1, &event, &address); !s.ok()) return s;
+    event.alignment = kDeviceAlignment;
     event.stack = StackOf(dict);
     Address& at = addresses_[address.count()];
     // Where the free of the block before is missing: what lies there now is what the allocator said last.
@@ -314,8 +315,11 @@ class SnapshotReader {
     for (const auto& [address, block] : early_) {
       const auto id = BlockId(next++);
       if (block.freed) early_ids[*block.freed] = id;
-      snapshot_.events.push_back(
-          {.id = id, .bytes = block.bytes, .stream = block.stream, .stack = block.stack});
+      snapshot_.events.push_back({.id = id,
+                                  .bytes = block.bytes,
+                                  .alignment = kDeviceAlignment,
+                                  .stream = block.stream,
+                                  .stack = block.stack});
       snapshot_.addresses.push_back(address);
     }
     snapshot_.live_at_begin = early_.size();

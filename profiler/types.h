@@ -22,6 +22,10 @@ namespace reprise::profiler {
 
 enum class EventKind : uint8_t { kAlloc = 0, kFree = 1, kMark = 2 };
 
+// What every block on a CUDA device begins at a multiple of: cudaMalloc's, its pools' and PyTorch's
+// allocator's.
+inline constexpr Bytes kDeviceAlignment{512};
+
 // Names a call stack (stacks.h). 0: none was recorded.
 enum class StackId : uint32_t {};
 

@@ -44,7 +44,7 @@ Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rul
 // A free range without memory under it yet; `fit` as in Ranges::TakeBest.
 template <typename Fit>
 Arena::Block Arena::TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit) {
-  const uint32_t units = UnitsOf(bytes);
+  const uint32_t units = UnitsOf(Footprint(bytes, alignment));
   const uint32_t align = std::max<uint32_t>(1, UnitsOf(alignment));
   const bool small = bytes < kSmallBlock;
   Ranges* const zone = small ? &small_ : &main_;

@@ -33,7 +33,6 @@ namespace {
 
 constexpr Bytes kLeastReserve = kGiB;
 constexpr Bytes kUsualReserve{64 * kGiB.count()};
-constexpr Bytes kMostReserve{1024 * kGiB.count()};
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
 constexpr const char* kKind = "host";  // of device, in the signature of a job
 
@@ -336,7 +335,7 @@ void HostCore::Finish() {
 }
 
 // Twice the machine's memory, so that fragmentation of addresses never costs memory.
-Bytes UsualReserve() { return std::clamp(MachineMemory() * 2, kUsualReserve, kMostReserve); }
+Bytes UsualReserve() { return std::clamp(MachineMemory() * 2, kUsualReserve, kLargestRange); }
 
 absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   Bytes bytes = UsualReserve();

@@ -352,7 +352,10 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
   // A thread's plan comes to lie where nothing is in its way.
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles));
-  if (!split_) KeepInPlace(*iteration, *request);
+  if (!split_) {
+    KeepInPlace(*iteration, *request);
+    if (sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
+  }
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
 }

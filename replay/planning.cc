@@ -75,7 +75,7 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
     planner::Buffer buffer;
     buffer.lower = Tick(static_cast<int64_t>(i));
     buffer.upper = buffer.lower + std::max<int64_t>(1, slot.length);
-    buffer.size = RoundUp(slot.bytes, kUnit);
+    buffer.size = Footprint(slot.bytes, slot.alignment);
     buffer.alignment = std::max(slot.alignment, kUnit);
     buffer.lane = IsEveryStream(slot.stream) ? 1 : 0;
     request.problem.buffers.push_back(buffer);
@@ -97,6 +97,17 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
     request.problem.buffers.push_back(buffer);
   }
   return request;
+}
+
+void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
+  const std::vector<profiler::Slot>& slots = request.iteration.slots;
+  if (had.slots.size() != slots.size() || RoundsOf(had) > 1) return;
+  for (size_t b = 0; b < request.slot_of.size(); ++b) {
+    const uint32_t slot = request.slot_of[b];
+    const ServingPlan::Slot& before = had.slots[slot];
+    if (before.planned() && before.bytes == slots[slot].bytes)
+      request.problem.buffers[b].previous = before.offset;
+  }
 }
 
 void Plan(const PlanRequest& request, double seconds, Candidate& candidate, const Solver& solve) {

@@ -41,6 +41,11 @@ struct PlanRequest {
 // Slots that are persistent get no buffer: they stay outside the plan.
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
 
+// Where the cycle is one that has been planned before, the planner is advised to leave each block where `had`
+// has it: what lies there stays, and other plans have been laid around it. Otherwise two plans that take
+// turns push each other aside for ever.
+void KeepPlaces(const ServingPlan& had, PlanRequest& request);
+
 // Sets of each planned slot whether its place goes to another stream next.
 void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
 

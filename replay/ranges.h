@@ -12,7 +12,7 @@
 // change costs O(1) a placement.
 //
 // Glossary
-//   unit      512 bytes, the smallest block and the alignment of every one
+//   unit      256 bytes, the smallest block and the alignment of every one
 //   range     a live block, or a maximal run of free units on one side of the barrier
 //   barrier   an address that no range spans
 //   tracked   free ranges below the barrier are on record
@@ -21,17 +21,27 @@
 // around every call.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "base/units.h"
+#include "profiler/types.h"
 #include "replay/bit_tree.h"
 #include "replay/sparse_array.h"
 
 namespace reprise::replay {
 
-inline constexpr Bytes kUnit{512};
+inline constexpr Bytes kUnit{256};
+// A GiB less than what 32 bits can count in units.
+inline constexpr Bytes kLargestRange = kUnit * ((int64_t{1} << 32) - (int64_t{1} << 22));
+
+// What a block takes. A device's blocks all begin at multiples of 512 bytes: what is left below the next one
+// could be nobody else's.
+constexpr Bytes Footprint(Bytes bytes, Bytes alignment) {
+  return RoundUp(bytes, std::clamp(alignment, kUnit, profiler::kDeviceAlignment));
+}
 
 // What the engine keeps with a live block.
 struct BlockInfo {

@@ -11,8 +11,6 @@
 namespace reprise::replay {
 namespace {
 
-// Addresses are free, so there are ample: no stream is refused for want of them.
-constexpr Bytes kReserve{int64_t{1} << 40};
 constexpr Bytes kGranule{int64_t{2} << 20};
 
 }  // namespace
@@ -20,7 +18,8 @@ constexpr Bytes kGranule{int64_t{2} << 20};
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  auto memory = std::make_unique<CountedMemory>(kGranule, kReserve);
+  // Addresses are free, so there are as many as can be: no stream is refused for want of them.
+  auto memory = std::make_unique<CountedMemory>(kGranule, kLargestRange);
   const CountedMemory& counted = *memory;
   InlineRunner runner;
   Engine::Options engine_options;

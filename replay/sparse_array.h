@@ -1,6 +1,6 @@
 // A fixed-size array of zeros that takes memory only where it is touched.
 //
-// The arena keeps a word for every 512 bytes of an address range that is mostly never used; the pages of such
+// The arena keeps a word for every unit of an address range that is mostly never used; the pages of such
 // an array come from the system on first touch and cost nothing before.
 #pragma once
 

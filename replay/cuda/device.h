@@ -68,12 +68,13 @@ class Device {
     if (owner == kNoPool) return;
     if (first_pool_ == kNoPool) first_pool_ = owner;
     PoolUse& use = pool_use_[owner];
-    use.used += RoundUp(requested, kUnit).count();
+    use.used += RoundUp(requested, profiler::kDeviceAlignment).count();
     use.used_high = std::max(use.used_high, use.used);
     use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
   }
   void CountOut(const Engine::Guard&, const BlockInfo& freed) {
-    if (freed.owner != kNoPool) pool_use_[freed.owner].used -= RoundUp(freed.requested, kUnit).count();
+    if (freed.owner != kNoPool)
+      pool_use_[freed.owner].used -= RoundUp(freed.requested, profiler::kDeviceAlignment).count();
   }
   // What a pool holds of the arena beyond what the driver knows: its own blocks, and for the pool that was
   // served first all that is committed and used by nobody.

@@ -12,8 +12,7 @@
 namespace reprise::replay::cuda {
 namespace {
 
-// An arena counts in units of 512 bytes and 32 bits.
-constexpr uint64_t kMostReserve = uint64_t{1} << 40;
+constexpr auto kMostReserve = static_cast<uint64_t>(kLargestRange.count());
 constexpr uint64_t kLeastReserve = uint64_t{1} << 28;
 
 AllocationProp PropOf(const Driver& driver, int device) {

@@ -10,6 +10,7 @@
 // Not thread-safe: the engine's lock is held around every call.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "replay/cuda/driver.h"
 #include "replay/memory_source.h"
+#include "replay/ranges.h"
 
 namespace reprise::replay::cuda {
 
@@ -110,7 +112,7 @@ class VirtualMemory : public DeviceMemory {
 class SlabMemory : public DeviceMemory {
  public:
   SlabMemory(const Driver& driver, int device, Bytes total)
-      : driver_(driver), device_(device), total_(total) {}
+      : driver_(driver), device_(device), total_(std::min(total, kLargestRange)) {}
 
   Bytes granule() const override { return kGranule; }
   int64_t granule_count() const override { return total_ / kGranule; }

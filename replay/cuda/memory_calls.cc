@@ -10,8 +10,6 @@
 namespace reprise::replay::cuda {
 namespace {
 
-// What cudaMalloc is seen to give.
-constexpr Bytes kAlignment{512};
 // A caching allocator asks for whole segments of this, or multiples.
 constexpr size_t kSegment = size_t{2} << 20;
 
@@ -132,7 +130,7 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
     device.engine().DropOutside(guard, left);
     return result;
   }
-  device.engine().KeepOutside(guard, left, kAlignment);
+  device.engine().KeepOutside(guard, left, profiler::kDeviceAlignment);
   const std::lock_guard lock(outside_mutex_);
   outside_[*out] = {&device, left};
   return result;
@@ -161,7 +159,7 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   const Owner owner = OwnerFor(device, pool);
   return Serve(device, out,
                {.bytes = Bytes(static_cast<int64_t>(bytes)),
-                .alignment = kAlignment,
+                .alignment = profiler::kDeviceAlignment,
                 .stream = place->stream,
                 .thread = ThreadNumber(),
                 .owner = owner,
@@ -182,8 +180,9 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
     return real();
   }
   (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);
-  Engine::Request request = {
-      .bytes = Bytes(static_cast<int64_t>(bytes)), .alignment = kAlignment, .thread = ThreadNumber()};
+  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
+                             .alignment = profiler::kDeviceAlignment,
+                             .thread = ThreadNumber()};
   {
     const Engine::Guard guard = device->Lock();
     request.stream = device->SynchronousStream(guard, context);
@@ -200,7 +199,7 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
   if (result != kSuccess || device == nullptr || !MayServe()) return result;
   device->others.fetch_add(1, std::memory_order_relaxed);
   Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
-                             .alignment = kAlignment,
+                             .alignment = profiler::kDeviceAlignment,
                              .thread = ThreadNumber(),
                              .place = false};
   BlockInfo left;

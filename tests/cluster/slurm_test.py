@@ -325,7 +325,7 @@ class OnTheCluster(command.CommandTest):
         self.go("scontrol", "update", f"JobId={grace}", "EndTime=now+100")
         self.assertEqual(self.end_of(limited), "TIMEOUT")
         self.traces_of(limited)
-        self.end_of(grace)
+        self.assertEqual(self.end_of(grace), "COMPLETED")
         said = self.said_in("polite.txt")
         self.assertIn("status 9", said)
         self.assertIn("summaries of 2 of 2 ranks", said)

@@ -16,6 +16,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+Event Block(uint64_t id, int64_t bytes, uint64_t stream = 0) {
+  Event event = Alloc(id, bytes, stream);
+  event.alignment = kDeviceAlignment;
+  return event;
+}
+
 std::string Entry(const std::string& action, int64_t addr, int64_t size, int64_t stream = 0,
                   int64_t time_us = 1000) {
   return PickledDict({{"action", PickledString(action)},
@@ -67,10 +73,10 @@ TEST(SnapshotImport, AWholeHistory) {
                  {{Entry("segment_alloc", 4096, 20 << 20), Entry("alloc", 4096, 100),
                    Entry("alloc", 8192, 200, 3, 1500), Entry("free_requested", 8192, 200, 3, 1600),
                    Entry("free_completed", 8192, 200, 3, 1700), Entry("snapshot", 0, 0)}}));
-  Event second = Alloc(1, 200, 3), free = Free(1, 3);
+  Event second = Block(1, 200, 3), free = Free(1, 3);
   second.time_ns = 500'000;
   free.time_ns = 700'000;
-  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 100), second, free));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 100), second, free));
   EXPECT_THAT(snapshot.addresses, ElementsAre(Offset(4096), Offset(8192), Offset(8192)));
   EXPECT_EQ(snapshot.live_at_begin, 0u);
   EXPECT_EQ(snapshot.reserved_at_begin, Bytes(0));
@@ -89,9 +95,9 @@ TEST(SnapshotImport, WhatWasLiveBeforeComesFirstInOrderOfAddress) {
                {BlockAt(0, 512, 7, "active_allocated"), BlockAt(512, 512, 8, "active_pending_free")})},
       {{Entry("free_requested", 300, 30), Entry("free_completed", 300, 30), Entry("free_completed", 200, 20),
         Entry("alloc", 200, 25)}}));
-  Event free_30 = Free(2), free_20 = Free(1), alloc = Alloc(4, 25);
+  Event free_30 = Free(2), free_20 = Free(1), alloc = Block(4, 25);
   EXPECT_THAT(snapshot.events,
-              ElementsAre(Alloc(0, 7), Alloc(1, 20), Alloc(2, 30), Alloc(3, 8), free_30, free_20, alloc));
+              ElementsAre(Block(0, 7), Block(1, 20), Block(2, 30), Block(3, 8), free_30, free_20, alloc));
   EXPECT_EQ(snapshot.live_at_begin, 4u);
   EXPECT_THAT(snapshot.notes, ElementsAre(HasSubstr("4 blocks were live before")));
 }
@@ -99,7 +105,7 @@ TEST(SnapshotImport, WhatWasLiveBeforeComesFirstInOrderOfAddress) {
 TEST(SnapshotImport, AFreeThatIsOnlyAskedForDoesNotFree) {
   const Snapshot snapshot = Read(SnapshotOf(
       {}, {{Entry("alloc", 100, 10), Entry("free_requested", 100, 10), Entry("free_requested", 900, 10)}}));
-  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 10), Alloc(1, 10)));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 10), Block(1, 10)));
 }
 
 TEST(SnapshotImport, SegmentsThatComeAndGo) {
@@ -118,7 +124,7 @@ TEST(SnapshotImport, WhatDoesNotFitIsSetRightAndSaid) {
       {}, {{Entry("alloc", 100, 10), Entry("alloc", 100, 11), Entry("free_completed", 100, 11),
             Entry("free_completed", 100, 11), Entry("free_requested", 500, 5), Entry("alloc", 500, 6)}}));
   EXPECT_THAT(snapshot.events,
-              ElementsAre(Alloc(0, 5), Alloc(1, 10), Free(1), Alloc(2, 11), Free(2), Free(0), Alloc(3, 6)));
+              ElementsAre(Block(0, 5), Block(1, 10), Free(1), Block(2, 11), Free(2), Free(0), Block(3, 6)));
   EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("3 entries do not fit")));
 }
 
@@ -142,7 +148,7 @@ TEST(SnapshotImport, OfSeveralDevicesTheOneWithTheMost) {
 TEST(SnapshotImport, WithoutAHistoryWhatIsLive) {
   const Snapshot snapshot =
       Read(SnapshotOf({Segment(0, 2 << 20, {BlockAt(0, 512, 7, "active_allocated")})}, {{}}));
-  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 7)));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 7)));
   EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("no history")));
 }
 
@@ -152,7 +158,7 @@ TEST(SnapshotImport, OlderSnapshotsDoNotSayWhereABlockIsNorWhatWasAskedFor) {
   };
   const Snapshot snapshot =
       Read(SnapshotOf({Segment(1000, 2048, {block(512, "inactive"), block(1024, "active_allocated")})}, {}));
-  EXPECT_THAT(snapshot.events, ElementsAre(Alloc(0, 1024)));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 1024)));
   EXPECT_THAT(snapshot.addresses, ElementsAre(Offset(1512)));
 }
 
@@ -199,7 +205,7 @@ TEST(SnapshotImport, IsToldByContent) {
   const auto input = Parse(SnapshotOf({}, {{Entry("alloc", 1, 5)}}), "x.csv");
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->format, InputFormat::kSnapshot);
-  EXPECT_THAT(input->trace.events, ElementsAre(Alloc(0, 5)));
+  EXPECT_THAT(input->trace.events, ElementsAre(Block(0, 5)));
   EXPECT_TRUE(input->trace.closed);
 }
 

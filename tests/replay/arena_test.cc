@@ -65,6 +65,17 @@ TEST(Arena, PlacesAtAnOffsetOnce) {
   EXPECT_TRUE(arena.PlaceAt(Offset((1 << 20) + 5120), Bytes(512)));
 }
 
+TEST(Arena, BlocksOfADeviceLeaveNoTail) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const Bytes odd = kUnit * 17;
+  const auto host = arena.Place(odd, Bytes(64), kAnywhere);
+  EXPECT_EQ(arena.OffsetOf(arena.Place(odd, Bytes(64), kAnywhere)), arena.OffsetOf(host) + odd);
+  const auto device = arena.Place(odd, Bytes(512), kAnywhere);
+  EXPECT_EQ(arena.SizeOf(device), kUnit * 18);
+  EXPECT_EQ(arena.OffsetOf(arena.Place(odd, Bytes(512), kAnywhere)), arena.OffsetOf(device) + kUnit * 18);
+}
+
 TEST(Arena, RefusesOffsetsOutsideTheMainZone) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -34,6 +34,14 @@ TEST(MakeRequest, SlotsBecomeCyclicBuffersInUnits) {
   EXPECT_EQ(request.problem.buffers[2].upper, Tick(5)) << "runs past the period: wraps";
 }
 
+TEST(MakeRequest, ADevicesBuffersAreMultiplesOfTheirAlignment) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[2].bytes = kUnit * 17;
+  EXPECT_EQ(MakeRequest(iteration, {}).problem.buffers[2].size, kUnit * 17);
+  iteration.slots[2].alignment = Bytes(512);
+  EXPECT_EQ(MakeRequest(iteration, {}).problem.buffers[2].size, kUnit * 18);
+}
+
 TEST(MakeRequest, PersistentSlotsStayOutside) {
   profiler::Iteration iteration = ThreeSlots();
   iteration.slots[0].persistent = true;
@@ -55,6 +63,27 @@ TEST(MakeRequest, TheCycleIsAsManyRoundsAsTheLongestBlockLivesFor) {
     EXPECT_EQ(request.problem.buffers[i].upper - request.problem.buffers[i].lower, i % 2 == 0 ? 1 : 7);
   }
   EXPECT_EQ(request.problem.buffers[6].upper, Tick(9)) << "the obstacle is there throughout";
+}
+
+TEST(KeepPlaces, OfAPlanOfTheSameCycle) {
+  ServingPlan had;
+  had.slots = {{.bytes = Bytes(5000), .offset = Offset(1 << 20)},
+               {.bytes = Bytes(8192), .offset = Offset(-1)},
+               {.bytes = Bytes(4097), .offset = Offset(0)}};
+  PlanRequest request = MakeRequest(ThreeSlots(), {{.offset = Offset(0), .bytes = Bytes(1024)}});
+  KeepPlaces(had, request);
+  EXPECT_EQ(request.problem.buffers[0].previous, Offset(1 << 20));
+  EXPECT_EQ(request.problem.buffers[1].previous, std::nullopt) << "it had no place";
+  EXPECT_EQ(request.problem.buffers[2].previous, std::nullopt) << "it is another block";
+  EXPECT_EQ(request.problem.buffers[3].previous, std::nullopt) << "the obstacle";
+}
+
+TEST(KeepPlaces, NotOfAnotherCycle) {
+  ServingPlan had;
+  had.slots = {{.bytes = Bytes(5000), .offset = Offset(1 << 20)}};
+  PlanRequest request = MakeRequest(ThreeSlots(), {});
+  KeepPlaces(had, request);
+  EXPECT_EQ(request.problem.buffers[0].previous, std::nullopt);
 }
 
 TEST(MakeRequest, ABlockFreedBeforeTheNextTokenStillLives) {

@@ -130,6 +130,7 @@ Arena::Block Arena::Waited(Block block, Stream stream) {
 void Arena::SetPlanEnd(Offset end) {
   source_->Plan(end - Offset(0));
   main_.SetBarrier(UnitsOf(end - Offset(0)));
+  plan_settled_ = false;
 }
 
 // Commits what is missing of granules [first, last), moving free ones first.
@@ -221,7 +222,8 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
   if (!rules_.plan_lends) return 0;
   // placed_peak_ is in units: the shift makes granules of them.
   const int64_t most = (placed_peak_ >> granule_shift_) + 1;
-  const int64_t slack = most / (need == Need::kPlanned ? kSlackForPlanned : kSlackForStrays);
+  const int64_t slack =
+      plan_settled_ ? most / (need == Need::kPlanned ? kSlackForPlanned : kSlackForStrays) : 0;
   return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
 }
 

@@ -109,6 +109,9 @@ class Arena {
   // live at once and a little (kSlackForPlanned, kSlackForStrays). Place(kAnywhere), which is for when it is
   // not followed, may always.
   void SetPlanEnd(Offset end);
+  // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
+  // is what moves because of it: nothing more is held for it than was ever live at once.
+  void PlanHasSettled() { plan_settled_ = true; }
   Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
   // Where the zone of small blocks begins.
   Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
@@ -202,6 +205,7 @@ class Arena {
   int64_t committed_peak_ = 0;
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
+  bool plan_settled_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;
 };

@@ -206,7 +206,10 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   if (request.place) PlaceInSlot(leading, slot, request, outcome);
   if (was_planned) CountShare(request.bytes, outcome.planned);
   // What the plan covers is served from it by now; what was committed elsewhere is given back.
-  if (step.settled) arena_.GiveBack(/*plan_too=*/split_);
+  if (step.settled) {
+    arena_.PlanHasSettled();
+    arena_.GiveBack(/*plan_too=*/split_);
+  }
   if (step.wants_plan) ConsiderPlanning(leading);
 }
 

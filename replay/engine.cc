@@ -29,6 +29,8 @@ using WaitClock = std::chrono::steady_clock;
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
                                                        std::unique_ptr<MemorySource> memory,
                                                        PlanRunner* runner, StreamEvents* events) {
+  if (memory->granule() * memory->granule_count() > kLargestRange)
+    return absl::InvalidArgumentError("the range is larger than an arena can be");
   std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner, events));
   if (!engine->arena_.ok() || (engine->order_ != nullptr && !engine->order_->ok())) {
     return absl::ResourceExhaustedError("no address space for the arena's tables");

@@ -104,7 +104,7 @@ class Engine {
   };
 
   // `runner` outlives the engine, and so does `events`, which is null where there are no streams. Fails when
-  // the arena's tables cannot be had.
+  // the arena's tables cannot be had, or the memory is larger than kLargestRange.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(const Options& options,
                                                         std::unique_ptr<MemorySource> memory,
                                                         PlanRunner* runner, StreamEvents* events = nullptr);

@@ -21,7 +21,6 @@
 // around every call.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -40,7 +39,7 @@ inline constexpr Bytes kLargestRange = kUnit * ((int64_t{1} << 32) - (int64_t{1}
 // What a block takes. A device's blocks all begin at multiples of 512 bytes: what is left below the next one
 // could be nobody else's.
 constexpr Bytes Footprint(Bytes bytes, Bytes alignment) {
-  return RoundUp(bytes, std::clamp(alignment, kUnit, profiler::kDeviceAlignment));
+  return alignment <= kUnit ? RoundUp(bytes, kUnit) : RoundUp(bytes, profiler::kDeviceAlignment);
 }
 
 // What the engine keeps with a live block.

@@ -70,7 +70,7 @@ class Soak {
     Soak soak;
     Engine::Options options;
     options.plan_seconds = plan_seconds;
-    auto engine = Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 1024),
+    auto engine = Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kLargestRange),
                                  soak.runner_.get());
     if (!engine.ok()) return std::nullopt;
     soak.engine_ = *std::move(engine);

@@ -42,6 +42,15 @@ std::unique_ptr<Engine> MakeEngine(PlanRunner* runner, Engine::Options options =
   return std::move(*engine);
 }
 
+TEST(Engine, RefusesARangeWhoseUnitsItCannotCount) {
+  const auto create = [](Bytes reserve) {
+    InlineRunner runner;
+    return Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), reserve), &runner).status();
+  };
+  EXPECT_EQ(create(kLargestRange), absl::OkStatus());
+  EXPECT_EQ(create(kLargestRange + Bytes(2 << 20)).code(), absl::StatusCode::kInvalidArgument);
+}
+
 // Feeds a script to an engine, from where the last call stopped.
 class Feeder {
  public:

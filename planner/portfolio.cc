@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -120,19 +122,25 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
   return members;
 }
 
-// Each has a turn, `grant` steps in total; those that have nothing more to offer leave.
-void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant) {
+// Each has a turn, `grant` steps in total; those that have nothing more to offer leave. Nobody begins after
+// `last_begin`, in seconds: on a large problem what precedes the first step that can be stopped at takes as
+// long as a first answer.
+void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, double last_begin) {
   int64_t shares = 0;
   for (const Member& member : members) shares += member.share;
   for (Member& member : members) {
-    if (search.Over()) return;
+    if (search.Over()) return members.clear();
+    if (!member.turn && search.seconds() > last_begin) {
+      member.active = false;
+      continue;
+    }
     member.TakeTurn(search, grant * member.share / std::max<int64_t>(1, shares));
   }
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }
 
-// Until the search is over or nobody has more to offer.
-Team Work(Search& first, std::span<const Solver> solvers) {
+// Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer.
+Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
@@ -140,6 +148,8 @@ Team Work(Search& first, std::span<const Solver> solvers) {
   // every cut, and a dense one is not improved by parts.
   Member& opener = members.front().front();
   if (!first.Over()) opener.TakeTurn(first, kFirstGrant);
+  const double last_begin =
+      first.best_slab() == Search::kNothing ? std::numeric_limits<double>::max() : seconds - first.seconds();
   const bool goes_on = opener.active && !first.instance().cyclic;
   if (goes_on && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
   std::erase_if(members.front(), [](const Member& member) { return !member.active; });
@@ -152,18 +162,24 @@ Team Work(Search& first, std::span<const Solver> solvers) {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
   for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
-    team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant); });
+    team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
   }
   return team;
 }
 
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [begin] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
-  Search first(instance, decides ? problem.capacity->count() : bound, budget, decides);
-  const Team team = Work(first, solvers);
+  Budget left = budget;
+  left.seconds -= seconds();
+  Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
+  const Team team = Work(first, left.seconds, solvers);
   const Search& search = team.best();
   if (search.cancelled() && search.best_slab() == Search::kNothing)
     return absl::DeadlineExceededError("cancelled before a first placement was found");
@@ -175,7 +191,7 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.lower_bound = Bytes(std::max(bound, search.refuted() + 1));
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
-  solution.seconds = search.seconds();
+  solution.seconds = seconds();
   solution.steps = search.steps();
   KeepPrevious(problem, solution);
   assert(CheckPlacement(problem, solution.placement).ok());

@@ -106,6 +106,19 @@ TEST(Solve, OnALargeDenseCycleTheFirstSolverKeepsNobodyWaiting) {
   EXPECT_LT(solution->placement.slab, first->placement.slab);
 }
 
+// Too late for some to begin, and not for others.
+TEST(Solve, EndsHoweverLittleTimeIsLeftAfterTheFirstAnswer) {
+  RandomProblems random(4);
+  const Problem problem = random.Make({.buffers = 20'000, .ticks = 4000, .max_size = 1000});
+  const auto first = Solve(problem, {.seconds = 0});
+  ASSERT_TRUE(first.ok());
+  for (int quarters = 4; quarters < 20; ++quarters) {
+    const auto solution = Solve(problem, {.seconds = first->seconds * quarters / 4, .threads = 2});
+    ASSERT_TRUE(solution.ok());
+    EXPECT_LE(solution->placement.slab, first->placement.slab);
+  }
+}
+
 TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
   const auto solution = SolveWith("worst-fit", kEasy, {});
   EXPECT_TRUE(absl::IsNotFound(solution.status()));

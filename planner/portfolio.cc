@@ -129,6 +129,7 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, doub
   int64_t shares = 0;
   for (const Member& member : members) shares += member.share;
   for (Member& member : members) {
+    // The search that the rounds end by may not have looked at the clock since: nobody is left here for it.
     if (search.Over()) return members.clear();
     if (!member.turn && search.seconds() > last_begin) {
       member.active = false;

@@ -106,14 +106,15 @@ TEST(Solve, OnALargeDenseCycleTheFirstSolverKeepsNobodyWaiting) {
   EXPECT_LT(solution->placement.slab, first->placement.slab);
 }
 
-// Too late for some to begin, and not for others.
+// Too late for some to begin, and not for others. Where a round in which nobody works came again for ever,
+// three of four runs of so many searches hung.
 TEST(Solve, EndsHoweverLittleTimeIsLeftAfterTheFirstAnswer) {
   RandomProblems random(4);
-  const Problem problem = random.Make({.buffers = 20'000, .ticks = 4000, .max_size = 1000});
+  const Problem problem = random.Make({.buffers = 4000, .ticks = 1000, .max_size = 1000});
   const auto first = Solve(problem, {.seconds = 0});
   ASSERT_TRUE(first.ok());
-  for (int quarters = 4; quarters < 20; ++quarters) {
-    const auto solution = Solve(problem, {.seconds = first->seconds * quarters / 4, .threads = 2});
+  for (int i = 0; i < 80; ++i) {
+    const auto solution = Solve(problem, {.seconds = first->seconds * (1 + i % 16 / 4.0), .threads = 2});
     ASSERT_TRUE(solution.ok());
     EXPECT_LE(solution->placement.slab, first->placement.slab);
   }

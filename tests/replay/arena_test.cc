@@ -195,6 +195,7 @@ TEST(Arena, ALittleMoreThanWasEverLiveIsNotMovedForOnceThePlanHasSettled) {
   for (const bool settled : {true, false}) {
     CountedMemory memory(kGranule, kGiB);
     Arena arena(&memory, Bytes(0));
+    if (!settled) arena.PlanHasSettled();  // the one before
     arena.SetPlanEnd(Offset(kGranule.count() * 128));
     if (settled) arena.PlanHasSettled();
     arena.Remove(arena.PlaceAt(Offset(0), kGranule * 128));

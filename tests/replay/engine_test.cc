@@ -34,7 +34,9 @@ class HeldRunner : public PlanRunner {
 };
 
 // The planner has little time: what it reaches is not what is tested.
-std::unique_ptr<Engine> MakeEngine(PlanRunner* runner, Engine::Options options = {.plan_seconds = 0.05},
+const Engine::Options kQuick{.plan_seconds = 0.05};
+
+std::unique_ptr<Engine> MakeEngine(PlanRunner* runner, const Engine::Options& options = kQuick,
                                    Bytes memory = Bytes(int64_t{1} << 40)) {
   auto engine =
       Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64, memory), runner);
@@ -106,7 +108,7 @@ TEST(Engine, UnknownFreesAreCountedAndChangeNothing) {
 
 TEST(Engine, ARefusingSourceMeansTheRealAllocator) {
   InlineRunner runner;
-  const auto engine = MakeEngine(&runner, {.plan_seconds = 0.05}, /*memory=*/Bytes(4 << 20));
+  const auto engine = MakeEngine(&runner, kQuick, /*memory=*/Bytes(4 << 20));
   const Engine::Guard guard = engine->Lock();
   EXPECT_FALSE(engine->Allocate(guard, Bytes(6 << 20), Bytes(64), kStream).has_value());
   EXPECT_TRUE(engine->Allocate(guard, Bytes(1 << 20), Bytes(64), kStream).has_value());
@@ -163,7 +165,7 @@ TEST(Engine, SaysWhatItsPlanNeeds) {
 
 TEST(Engine, WhatIsPlacedAgainCountsAsPlaced) {
   InlineRunner runner;
-  const auto engine = MakeEngine(&runner, {.plan_seconds = 0.05}, /*memory=*/Bytes(4 << 20));
+  const auto engine = MakeEngine(&runner, kQuick, /*memory=*/Bytes(4 << 20));
   const Engine::Guard guard = engine->Lock();
   const auto first = engine->Allocate(guard, Bytes(4 << 20), Bytes(512), kStream);
   for (const bool place : {true, false}) {
@@ -188,7 +190,7 @@ TEST(Engine, WhatNobodyCouldServeIsInNoShare) {
   EventScript script;
   AppendTraining(script, 12);
   InlineRunner runner;
-  const auto engine = MakeEngine(&runner, {.plan_seconds = 0.05}, /*memory=*/Bytes(int64_t{1} << 30));
+  const auto engine = MakeEngine(&runner, kQuick, /*memory=*/Bytes(int64_t{1} << 30));
   const Engine::Request tried = {.bytes = kGiB * 4, .alignment = Bytes(512)};
   const auto try_it = [&] {
     const Engine::Guard guard = engine->Lock();

@@ -9,9 +9,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "planner/portfolio.h"
+#include "replay/counted_memory.h"
+#include "replay/engine.h"
 #include "replay/simulator.h"
 
 namespace reprise::replay {
@@ -126,6 +131,41 @@ TEST(Rules, APlanIsLaidAgainAroundWhatIsInItsWay) {
   without.sequence_rules.lay_again = false;
   const Ablation planned = Ablate(Variation::kTwoJobsAtWill, without, Planned);
   EXPECT_GE(planned.with, planned.without + 0.05);
+}
+
+TEST(Rules, ACycleThatIsLaidAgainIsAdvisedToKeepItsPlaces) {
+  int advised = 0;
+  Engine::Options options;
+  options.plan_seconds = 0.05;
+  options.solve = [&](const planner::Problem& problem, const planner::Budget& budget) {
+    advised +=
+        std::ranges::any_of(problem.buffers, [](const auto& buffer) { return buffer.previous.has_value(); });
+    return planner::Solve(problem, budget);
+  };
+  InlineRunner runner;
+  const auto engine =
+      *Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kLargestRange), &runner);
+  const Engine::Guard guard = engine->Lock();
+  std::map<BlockId, Offset> placed;
+  for (const profiler::Event& event : MakeVaryingStream(Variation::kTwoJobsAtWill, kTuningSeeds).events) {
+    if (event.kind == profiler::EventKind::kAlloc) {
+      placed[event.id] = *engine->Allocate(guard, event.bytes, event.alignment, event.stream);
+    } else if (event.kind == profiler::EventKind::kFree) {
+      engine->Free(guard, placed.at(event.id), event.stream);
+    }
+  }
+  EXPECT_GT(engine->counters(guard).plans_renewed, 0);
+  EXPECT_GE(advised, engine->counters(guard).plans_renewed);
+}
+
+TEST(Rules, ASteadyJobMovesLittleOnceItsPlanHasSettled) {
+  std::vector<profiler::Event> large = MakeVaryingStream(Variation::kNone, kTuningSeeds).events;
+  for (profiler::Event& event : large) event.bytes = event.bytes * 16;
+  SimulationOptions options;
+  options.plan_seconds = 0.05;
+  const auto result = Simulate(large, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_LT(kMiB * 2 * result->counters.granules_moved, result->counters.live_peak) << "in all of its rounds";
 }
 
 TEST(Rules, PlanningAgainIsGivenUpMoreAndMore) {

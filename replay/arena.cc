@@ -32,6 +32,7 @@ Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rul
       units_per_granule_(source->granule() / kUnit),
       granule_shift_(std::countr_zero(static_cast<uint64_t>(units_per_granule_))),
       limit_(capacity.count() > 0 ? capacity / source->granule() : std::numeric_limits<int64_t>::max()),
+      reserved_(source->granule() * source->granule_count()),
       small_begin_(static_cast<uint32_t>(SmallZoneBegin(*source))),
       main_(0, small_begin_),
       small_(small_begin_, static_cast<uint32_t>(source->granule_count() * units_per_granule_)),
@@ -55,7 +56,7 @@ Arena::Block Arena::TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit)
 }
 
 Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stream) {
-  if (bytes > source_->granule() * source_->granule_count()) return {};
+  if (bytes > reserved_) return {};
   const Need need = where == Where::kAnywhere && bytes >= kSmallBlock ? Need::kWherever : Need::kStray;
   if (order_ == nullptr) {
     const Block block =

@@ -95,7 +95,7 @@ class Arena {
     placed_units_ -= (*block.zone)[block.index].units;
     if (order_ != nullptr && !IsEveryStream(stream)) {
       const Ranges::Range& range = (*block.zone)[block.index];
-      order_->Freed(range.begin, range.end(), stream, range.info.wanted_elsewhere);
+      order_->Freed(range.begin, range.end(), stream, Info(block).wanted_elsewhere);
     }
     block.zone->Release(block.index);
   }
@@ -127,8 +127,8 @@ class Arena {
   // Calls visit(offset, bytes, info) for every live block outside the zone of small ones, in address order.
   template <typename Visit>
   void ForEachLive(Visit visit) const {
-    main_.ForEachLive([&](const Ranges::Range& range) {
-      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    main_.ForEachLive([&](const Ranges::Range& range, const BlockInfo& info) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, info);
     });
   }
 
@@ -140,8 +140,8 @@ class Arena {
   // Calls visit(offset, bytes, info) for every live block in the zone of small ones, in address order.
   template <typename Visit>
   void ForEachSmallLive(Visit visit) const {
-    small_.ForEachLive([&](const Ranges::Range& range) {
-      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, range.info);
+    small_.ForEachLive([&](const Ranges::Range& range, const BlockInfo& info) {
+      visit(Offset(range.begin * kUnit.count()), kUnit * range.units, info);
     });
   }
 
@@ -196,6 +196,7 @@ class Arena {
   const int64_t units_per_granule_;  // a power of two
   const int granule_shift_;
   const int64_t limit_;         // granules
+  const Bytes reserved_;        // of address space
   const uint32_t small_begin_;  // in units: main_ below, small_ from here
   Ranges main_;
   Ranges small_;

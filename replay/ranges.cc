@@ -1,7 +1,6 @@
 #include "replay/ranges.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace reprise::replay {
 
@@ -9,25 +8,9 @@ Ranges::Ranges(uint32_t begin, uint32_t end)
     : begin_(begin), end_(end), barrier_(begin), at_(end - begin), starts_(end - begin) {
   if (!ok()) return;
   ranges_.reserve(1 << 14);
+  infos_.reserve(1 << 14);
   unused_.reserve(1 << 14);
   Rebuild();
-}
-
-int Ranges::ClassOf(uint32_t units) {
-  if (units < kSteps) return static_cast<int>(units);
-  const int shift = std::bit_width(units) - 1 - kStepBits;
-  return (shift + 1) * kSteps + static_cast<int>(units >> shift) - kSteps;
-}
-
-int Ranges::NextClass(const Lists& lists, int from) const {
-  if (from >= kClasses) return -1;
-  size_t word = static_cast<size_t>(from) / 64;
-  uint64_t bits = lists.any[word] & (~uint64_t{0} << (from % 64));
-  while (bits == 0) {
-    if (++word == lists.any.size()) return -1;
-    bits = lists.any[word];
-  }
-  return static_cast<int>(word * 64) + std::countr_zero(bits);
 }
 
 void Ranges::Link(Index i) {
@@ -38,7 +21,9 @@ void Ranges::Link(Index i) {
   range.list_after = lists.head[c];
   if (range.list_after != kNone) ranges_[range.list_after].list_before = i;
   lists.head[c] = i;
-  lists.any[static_cast<size_t>(c) / 64] |= uint64_t{1} << (c % 64);
+  const auto word = static_cast<size_t>(c) / 64;
+  lists.any[word] |= uint64_t{1} << (c % 64);
+  lists.any_word |= uint32_t{1} << word;
 }
 
 void Ranges::Unlink(Index i) {
@@ -51,10 +36,14 @@ void Ranges::Unlink(Index i) {
   Lists& lists = lists_[static_cast<size_t>(SideOf(range))];
   const int c = ClassOf(range.units);
   lists.head[c] = range.list_after;
-  if (range.list_after == kNone) lists.any[static_cast<size_t>(c) / 64] &= ~(uint64_t{1} << (c % 64));
+  if (range.list_after != kNone) return;
+  const auto word = static_cast<size_t>(c) / 64;
+  lists.any[word] &= ~(uint64_t{1} << (c % 64));
+  if (lists.any[word] == 0) lists.any_word &= ~(uint32_t{1} << word);
 }
 
 Ranges::Index Ranges::GrowRecords() {
+  infos_.resize(ranges_.size() + 1);
   ranges_.emplace_back();
   unused_.reserve(ranges_.capacity());  // so that giving a record back never allocates
   return static_cast<Index>(ranges_.size() - 1);
@@ -75,46 +64,33 @@ Ranges::Index Ranges::AddFree(uint32_t begin, uint32_t end, Index before) {
   return i;
 }
 
-// Turns [begin, begin + units) of a free range into a live block. What is left above keeps the free range's
-// record, because in most sequences blocks are taken from the low end of something larger.
+// Turns [begin, begin + units) of a free range into a live block. What begins where the free range began
+// keeps its record: its bit and its neighbour before stay as they are.
 Ranges::Index Ranges::Carve(Index free, uint32_t begin, uint32_t units) {
   const uint32_t end = begin + units;
-  const Range whole = ranges_[free];
-  if (whole.begin == begin && whole.end() == end) {
-    Unlink(free);
-    ranges_[free].live = true;
-    return free;
-  }
-  const Index block = NewRecord();
-  Index before = whole.before;
-  Index after = whole.after;
+  const uint32_t free_end = ranges_[free].end();
+  const Index after = ranges_[free].after;
   Unlink(free);
-  if (whole.begin < begin) {
-    ranges_[free].units = begin - whole.begin;
+  Index block = free;
+  if (ranges_[free].begin < begin) {
+    ranges_[free].units = begin - ranges_[free].begin;
     Link(free);
-    before = free;
-    if (end < whole.end()) {
-      after = AddFree(end, whole.end(), block);
-      ranges_[after].after = whole.after;
-      if (whole.after != kNone) ranges_[whole.after].before = after;
-    }
-  } else {
-    starts_.Erase(begin - begin_);
-    ranges_[free].begin = end;
-    ranges_[free].units = whole.end() - end;
-    PutOnRecord(free);
-    Link(free);
-    after = free;
+    block = NewRecord();
+    ranges_[block].begin = begin;
+    ranges_[block].before = free;
+    ranges_[free].after = block;
+    PutOnRecord(block);
+  }
+  Index next = after;
+  if (end < free_end) {
+    next = AddFree(end, free_end, block);
+    ranges_[next].after = after;
   }
   Range& range = ranges_[block];
-  range.begin = begin;
   range.units = units;
-  range.before = before;
-  range.after = after;
+  range.after = next;
   range.live = true;
-  if (before != kNone) ranges_[before].after = block;
-  if (after != kNone) ranges_[after].before = block;
-  PutOnRecord(block);
+  if (after != kNone) ranges_[after].before = next == after ? block : next;
   return block;
 }
 
@@ -151,7 +127,7 @@ void Ranges::ReleaseTracked(Index block) {
 
 void Ranges::SetBarrier(uint32_t barrier) {
   barrier_ = std::clamp(barrier, begin_, end_);
-  ForEachLive([this](const Range& range) {
+  ForEachLive([this](const Range& range, const BlockInfo&) {
     if (range.begin < barrier_ && barrier_ < range.end()) barrier_ = range.end();
   });
   tracked_ = false;
@@ -177,6 +153,7 @@ void Ranges::Rebuild() {
   for (Lists& lists : lists_) {
     lists.head.fill(kNone);
     lists.any.fill(0);
+    lists.any_word = 0;
   }
   uint32_t gap = tracked_ ? begin_ : barrier_;  // where the next free range would begin
   Index last = kNone;

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -61,7 +62,8 @@ class Ranges {
   using Index = uint32_t;
   static constexpr Index kNone = ~Index{0};
 
-  struct Range {
+  // Two to a cache line: a search looks at several, and at nothing else of them.
+  struct alignas(32) Range {
     uint32_t begin = 0;  // in units
     uint32_t units = 0;
     Index before = kNone;  // neighbours in address order, where free ranges are on record
@@ -69,7 +71,6 @@ class Ranges {
     Index list_before = kNone;  // neighbours in the list of its size class, while free
     Index list_after = kNone;
     bool live = false;
-    BlockInfo info;  // while live
 
     uint32_t end() const { return begin + units; }
   };
@@ -90,9 +91,10 @@ class Ranges {
     return block;
   }
 
-  // Takes `units` at a multiple of `align` units from a free range of one of the sides asked for: of the
-  // smallest that fits (of those looked at), the lowest. kNone when none fits. `fit(range, begin)` may refuse
-  // a range (kNone) or move the begin of the block up within it, to another multiple of `align`.
+  // Takes `units` at a multiple of `align` units (a power of two) from a free range of one of the sides asked
+  // for: of the smallest that fits (of those looked at), the lowest. kNone when none fits. `fit(range,
+  // begin)` may refuse a range (kNone) or move the begin of the block up within it, to another multiple of
+  // `align`.
   template <typename Fit>
   Index TakeBest(uint32_t units, uint32_t align, bool below, bool above, Fit fit) {
     if (below) Track();
@@ -159,13 +161,13 @@ class Ranges {
   uint32_t barrier() const { return barrier_; }
 
   const Range& operator[](Index i) const { return ranges_[i]; }
-  BlockInfo& info(Index block) { return ranges_[block].info; }
+  BlockInfo& info(Index block) { return infos_[block]; }
 
-  // Calls visit(range) for every live block in address order.
+  // Calls visit(range, info) for every live block in address order.
   template <typename Visit>
   void ForEachLive(Visit visit) const {
     ForEachOnRecord([&](Index i) {
-      if (ranges_[i].live) visit(ranges_[i]);
+      if (ranges_[i].live) visit(ranges_[i], infos_[i]);
     });
   }
 
@@ -195,12 +197,27 @@ class Ranges {
 
   struct Lists {
     std::array<Index, kClasses> head;
-    std::array<uint64_t, (kClasses + 63) / 64> any;  // which classes are not empty
+    std::array<uint64_t, kClasses / 64 + 1> any;  // which classes are not empty
+    uint32_t any_word;                            // which words of `any`
   };
+  static_assert(kClasses / 64 + 1 <= 32);
 
-  static int ClassOf(uint32_t units);
+  static int ClassOf(uint32_t units) {
+    if (units < kSteps) return static_cast<int>(units);
+    const int shift = std::bit_width(units) - 1 - kStepBits;
+    return (shift + 1) * kSteps + static_cast<int>(units >> shift) - kSteps;
+  }
   Side SideOf(const Range& range) const { return range.begin < barrier_ ? Side::kBelow : Side::kAbove; }
-  int NextClass(const Lists& lists, int from) const;
+  // The first class from `from` on that is not empty, or -1.
+  static int NextClass(const Lists& lists, int from) {
+    const auto word = static_cast<size_t>(from) / 64;
+    const uint64_t here = lists.any[word] & (~uint64_t{0} << (from % 64));
+    if (here != 0) return static_cast<int>(word * 64) + std::countr_zero(here);
+    const uint32_t later = lists.any_word & (~uint32_t{1} << word);
+    if (later == 0) return -1;
+    const int next = std::countr_zero(later);
+    return next * 64 + std::countr_zero(lists.any[static_cast<size_t>(next)]);
+  }
   void Link(Index i);
   void Unlink(Index i);
 
@@ -246,7 +263,7 @@ class Ranges {
       int looked = 0;
       for (Index i = lists.head[c]; i != kNone && looked < kLook; i = ranges_[i].list_after, ++looked) {
         const Range& range = ranges_[i];
-        const uint64_t aligned = (uint64_t{range.begin} + align - 1) / align * align;
+        const uint64_t aligned = (uint64_t{range.begin} + align - 1) & ~uint64_t{align - 1};
         if (aligned + units > range.end()) continue;
         const bool better =
             best.range == kNone || range.units < ranges_[best.range].units ||
@@ -275,10 +292,11 @@ class Ranges {
   bool tracked_ = false;         // free ranges below the barrier are on record
   int64_t until_untracked_ = 0;  // planned placements to go
   std::vector<Range> ranges_;
-  std::vector<Index> unused_;   // records to use again
-  SparseArray<Index> at_;       // by unit - begin_: the range that begins there, if starts_ has it
-  BitTree starts_;              // by unit - begin_: begins of the ranges on record
-  std::array<Lists, 2> lists_;  // by Side
+  std::vector<BlockInfo> infos_;  // of ranges_, while live
+  std::vector<Index> unused_;     // records to use again
+  SparseArray<Index> at_;         // by unit - begin_: the range that begins there, if starts_ has it
+  BitTree starts_;                // by unit - begin_: begins of the ranges on record
+  std::array<Lists, 2> lists_;    // by Side
 };
 
 }  // namespace reprise::replay

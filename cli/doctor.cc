@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
+#include "cli/memory_limits.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -108,14 +108,14 @@ void CheckLibraries(bool cuda_required, std::vector<Check>& checks) {
 }
 
 void CheckLimits(std::vector<Check>& checks) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    checks.push_back(Problem("address space",
-                             fmt::format("limited to {}; nothing is served under a limit",
-                                         FormatSize(Bytes(static_cast<int64_t>(limit.rlim_cur)))),
-                             "ulimit -v unlimited"));
-  } else {
-    checks.push_back(Fine("address space", "not limited"));
+  for (const MemoryLimit& limit : MemoryLimits()) {
+    if (limit.bytes < Bytes(0)) {
+      checks.push_back(Fine(limit.of, "not limited"));
+    } else {
+      checks.push_back(Problem(
+          limit.of, fmt::format("limited to {}; nothing is served under a limit", FormatSize(limit.bytes)),
+          limit.lifted_by));
+    }
   }
   const std::string overcommit = LineOf("/proc/sys/vm/overcommit_memory");
   if (overcommit == "2") {

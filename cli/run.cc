@@ -23,8 +23,10 @@
 #include "cli/cuda_driver.h"
 #include "cli/frameworks.h"
 #include "cli/job_summary.h"
+#include "cli/memory_limits.h"
 #include "cli/options.h"
 #include "cli/preload.h"
+#include "cli/quantity.h"
 #include "cli/ranks_report.h"
 #include "cli/report.h"
 #include "cli/status.h"
@@ -168,12 +170,19 @@ std::string Listed(std::vector<std::string> summaries, const std::vector<std::st
   return fmt::format("{}", fmt::join(summaries, ", "));
 }
 
+std::string WhyNothingCaught(bool host) {
+  if (!host) return "no process asked the CUDA driver for memory, or none that the library was loaded into";
+  for (const MemoryLimit& limit : MemoryLimits()) {
+    if (limit.bytes < Bytes(0)) continue;
+    return fmt::format("nothing is served where the {} is limited, here to {}; '{}' lifts it", limit.of,
+                       FormatSize(limit.bytes), limit.lifted_by);
+  }
+  return "a static binary, a program with an allocator of its own, or no aligned allocation above the "
+         "threshold";
+}
+
 void SayNothingCaught(bool host) {
-  Say(fmt::format(
-      "no process left a summary: nothing was caught ({})",
-      host ? "a static binary, a program with an allocator of its own, or no aligned allocation above "
-             "the threshold"
-           : "no process asked the CUDA driver for memory, or none that the library was loaded into"));
+  Say(fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host)));
   SayNext("doctor");
 }
 

@@ -21,11 +21,13 @@ class Doctor(command.CommandTest):
         self.assertRegex(done.out, r"(?m)^fine +core library +/.*libreprise_core.so$")
         self.assertIn("next: reprise run --host", done.err)
 
-    def test_limited_address_space(self):
+    def test_limited_memory(self):
         limit = 4 << 30
-        found = self.problems(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
-        self.assertIn("4.00 GiB", found["address space"]["found"])
-        self.assertIn("ulimit -v", found["address space"]["advice"])
+        for kind, check, remedy in [(resource.RLIMIT_AS, "address space", "ulimit -v"),
+                                    (resource.RLIMIT_DATA, "data segment", "ulimit -d")]:
+            found = self.problems(preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)))
+            self.assertIn("4.00 GiB", found[check]["found"])
+            self.assertIn(remedy, found[check]["advice"])
 
     def test_disabled(self):
         self.assertIn("REPRISE_DISABLE", self.problems(env={"REPRISE_DISABLE": "1"}))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -142,6 +143,13 @@ class Run(command.CommandTest):
         self.assert_status(done, 0)
         self.assertIn("nothing was caught", done.err)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_nothing_served_under_a_limit(self):
+        for kind, what in [(resource.RLIMIT_AS, "address space"), (resource.RLIMIT_DATA, "data segment")]:
+            done = self.run_host("--", sys.executable, "-c", JOB, "0",
+                                 preexec_fn=lambda: resource.setrlimit(kind, (8 << 30, 8 << 30)))
+            self.assert_status(done, 0)
+            self.assertIn(f"the {what} is limited, here to 8.00 GiB", done.err)
 
     def test_variables(self):
         names = ("REPRISE_MODE", "REPRISE_CAPACITY", "REPRISE_THRESHOLD", "REPRISE_OUT")

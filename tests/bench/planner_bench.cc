@@ -338,16 +338,23 @@ Problem IterationOf(const fs::path& path) {
   return replay::MakeRequest(profiler::ExtractIteration(history, *finder.confirmed()), {}).problem;
 }
 
+std::vector<std::string> BasesOfCycles() {
+  return {"synthetic", "gpt_medium_ctx1024", "somas_resnet50", "iopddl_G1"};
+}
+
+Problem IterationNamed(const Options& options, const std::string& base) {
+  if (base == "synthetic") return SyntheticIteration(96, 1);
+  return ReadLifetimes(options.folder / "lifetimes" / (base + ".csv"));
+}
+
 void SolveCycles(const Options& options, Table& table) {
   table.Title("one iteration of each event stream, as a cycle");
   for (const fs::path& path : FilesIn(options.folder / "events")) {
     table.Add({path.stem().string(), [&] { return IterationOf(path); }, 1});
   }
   table.Title("cycles with much alive everywhere: cyclic, and with what crosses the cut held throughout");
-  for (const std::string base : {"synthetic", "gpt_medium_ctx1024", "somas_resnet50", "iopddl_G1"}) {
-    const Problem iteration = base == "synthetic"
-                                  ? SyntheticIteration(96, 1)
-                                  : ReadLifetimes(options.folder / "lifetimes" / (base + ".csv"));
+  for (const std::string& base : BasesOfCycles()) {
+    const Problem iteration = IterationNamed(options, base);
     for (const int percent : {30, 45, 60, 75, 90}) {
       const auto make = [&] { return Cycle(iteration, percent / 100.0, 5); };
       const LoadRange loads = LoadsOf(make());
@@ -363,6 +370,17 @@ void SolveCycles(const Options& options, Table& table) {
   }
 }
 
+void SolveDense(const Options& options, Table& table) {
+  table.Title("cycles of which at least 90 % is alive everywhere, one draw after the other, with 1 and 10 s");
+  for (const std::string& base : BasesOfCycles()) {
+    const Problem iteration = IterationNamed(options, base);
+    for (int seed = 1; seed <= options.seeds; ++seed) {
+      const auto make = [&] { return Cycle(iteration, 0.9, static_cast<uint64_t>(seed)); };
+      for (const double seconds : {1.0, 10.0}) table.Add({base + " " + std::to_string(seed), make, seconds});
+    }
+  }
+}
+
 struct Section {
   const char* name;
   void (*run)(const Options&, Table&);
@@ -370,7 +388,7 @@ struct Section {
 constexpr Section kSections[] = {{"decide", DecideHard},     {"variants", DecideVariants},
                                  {"minimise", MinimiseHard}, {"training", SolveTraining},
                                  {"first", FirstAnswers},    {"scale", Scale},
-                                 {"cyclic", SolveCycles}};
+                                 {"cyclic", SolveCycles},    {"dense", SolveDense}};
 
 bool Wanted(const Options& options, const Section& section) {
   return options.only.empty() ||
@@ -421,9 +439,10 @@ int Main(int argc, char** argv) {
       ->required()
       ->check(CLI::ExistingDirectory);
   app.add_option("--only", options.only,
-                 "Sections: decide, variants, minimise, training, first, scale, cyclic")
+                 "Sections: decide, variants, minimise, training, first, scale, cyclic, dense")
       ->delimiter(',');
-  app.add_option("--seeds", options.seeds, "How many sets of variants, 3 by default");
+  app.add_option("--seeds", options.seeds,
+                 "How many sets of variants, and draws of dense cycles; 3 by default");
   app.add_option("--without", without, "A rule to switch off")->check(CLI::IsMember(RuleNameSet()));
   app.add_flag(
       "--steps", options.in_steps,

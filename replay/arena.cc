@@ -83,14 +83,16 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
   order_->Refresh();
   at_once = take(/*waits=*/false, /*present=*/false);
   if (at_once && Present(at_once)) return at_once;
+  // Not held meanwhile: it may lie in the very range that could be waited for.
+  if (at_once) at_once.zone->Release(at_once.index);
   const Block behind_wait = take(/*waits=*/true, /*present=*/true);
-  if (!behind_wait) return at_once ? at_once : take(/*waits=*/true, /*present=*/false);
+  if (!behind_wait) return take(/*waits=*/!at_once, /*present=*/false);
   const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
   // What is free at once and was not the best fit is no better for being there.
   const bool same = order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree;
-  const Block& refused = at_once && same ? behind_wait : at_once;
-  if (refused) refused.zone->Release(refused.index);
-  return at_once && same ? at_once : behind_wait;
+  if (!at_once || !same) return behind_wait;
+  behind_wait.zone->Release(behind_wait.index);
+  return take(/*waits=*/false, /*present=*/false);
 }
 
 // The first place in a free range, from `begin` up, that the order allows; kNone after some tries.
@@ -129,6 +131,7 @@ Arena::Block Arena::Waited(Block block, Stream stream) {
 }
 
 void Arena::SetPlanEnd(Offset end) {
+  end = std::min(end, main_end());
   source_->Plan(end - Offset(0));
   main_.SetBarrier(UnitsOf(end - Offset(0)));
   plan_settled_ = false;

@@ -56,10 +56,9 @@ class Arena {
   // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) for `stream` if that range is free and
   // memory for it can be had. The planned path: a look-up, a bit, and one question about granules.
   Block PlaceAt(Offset offset, Bytes bytes, Stream stream = {}) {
-    const int64_t begin = offset.count() / kUnit.count();
+    if (bytes > main_end() - offset) return {};
+    const auto first = static_cast<uint32_t>(offset.count() / kUnit.count());
     const uint32_t units = UnitsOf(bytes);
-    if (begin + units > small_begin_) return {};
-    const auto first = static_cast<uint32_t>(begin);
     if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
     if (reuse == StreamOrder::Reuse::kNotYet) {

@@ -65,6 +65,20 @@ TEST(Arena, PlacesAtAnOffsetOnce) {
   EXPECT_TRUE(arena.PlaceAt(Offset((1 << 20) + 5120), Bytes(512)));
 }
 
+// A job may try how much there is: the low bits of what it asks for look like a small block.
+TEST(Arena, WhatIsLargerThanAllOfItIsPlacedNowhere) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const Bytes huge = kUnit * (int64_t{1} << 32) + Bytes(1 << 20);
+  arena.SetPlanEnd(Offset(0) + huge);
+  EXPECT_EQ(arena.plan_end(), arena.main_end());
+  EXPECT_FALSE(arena.PlaceAt(Offset(0), huge));
+  EXPECT_FALSE(arena.PlaceAt(Offset(1 << 20), kGiB));
+  EXPECT_FALSE(arena.Place(huge, Bytes(512), kAnywhere));
+  EXPECT_EQ(arena.placed(), Bytes(0));
+  EXPECT_TRUE(arena.PlaceAt(Offset(0), Bytes(1 << 20)));
+}
+
 TEST(Arena, BlocksOfADeviceLeaveNoTail) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -192,17 +192,14 @@ void StreamOrder::Completed(const Snapshot& before) {
 }
 
 void StreamOrder::Retire(Stream stream) {
-  BeginMarks();
   Lane& lane = LaneOf(stream);
   if (lane.complete < lane.freed) Record(stream, /*exact=*/false);
-  lane.born = lane.freed;
   lane.seen.clear();
 }
 
 void StreamOrder::Abandon(Stream stream) {
   Lane& lane = LaneOf(stream);
   lane.complete = lane.freed;
-  lane.born = lane.freed;
   lane.recorded.clear();
   lane.seen.clear();
 }

@@ -16,7 +16,8 @@
 // While one stream alone is seen nothing has to be told apart: each granule remembers the number of the last
 // free in it, which is enough to know whether it is idle, and marks begin with the second stream.
 //
-// Ranges are in units, half-open. Streams are small numbers, given anew when a stream is gone (Retire).
+// Ranges are in units, half-open. Streams are small numbers. That of a stream that is gone may be given anew
+// once the stream is quiet: what it has freed before would pass for its successor's.
 // Not thread-safe: the engine's lock is held around every call. No call waits for the device.
 #pragma once
 
@@ -107,7 +108,7 @@ class StreamOrder {
     return IndexOf(stream) >= lanes_.size() ||
            lanes_[IndexOf(stream)].complete == lanes_[IndexOf(stream)].freed;
   }
-  // The stream is about to be destroyed; its number may be given to another.
+  // The stream is about to be destroyed. Its number may be given to another as soon as it is quiet.
   void Retire(Stream stream);
   // Its context is gone, and its events with it: everything it ever did is over.
   void Abandon(Stream stream);
@@ -129,7 +130,6 @@ class StreamOrder {
   struct Lane {
     uint64_t freed = 0;     // the number of its last free
     uint64_t complete = 0;  // frees up to this one are complete
-    uint64_t born = 0;      // frees up to this one were made by an earlier stream of this number
     std::deque<Recorded> recorded;
     std::vector<uint64_t> seen;  // by stream
   };
@@ -148,9 +148,7 @@ class StreamOrder {
   bool Ordered(const Mark& mark, Stream stream) const {
     if (mark.number <= lanes_[mark.stream].complete) return true;
     if (IsEveryStream(stream)) return false;
-    const Lane& lane = lanes_[IndexOf(stream)];
-    if (mark.stream == IndexOf(stream)) return mark.number > lane.born || Seen(lane, mark);
-    return Seen(lane, mark);
+    return mark.stream == IndexOf(stream) || Seen(lanes_[IndexOf(stream)], mark);
   }
   static bool Seen(const Lane& lane, const Mark& mark) {
     return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
@@ -171,7 +169,7 @@ class StreamOrder {
     }
   }
 
-  // In only_: no stream yet, or several, or one whose number has been given twice.
+  // In only_: no stream yet, or several.
   static constexpr uint32_t kNobody = 0xfffffffe;
   static constexpr uint32_t kMany = 0xffffffff;
 

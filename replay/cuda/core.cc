@@ -90,7 +90,8 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   // Two threads may meet here with a stream that neither has seen.
   if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
   ForgetEndedThreads(guard, *device);
-  const StreamTable::Place place = {device, device->streams(guard).Add(key, context)};
+  const StreamTable::Place place = {device,
+                                    device->streams(guard).Add(key, context, *device->engine().order(guard))};
   streams_.Add(key, place);
   return place;
 }

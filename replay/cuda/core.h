@@ -56,8 +56,15 @@ class Core {
   // again.
   template <typename Real>
   Result AskAgain(Real real) {
+    int current = -1;
     const Result result = real();
-    return result == kOutOfMemory && GiveBackAll() ? real() : result;
+    if (result != kOutOfMemory || driver_.CtxGetDevice(&current) != kSuccess) return result;
+    return GiveBackAll(current) ? real() : result;
+  }
+  template <typename Real>
+  Result AskAgainOn(int device, Real real) {
+    const Result result = real();
+    return result == kOutOfMemory && GiveBackAll(device) ? real() : result;
   }
 
   // pool_calls.cc
@@ -87,8 +94,9 @@ class Core {
   Result BeginCapture(cu_stream stream, DefaultStream means, Call call) {
     ++captures_;  // before: nothing of ours may come in between
     FinishCallsUnderWay();
+    const Capture capture = CaptureOn(stream, means);
     const Result result = call();
-    if (result != kSuccess || !AddCapture(KeyOf(stream, means))) --captures_;
+    if (result != kSuccess || !AddCapture(capture)) --captures_;
     return result;
   }
   Result EndCapture(cu_stream stream, void** graph, DefaultStream means);
@@ -133,12 +141,19 @@ class Core {
   Owner CurrentPool(Device& device);
   bool OverLimit(Device& device, cu_pool pool, size_t bytes);
   void FinishCallsUnderWay();
-  bool AddCapture(const StreamKey& origin);
+  // Where a capture began.
+  struct Capture {
+    StreamKey origin;
+    cu_context context = nullptr;
+  };
+  Capture CaptureOn(cu_stream stream, DefaultStream means) const;
+  bool AddCapture(const Capture& capture);
   bool TakeCapture(const StreamKey& origin);
+  void TakeCapturesOf(cu_context context);
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
   // waited for, given back and asked for again first.
   template <typename Real>
-  Result Serve(Device& device, cu_address* out, const Engine::Request& request, Real real);
+  Result Serve(Device& device, cu_address* out, Engine::Request request, Real real);
   template <typename Real>
   Result PassRecorded(Device& device, cu_address* out, const Engine::Request& request, const BlockInfo& left,
                       Real real);
@@ -146,8 +161,8 @@ class Core {
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);
   bool WaitForDevice(Device& device, cu_context context);
   cu_context ContextOf(Device& device, const BlockInfo& block);
-  bool GiveBackAll();
-  Result FinishQueued();
+  bool GiveBackAll(int ordinal);
+  Result FinishQueued(Device& device);
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
@@ -178,7 +193,10 @@ class Core {
 
   std::atomic<int> captures_{0};  // going on now
   std::mutex captures_mutex_;
-  std::vector<StreamKey> capturing_;  // the streams that the captures began on
+  std::vector<Capture> capturing_;
+  std::atomic<int> pool_changes_{0};
+  // Another device may use this process's blocks: what is queued in a block's own context is not all.
+  std::atomic<bool> shared_{false};
   std::atomic<bool> ipc_used_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};

@@ -50,7 +50,7 @@ Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
   return Stream{static_cast<uint64_t>(kEveryStream) + static_cast<uint64_t>(known - contexts_.begin())};
 }
 
-void Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
+std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
   std::vector<Stream> gone = streams_.OfContext(context);
   table.TakeAll(*this, gone);
   streams_.DropContext(context);
@@ -66,6 +66,7 @@ void Device::DropContext(const Engine::Guard& guard, cu_context context, StreamT
   });
   for (const Offset block : blocks) CountOut(guard, *engine_->FreeBlock(guard, block, kEveryStream));
   memory_->OnContextGone(context);
+  return gone;
 }
 
 DeviceSummary Device::Finish(const CoreSession& session) {

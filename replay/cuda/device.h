@@ -84,8 +84,8 @@ class Device {
   }
 
   // Drops the blocks and streams of a context that is gone, or about to be; the device has finished with
-  // them.
-  void DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
+  // them. Returns the numbers under which they ran.
+  std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
 
   // The counters, and the trace ended. After it nothing is recorded.
   DeviceSummary Finish(const CoreSession& session);
@@ -97,7 +97,8 @@ class Device {
     return contexts_[static_cast<uint64_t>(stream) - static_cast<uint64_t>(kEveryStream)];
   }
 
-  // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. -1: to be asked for.
+  // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. Negative: to be asked for; another
+  // number after every change, so that an answer from before it is not kept.
   std::atomic<int> current_pool{-1};
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
   std::atomic<int64_t> segments{0};

@@ -160,8 +160,9 @@ void VirtualMemory::Trim() {
 void VirtualMemory::SetAccess(int device, int flags) {
   const auto known = std::find_if(access_.begin(), access_.end(),
                                   [&](const cu_access& access) { return access.location.id == device; });
-  if (device == prop_.location.id || (known != access_.end() && known->flags == flags)) return;
-  const cu_access access = {{kDeviceLocation, device}, flags};
+  const int before = known == access_.end() ? 0 : known->flags;
+  if (device == prop_.location.id || (before | flags) == before) return;
+  const cu_access access = {{kDeviceLocation, device}, before | flags};
   if (known == access_.end()) {
     access_.push_back(access);
   } else {
@@ -172,9 +173,11 @@ void VirtualMemory::SetAccess(int device, int flags) {
   }
 }
 
-// The driver's pool keeps what the job used until now; it gives that back first.
+// The driver's pool keeps what the job used until now; it gives that back first. The driver takes memory
+// where the current context is, which need not be here.
 void SlabMemory::Plan(Bytes end) {
-  if (planned_ != 0) return;
+  int current = -1;
+  if (planned_ != 0 || lost_ || driver_.CtxGetDevice(&current) != kSuccess || current != device_) return;
   cu_pool pool = nullptr;
   if (driver_.DeviceGetDefaultMemPool(&pool, device_) == kSuccess) driver_.calls->cuMemPoolTrimTo(pool, 0);
   const int64_t granules = RoundUp(end, kGranule) / kGranule;
@@ -192,6 +195,7 @@ void SlabMemory::Plan(Bytes end) {
 
 void SlabMemory::OnContextGone(cu_context context) {
   if (planned_ == 0 || context != context_) return;
+  lost_ = true;
   planned_ = 0;
   SetRange(0, 0);
 }

@@ -53,9 +53,10 @@ class DeviceMemory : public MemorySource {
   const Oversubscription& oversubscription() const { return oversubscription_; }
   // Whether Commit may take the host's memory where the device has no more. False at first.
   virtual void AllowHost(bool allowed) {}
-  // A context has been destroyed, with everything that belonged to it.
+  // A context has been destroyed, with everything that belonged to it. Where that was all of the memory,
+  // begin() is 0 from then on.
   virtual void OnContextGone(cu_context context) {}
-  // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags.
+  // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away.
   virtual void SetAccess(int device, int flags) {}
 
  protected:
@@ -126,6 +127,7 @@ class SlabMemory : public DeviceMemory {
   const int device_;
   const Bytes total_;
   int64_t planned_ = 0;           // granules
+  bool lost_ = false;             // with its context; what the arena took it still has for committed
   cu_context context_ = nullptr;  // whose the slab is
 };
 

@@ -10,10 +10,20 @@ Device* Core::KnownDevice(int ordinal) const {
   return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
 }
 
-// Blocks of a context are gone with it. `release`: so is the memory behind them.
+// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours.
 void Core::DropContext(Device& device, cu_context context, bool release) {
   const Engine::Guard guard = device.Lock();
-  device.DropContext(guard, context, streams_);
+  const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
+  {
+    const std::lock_guard lock(outside_mutex_);
+    absl::erase_if(outside_, [&](const auto& entry) {
+      const Outside& block = entry.second;
+      const bool is_gone =
+          block.device == &device && std::find(gone.begin(), gone.end(), block.info.stream) != gone.end();
+      if (is_gone) device.engine().FreeOutside(guard, block.info, kEveryStream);
+      return is_gone;
+    });
+  }
   if (release) device.engine().GiveBack(guard, /*plan_too=*/true);
 }
 
@@ -41,30 +51,36 @@ cu_context Core::Primary(int ordinal) const {
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
   const Result result = call(context);
-  if (result == kSuccess && device != nullptr) DropContext(*device, context, /*release=*/false);
+  if (result != kSuccess) return result;
+  TakeCapturesOf(context);
+  if (device != nullptr) DropContext(*device, context, /*release=*/false);
   return result;
 }
 
 // Everything on the device goes, so the arena's memory is given back while it still can be.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
   Device* const device = KnownDevice(ordinal);
-  if (const cu_context primary = device == nullptr ? nullptr : Primary(ordinal)) {
+  const cu_context primary = Primary(ordinal);
+  if (device != nullptr && primary != nullptr) {
     DeviceOfEnding(primary);
     DropContext(*device, primary, /*release=*/true);
   }
-  return call(ordinal);
+  const Result result = call(ordinal);
+  if (result == kSuccess && primary != nullptr) TakeCapturesOf(primary);
+  return result;
 }
 
 // The last release ends the context.
 Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   Device* const device = KnownDevice(ordinal);
-  const cu_context primary = device == nullptr ? nullptr : Primary(ordinal);
+  const cu_context primary = Primary(ordinal);
   const Result result = call(ordinal);
   unsigned flags = 0;
   int active = 0;
   if (result == kSuccess && primary != nullptr &&
       driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess && active == 0) {
-    DropContext(*device, primary, /*release=*/true);
+    TakeCapturesOf(primary);
+    if (device != nullptr) DropContext(*device, primary, /*release=*/true);
   }
   return result;
 }
@@ -87,6 +103,7 @@ Result Core::AllowPeer(cu_context peer, int flags) {
   int current = -1;
   if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
   Device* const device = DeviceOf(peer);
+  shared_ = true;
   if (device == nullptr) return kSuccess;
   const Engine::Guard guard = device->Lock();
   device->memory().SetAccess(current, flags);
@@ -99,20 +116,32 @@ void Core::FinishCallsUnderWay() {
   for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->Lock();
 }
 
+Core::Capture Core::CaptureOn(cu_stream stream, DefaultStream means) const {
+  Capture capture = {KeyOf(stream, means)};
+  capture.context = capture.origin.context;
+  if (capture.context == nullptr) driver_.StreamGetCtx(capture.origin.handle, &capture.context);
+  return capture;
+}
+
 // False: it is known already, and counted.
-bool Core::AddCapture(const StreamKey& origin) {
+bool Core::AddCapture(const Capture& capture) {
   const std::lock_guard lock(captures_mutex_);
-  if (std::find(capturing_.begin(), capturing_.end(), origin) != capturing_.end()) return false;
-  capturing_.push_back(origin);
+  const auto is_it = [&](const Capture& c) { return c.origin == capture.origin; };
+  if (std::any_of(capturing_.begin(), capturing_.end(), is_it)) return false;
+  capturing_.push_back(capture);
   return true;
 }
 
 bool Core::TakeCapture(const StreamKey& origin) {
   const std::lock_guard lock(captures_mutex_);
-  const auto known = std::find(capturing_.begin(), capturing_.end(), origin);
-  if (known == capturing_.end()) return false;
-  capturing_.erase(known);
-  return true;
+  return std::erase_if(capturing_, [&](const Capture& c) { return c.origin == origin; }) > 0;
+}
+
+// A capture ends with the context of its stream.
+void Core::TakeCapturesOf(cu_context context) {
+  const std::lock_guard lock(captures_mutex_);
+  captures_ -=
+      static_cast<int>(std::erase_if(capturing_, [&](const Capture& c) { return c.context == context; }));
 }
 
 // Whatever the driver says: a stream that is not being captured any more has ended its capture.

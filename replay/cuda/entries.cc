@@ -55,7 +55,9 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
   };
   calls.cuMemCreate = [](uint64_t* handle, size_t bytes, const void* properties, uint64_t flags) {
     const auto real = [&] { return core->driver().cuMemCreate(handle, bytes, properties, flags); };
-    return Answer([&] { return core->AskAgain(real); }, real);
+    const auto* const wanted = static_cast<const AllocationProp*>(properties);
+    if (wanted == nullptr || wanted->location.type != kDeviceLocation) return real();
+    return Answer([&] { return core->AskAgainOn(wanted->location.id, real); }, real);
   };
   calls.cuMemAllocManaged = [](cu_address* out, size_t bytes, unsigned flags) {
     const auto real = [&] { return core->driver().cuMemAllocManaged(out, bytes, flags); };

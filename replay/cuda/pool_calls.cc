@@ -33,7 +33,8 @@ Result Core::PoolDestroy(cu_pool pool) {
 }
 
 void Core::CurrentPoolsChanged() {
-  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = -1;
+  const int unknown = -1 - (++pool_changes_ & 0xffffff);
+  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = unknown;
 }
 
 Owner Core::OwnerFor(Device& device, cu_pool pool) {
@@ -47,11 +48,13 @@ Owner Core::OwnerFor(Device& device, cu_pool pool) {
 
 // What cuMemAllocAsync would take from. One with a limit is not served by that name.
 Owner Core::CurrentPool(Device& device) {
+  int unknown = device.current_pool;
+  if (unknown >= 0) return static_cast<Owner>(unknown);
   cu_pool handle = nullptr;
   if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
   const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
   const Owner owner = pool && pool->max_bytes == 0 ? pool->owner : kNoPool;
-  device.current_pool = owner;
+  device.current_pool.compare_exchange_strong(unknown, owner);
   return owner;
 }
 
@@ -113,6 +116,7 @@ Result Core::PoolSetAccess(cu_pool pool, const cu_access* access, size_t count) 
     // Another pool of the device may have been opened to the same peer, so nothing is taken away.
     if (access[i].location.type == kDeviceLocation && access[i].flags != 0) {
       device->memory().SetAccess(access[i].location.id, access[i].flags);
+      if (access[i].location.id != known->device) shared_ = true;
     }
   }
   return result;

@@ -21,22 +21,28 @@ std::weak_ptr<const char> LifeOfThread() {
   return life.token;
 }
 
-Stream DeviceStreams::Add(const StreamKey& key, cu_context context) {
-  auto free =
-      std::find_if(streams_.begin(), streams_.end(), [](const Entry& e) { return e.context == nullptr; });
-  if (free == streams_.end()) free = streams_.emplace(streams_.end());
-  *free = {key, context, {}};
-  if (key.handle == kPerThreadStream) free->thread = LifeOfThread();
-  return Stream{static_cast<uint64_t>(free - streams_.begin())};
+Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const StreamOrder& order) {
+  size_t number = 0;
+  const auto is_free = [&](const Entry& e) {
+    return !e.in_use && (e.context == nullptr || e.context == context) && order.Quiet(Stream{number});
+  };
+  while (number < streams_.size() && !is_free(streams_[number])) ++number;
+  if (number == streams_.size()) streams_.emplace_back();
+  streams_[number] = {key, context, true, {}};
+  if (key.handle == kPerThreadStream) streams_[number].thread = LifeOfThread();
+  return Stream{number};
 }
 
-void DeviceStreams::Remove(Stream stream) { streams_[static_cast<size_t>(stream)] = {}; }
+void DeviceStreams::Remove(Stream stream) {
+  Entry& entry = streams_[static_cast<size_t>(stream)];
+  entry = {{}, entry.context, false, {}};
+}
 
 std::vector<DeviceStreams::Ended> DeviceStreams::OfEndedThreads() const {
   std::vector<Ended> ended;
   for (size_t i = 0; i < streams_.size(); ++i) {
     const Entry& entry = streams_[i];
-    if (entry.context != nullptr && entry.key.handle == kPerThreadStream && entry.thread.expired()) {
+    if (entry.in_use && entry.key.handle == kPerThreadStream && entry.thread.expired()) {
       ended.push_back({Stream{i}, entry.key});
     }
   }
@@ -52,7 +58,7 @@ std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
 }
 
 void DeviceStreams::DropContext(cu_context context) {
-  for (const Stream stream : OfContext(context)) Remove(stream);
+  for (const Stream stream : OfContext(context)) streams_[static_cast<size_t>(stream)] = {};
   unused_.erase(context);
   for (const auto& recorded : all_) {
     if (recorded->context == context) recorded->context = nullptr;
@@ -65,7 +71,7 @@ void DeviceStreams::DropContext(cu_context context) {
 StreamEvents::Event DeviceStreams::Record(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return nullptr;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
-  if (entry.context == nullptr || captures_.load(std::memory_order_relaxed) != 0) return nullptr;
+  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return nullptr;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);
   std::vector<Recorded*>& unused = unused_[entry.context];

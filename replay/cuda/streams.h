@@ -2,8 +2,9 @@
 //
 // A stream is told by its handle; the legacy default stream by its context, the per-thread default stream by
 // its context and thread. Handles are used again after a stream is destroyed, so whoever is destroyed is
-// taken out. Nobody destroys a per-thread default stream: it is taken out once its thread has ended and all
-// that was freed in it is complete, or a job that starts threads without end would have us remember them all.
+// taken out; its number stays its own, and its context's, until all that was freed in it is complete. Nobody
+// destroys a per-thread default stream: it is taken out once its thread has ended and all is complete, or a
+// job that starts threads without end would have us remember them all.
 //
 // Glossary
 //   number   of a stream on its device, small and dense: what the engine calls a Stream; used again
@@ -51,7 +52,9 @@ class DeviceStreams : public StreamEvents {
   DeviceStreams(const Driver& driver, const std::atomic<int>& captures)
       : driver_(driver), captures_(captures) {}
 
-  Stream Add(const StreamKey& key, cu_context context);
+  // A number for it: a new one, or that of a quiet stream of its context, or of none, that has been removed.
+  // Blocks outlive their streams, and end with their contexts.
+  Stream Add(const StreamKey& key, cu_context context, const StreamOrder& order);
   void Remove(Stream stream);
   // Per-thread default streams whose threads have ended.
   struct Ended {
@@ -59,7 +62,9 @@ class DeviceStreams : public StreamEvents {
     StreamKey key;
   };
   std::vector<Ended> OfEndedThreads() const;
+  // The same for a stream that has been removed.
   cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
+  // Removed ones too.
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
   void DropContext(cu_context context);
@@ -77,7 +82,8 @@ class DeviceStreams : public StreamEvents {
   };
   struct Entry {
     StreamKey key;
-    cu_context context = nullptr;        // null: the number is free
+    cu_context context = nullptr;  // null: it is gone, and so is the stream
+    bool in_use = false;
     std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
 

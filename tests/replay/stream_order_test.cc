@@ -184,15 +184,37 @@ TEST_F(Order, ALaterFreeTakesThePlaceOfEarlierOnes) {
   EXPECT_EQ(Ask(70, 71, kB), Reuse::kWait);
 }
 
-TEST_F(Order, ANewStreamOfAnOldNumberIsAnother) {
+TEST_F(Order, AStreamThatIsGoneIsQuietOnceItsWorkIs) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  order_.Retire(kA);
+  EXPECT_FALSE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kNotYet);
+  events_.complete = 1;  // recorded when it was retired
+  order_.Refresh();
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+TEST_F(Order, AStreamThatIsGoneWithoutAnEventIsNotQuietUntilItsContextIsWaitedFor) {
+  MeetBoth();
+  events_.refused = {kA};
   order_.Freed(10, 20, kA, true);
   order_.Retire(kA);
-  EXPECT_EQ(Ask(10, 20, kA), Reuse::kNotYet) << "the stream that freed it is gone";
-  order_.Freed(30, 40, kA, true);
-  EXPECT_EQ(Ask(30, 40, kA), Reuse::kFree);
-  events_.complete = 1;  // recorded when the old one was retired
   order_.Refresh();
-  EXPECT_EQ(Ask(10, 20, kA), Reuse::kFree);
+  EXPECT_FALSE(order_.Quiet(kA));
+  order_.Completed(order_.Take({kA}));
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+TEST_F(Order, WhatAStreamHasWaitedForItsSuccessorHasNot) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  ASSERT_TRUE(order_.Wait(10, 20, kB));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  order_.Retire(kB);
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kWait);
 }
 
 TEST_F(Order, AnEventThatCannotBeRecordedMeansNotYet) {

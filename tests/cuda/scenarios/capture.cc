@@ -181,6 +181,46 @@ SCENARIO(capture_beside_another_thread) {
   DO(cuStreamDestroy(other));
 }
 
+// A block is freed, and its stream destroyed, while nothing may be recorded; then another stream comes.
+SCENARIO(capture_beside_the_end_of_a_stream) {
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  for (int i = 0; i < 20; ++i) {
+    const CUstream first = NewStream();
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, 4 * kMiB, first);
+    for (int k = 0; k < 60; ++k) WorkFill(block, 4 * kMiB, k, first);
+    CUgraph graph = nullptr;
+    cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    cuMemFreeAsync(block, first);
+    cuStreamDestroy(first);
+    cuStreamEndCapture(captured, &graph);
+    cuGraphDestroy(graph);
+    const CUstream second = NewStream();
+    CUdeviceptr passing = 0;
+    for (int k = 0; k < 2; ++k) {
+      cuMemAllocAsync(&passing, kMiB, second);
+      cuMemFreeAsync(passing, second);
+      cuStreamSynchronize(second);
+    }
+    CUdeviceptr next[3] = {};
+    for (CUdeviceptr& each : next) {
+      cuMemAllocAsync(&each, 4 * kMiB, other);
+      WorkFill(each, 4 * kMiB, 1000 + i, other);
+    }
+    cuCtxSynchronize();
+    for (const CUdeviceptr each : next) {
+      WorkVerify(each, 4 * kMiB, 1000 + i, other);
+      cuMemFreeAsync(each, other);
+    }
+    cuStreamDestroy(second);
+  }
+  CheckBytes();
+  CheckInfo(0);
+  DO(cuStreamDestroy(captured));
+  DO(cuStreamDestroy(other));
+}
+
 SCENARIO(capture_into_a_graph_of_the_program) {
   const CUstream stream = NewStream();
   CUgraph graph = nullptr;

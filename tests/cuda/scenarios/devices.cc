@@ -241,3 +241,67 @@ SCENARIO(stream_that_blocks) {
   CheckBytes();
   DO(cuStreamDestroy(blocking));
 }
+
+// What one pool lets a peer do, another does not take from it.
+SCENARIO(device_that_is_a_peer_of_two_pools) {
+  if (!TwoDevices()) return;
+  const CUstream stream = NewStream();
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool written = nullptr;
+  CUmemoryPool read = nullptr;
+  DO(cuMemPoolCreate(&written, &props));
+  DO(cuMemPoolCreate(&read, &props));
+  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  DO(cuMemPoolSetAccess(written, &access, 1));
+  CUdeviceptr block = 0;
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, written, stream));
+  DO(cuStreamSynchronize(stream));
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+  DO(cuMemPoolSetAccess(read, &access, 1));
+  PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(WorkFill(block, kMiB, 1, peer));
+  DO(WorkVerify(block, kMiB, 1, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(cuStreamDestroy(peer));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuMemPoolDestroy(written));
+  DO(cuMemPoolDestroy(read));
+  DO(cuStreamDestroy(stream));
+}
+
+// A synchronous free waits for the peers that use the block as well.
+SCENARIO(device_that_is_a_peer_until_the_free) {
+  if (!TwoDevices()) return;
+  const CUstream stream = NewStream();
+  PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(cuCtxEnablePeerAccess(MainContext(), 0));
+  DO(cuCtxSetCurrent(MainContext()));
+  for (int i = 0; i < 40; ++i) {
+    CUdeviceptr block = 0;
+    cuMemAlloc(&block, 700 * kKiB);
+    WorkFill(block, 700 * kKiB, i, stream);
+    cuCtxSynchronize();
+    PrimaryContext(1);
+    WorkVerify(block, 700 * kKiB, i, peer);
+    cuCtxSetCurrent(MainContext());
+    cuMemFree(block);
+    cuMemAlloc(&block, 700 * kKiB);
+    WorkFill(block, 700 * kKiB, 1000 + i, stream);
+    cuCtxSynchronize();
+    cuMemFree(block);
+  }
+  CheckBytes();
+  PrimaryContext(1);
+  DO(cuStreamSynchronize(peer));
+  CheckBytes();
+  DO(cuStreamDestroy(peer));
+  DO(cuCtxDisablePeerAccess(MainContext()));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuStreamDestroy(stream));
+}

@@ -51,6 +51,82 @@ SCENARIO(end_of_a_stream_and_free_on_another) {
   CheckBytes();
 }
 
+// The next stream is another one, whoever has waited for it.
+SCENARIO(end_of_a_stream_whose_work_goes_on) {
+  for (int i = 0; i < 20; ++i) {
+    const CUstream first = NewStream();
+    CUdeviceptr block = 0;
+    CUdeviceptr apart = 0;
+    cuMemAllocAsync(&block, kMiB, first);
+    cuMemAllocAsync(&apart, kMiB, first);
+    for (int k = 0; k < 100; ++k) WorkFill(block, kMiB, k, first);
+    cuMemFreeAsync(block, first);
+    cuStreamDestroy(first);
+    const CUstream second = NewStream();
+    CUdeviceptr passing = 0;
+    cuMemAllocAsync(&passing, 2 * kMiB, second);
+    cuMemFreeAsync(passing, second);
+    const CUstream third = NewStream();
+    CUdeviceptr behind = 0;
+    CUdeviceptr next = 0;
+    cuMemAllocAsync(&behind, 2 * kMiB, third);
+    cuMemAllocAsync(&next, kMiB, third);
+    WorkFill(next, kMiB, 1000 + i, third);
+    cuCtxSynchronize();
+    WorkVerify(next, kMiB, 1000 + i, third);
+    for (const CUdeviceptr each : {apart, behind, next}) cuMemFreeAsync(each, third);
+    cuStreamDestroy(second);
+    cuStreamDestroy(third);
+  }
+  CheckBytes();
+  CheckInfo(0);
+}
+
+// A block belongs to the context that it was asked for in, and not to one whose stream came after its own.
+SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
+  CUstream stream = NewStream();
+  CUdeviceptr kept = 0;
+  DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
+  DO(WorkFill(kept, 4 * kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+  const CUcontext context = NewContext(0);
+  stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  stream = NewStream();
+  DO(cuMemAllocAsync(&block, 4 * kMiB, stream));
+  DO(WorkFill(block, 4 * kMiB, 2, stream));
+  DO(WorkVerify(kept, 4 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// A capture ends with its context: afterwards memory that is free can be had again.
+SCENARIO(end_of_a_context_that_is_capturing) {
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, total / 4 * 3, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  const CUcontext context = NewContext(0);
+  DO(cuStreamBeginCapture(NewStream(), CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemAllocAsync(&block, total / 4 * 3, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+}
+
 // Memory of a context ends with it; other contexts go on.
 SCENARIO(end_of_a_context) {
   CUdeviceptr ours = 0;

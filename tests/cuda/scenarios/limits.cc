@@ -120,3 +120,49 @@ SCENARIO(limit_of_many_small_blocks) {
   CheckBytes();
   DO(cuStreamDestroy(stream));
 }
+
+// What stream-ordered memory keeps is there for rows, too.
+SCENARIO(limit_from_async_to_rows) {
+  const CUstream stream = NewStream();
+  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, most, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  size_t pitch = 0;
+  DO(cuMemAllocPitch(&block, &pitch, kMiB, most / kMiB, 16));
+  DO(cuMemFree(block));
+  DO(cuStreamDestroy(stream));
+}
+
+// And for memory that the program maps itself, whichever device's context is current.
+SCENARIO(limit_from_async_to_memory_of_another_device) {
+  int devices = 0;
+  DO(cuDeviceGetCount(&devices));
+  if (devices < 2) return;
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 1));
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  size_t granularity = 0;
+  DO(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  const size_t most = total / 4 * 3 / granularity * granularity;
+  const CUcontext second = PrimaryContext(1);
+  const CUstream stream = NewStream();
+  for (const CUcontext current : {MainContext(), CUcontext{}, second}) {
+    DO(cuCtxSetCurrent(second));
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, most, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+    DO(cuMemPoolTrimTo(DefaultPool(1), 0));
+    DO(cuMemAllocAsync(&block, most, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+    DO(cuCtxSetCurrent(current));
+    CUmemGenericAllocationHandle handle = 0;
+    if (DO(cuMemCreate(&handle, most, &prop, 0)) == CUDA_SUCCESS) DO(cuMemRelease(handle));
+  }
+  DO(cuCtxSetCurrent(MainContext()));
+}

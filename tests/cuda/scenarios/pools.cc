@@ -244,3 +244,24 @@ SCENARIO(pool_bad_arguments) {
   DO(cuMemPoolTrimTo(nullptr, 0));
   DO(cuMemPoolDestroy(pool));
 }
+
+#ifndef __CUDACC__
+
+// Of a block that was asked for in stream order the driver takes it that all who used it have finished.
+SCENARIO(pool_block_freed_without_a_wait) {
+  static volatile int go_on = 0;
+  const CUstream stream = NewStream();
+  const CUstream busy = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(simSpinUntil(&go_on, busy));
+  DO(cuMemFree(block));
+  NOTE(cuStreamQuery(busy) == CUDA_ERROR_NOT_READY);
+  go_on = 1;
+  DO(cuStreamSynchronize(busy));
+  DO(cuStreamDestroy(busy));
+  DO(cuStreamDestroy(stream));
+}
+
+#endif

@@ -48,10 +48,19 @@ cu_context Core::Primary(int ordinal) const {
   return primary;
 }
 
+// Its streams are taken out first: while it ends another thread may be given the handle of one of them.
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
+  StreamTable::Taken streams;
+  if (device != nullptr) {
+    const Engine::Guard guard = device->Lock();
+    streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
+  }
   const Result result = call(context);
-  if (result != kSuccess) return result;
+  if (result != kSuccess) {
+    for (const auto& [key, place] : streams) streams_.Add(key, place);
+    return result;
+  }
   TakeCapturesOf(context);
   if (device != nullptr) DropContext(*device, context, /*release=*/false);
   return result;

@@ -131,14 +131,18 @@ std::optional<StreamTable::Place> StreamTable::Take(const StreamKey& key) {
   return place;
 }
 
-void StreamTable::TakeAll(const Device& device, const std::vector<Stream>& streams) {
+StreamTable::Taken StreamTable::TakeAll(const Device& device, const std::vector<Stream>& streams) {
   const std::lock_guard lock(mutex_);
+  Taken taken;
   absl::erase_if(places_, [&](const auto& entry) {
     const Place& place = entry.second;
-    return place.device == &device &&
-           std::find(streams.begin(), streams.end(), place.stream) != streams.end();
+    const bool is_theirs = place.device == &device &&
+                           std::find(streams.begin(), streams.end(), place.stream) != streams.end();
+    if (is_theirs) taken.push_back(entry);
+    return is_theirs;
   });
   ++generation_;
+  return taken;
 }
 
 }  // namespace reprise::replay::cuda

@@ -106,7 +106,9 @@ class StreamTable {
   void Add(const StreamKey& key, const Place& place);
   // Takes out a stream and says where it was.
   std::optional<Place> Take(const StreamKey& key);
-  void TakeAll(const Device& device, const std::vector<Stream>& streams);
+  // The same for streams of a device; what was taken, so that it can be added again.
+  using Taken = std::vector<std::pair<StreamKey, Place>>;
+  Taken TakeAll(const Device& device, const std::vector<Stream>& streams);
   // Changes whenever a stream has been taken out: an answer remembered from before may be wrong.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 

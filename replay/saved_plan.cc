@@ -12,6 +12,7 @@
 
 #include "base/fnv1a.h"
 #include "planner/validator.h"
+#include "replay/arena.h"
 #include "replay/planning.h"
 #include "replay/ranges.h"
 
@@ -105,7 +106,8 @@ void ReadRow(const Json& row, Fields& fields, int64_t period, SavedPlan::Cycle& 
   constexpr int64_t kAnyStream = std::numeric_limits<int64_t>::max();
   profiler::Slot slot;
   slot.begin = static_cast<int64_t>(cycle.slots.size());
-  slot.bytes = Bytes(fields.Number(row[0], "bytes", 0, kMostBytes));
+  // Less is no token; and where blocks of no bytes lie, those that overlap would not be found.
+  slot.bytes = Bytes(fields.Number(row[0], "bytes", kSmallBlock.count(), kMostBytes));
   slot.alignment = Bytes(fields.Number(row[1], "alignment", 1, kMostBytes));
   if ((slot.alignment.count() & (slot.alignment.count() - 1)) != 0)
     fields.Complain("has an alignment that is no power of two");

@@ -77,6 +77,16 @@ TEST(SavedPlan, IsForOneJob) {
   EXPECT_THAT(reason([](JobSignature& job) { job.world_size = 8; }), HasSubstr("8"));
 }
 
+TEST(SavedPlan, AWordOfTheCommandMayBeAnyBytes) {
+  SavedPlan plan = Small();
+  for (int byte = 1; byte < 256; ++byte) plan.job.command.emplace_back(1, static_cast<char>(byte));
+  plan.job.command.insert(plan.job.command.end(), {"", "--data=caf\xe9", "--data=caf\xc3\xa9"});
+  const auto read = ParseSavedPlan(FormatSavedPlan(plan), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->job.command, plan.job.command);
+  EXPECT_TRUE(CheckIsFor(*read, plan.job).ok());
+}
+
 TEST(SavedPlan, OneNameAJob) {
   JobSignature other = Job();
   other.command = {"python train.py"};
@@ -128,6 +138,9 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "7"), HasSubstr("six numbers"));
   EXPECT_THAT(reason("\"cycles\":[", "\"cycles\":7,\"x\":["), HasSubstr("cycles"));
   EXPECT_THAT(reason("\"device\":\"host\"", "\"device\":3"), HasSubstr("device"));
+  EXPECT_THAT(reason("\"@\"", "7"), HasSubstr("word"));
+  EXPECT_THAT(reason("\"@\"", "\"\u0100\""), HasSubstr("word"));
+  EXPECT_THAT(reason("\"@\"", "\"\xff\""), HasSubstr("JSON"));
   EXPECT_THAT(reason("{", "["), HasSubstr("JSON"));
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", deep), HasSubstr("six numbers"));

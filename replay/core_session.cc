@@ -37,8 +37,8 @@ std::vector<std::string> CommandWords() {
 }
 
 // One line, for people.
-std::string CommandLine() {
-  std::string line = fmt::format("{}", fmt::join(CommandWords(), " "));
+std::string CommandLine(const std::vector<std::string>& words) {
+  std::string line = fmt::format("{}", fmt::join(words, " "));
   std::replace(line.begin(), line.end(), '\n', ' ');
   if (line.size() > 120) line = line.substr(0, 117) + "...";
   return line;
@@ -75,7 +75,7 @@ std::unique_ptr<CoreSession> CoreSession::Open() {
   BeginLog(config.log);
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
-  std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names)));
+  std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names), CommandWords()));
   if (!session->config_.cache.empty() && session->names_.launched.OneOfMany()) {
     session->solves_ = std::make_unique<SharedSolves>(session->config_.cache + "/solves");
   }
@@ -118,7 +118,7 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   CoreTrace::Options options;
   options.path = TracePath(device);
   options.metadata.reprise_version = REPRISE_VERSION;
-  options.metadata.command = CommandWords();
+  options.metadata.command = command_;
   options.metadata.host = names_.host;
   options.metadata.started = UtcNow();
   options.metadata.pid = names_.pid;
@@ -139,7 +139,7 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
 }
 
 JobSignature CoreSession::Signature(const std::string& kind, int device) const {
-  return {.command = CommandWords(),
+  return {.command = command_,
           .device = kind,
           .ordinal = device,
           .world_size = std::max(1, names_.launched.world_size)};
@@ -212,7 +212,7 @@ Summary CoreSession::NewSummary() const {
   summary.pid = names_.pid;
   summary.host = names_.host;
   summary.launched = names_.launched;
-  summary.command = CommandLine();
+  summary.command = CommandLine(command_);
   summary.capacity = config_.capacity;
   if (solves_ != nullptr) summary.solves = {solves_->solved(), solves_->taken()};
   return summary;

@@ -57,13 +57,15 @@ class CoreSession {
   void Report(const Summary& summary) const;
 
  private:
-  CoreSession(Config config, ProcessNames names) : config_(std::move(config)), names_(std::move(names)) {}
+  CoreSession(Config config, ProcessNames names, std::vector<std::string> command)
+      : config_(std::move(config)), names_(std::move(names)), command_(std::move(command)) {}
   bool OpenFolder();
   std::string TracePath(int device) const;
   JobSignature Signature(const std::string& kind, int device) const;
 
   Config config_;
   ProcessNames names_;
+  const std::vector<std::string> command_;  // read once: a job may give itself a title later
   std::optional<OutputDir> out_;
   std::unique_ptr<StackSource> stacks_;         // null: none are wanted
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere

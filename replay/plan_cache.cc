@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -38,9 +39,12 @@ std::string EntryOf(std::string_view plans) {
   return fmt::format("{}{} {:016x}\n", kBeginning, plans, Fnv1a(plans));
 }
 
-bool IsOfThisJob(const std::string& text, const JobSignature& job) {
+// What the next run would refuse has to be laid again.
+bool CanBeServed(const std::string& text, const JobSignature& job) {
   const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(text, "the file");
-  return plan.ok() && CheckIsFor(*plan, job).ok();
+  return plan.ok() && CheckIsFor(*plan, job).ok() && !plan->cycles.empty() &&
+         std::all_of(plan->cycles.begin(), plan->cycles.end(),
+                     [](const SavedPlan::Cycle& cycle) { return ToServe(cycle).ok(); });
 }
 
 }  // namespace
@@ -74,7 +78,7 @@ absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Kno
   const std::string name = NameOf(job_, known);
   const std::string path = fmt::format("{}/{}.plans.json", folder_, name);
   if (absl::StatusOr<std::string> there = profiler::ReadRegularFile(path, kMostPlanBytes);
-      there.ok() && IsOfThisJob(*there, job_)) {
+      there.ok() && CanBeServed(*there, job_)) {
     if (absl::Status written = WriteEntry(name); !written.ok()) return written;
     return Left{*std::move(there), path};
   }

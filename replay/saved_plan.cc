@@ -12,6 +12,7 @@
 
 #include "base/fnv1a.h"
 #include "planner/validator.h"
+#include "replay/arena.h"
 #include "replay/planning.h"
 #include "replay/ranges.h"
 
@@ -87,6 +88,29 @@ class Fields {
   std::string error_;
 };
 
+// A word is any bytes, a text in JSON is UTF-8: there each byte is the character of its number.
+std::string TextOf(const std::string& word) {
+  std::string text;
+  for (const unsigned char byte : word) {
+    if (byte >= 0x80) text += static_cast<char>(0xC0 | byte >> 6);
+    text += static_cast<char>(byte < 0x80 ? byte : 0x80 | (byte & 0x3F));
+  }
+  return text;
+}
+
+// The inverse; nullopt: not such a text.
+std::optional<std::string> WordOf(const Json& json) {
+  if (!json.is_string()) return std::nullopt;
+  const auto& text = json.get_ref<const std::string&>();  // well-formed: it was parsed
+  std::string word;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte > 0xC3) return std::nullopt;
+    word += static_cast<char>(byte < 0x80 ? byte : byte << 6 | (text[++i] & 0x3F));
+  }
+  return word;
+}
+
 // One row a slot, because there are thousands: bytes, alignment, stream, lifetime in tokens (0: persistent),
 // stream of the free, offset.
 constexpr size_t kColumns = 6;
@@ -105,7 +129,8 @@ void ReadRow(const Json& row, Fields& fields, int64_t period, SavedPlan::Cycle& 
   constexpr int64_t kAnyStream = std::numeric_limits<int64_t>::max();
   profiler::Slot slot;
   slot.begin = static_cast<int64_t>(cycle.slots.size());
-  slot.bytes = Bytes(fields.Number(row[0], "bytes", 0, kMostBytes));
+  // Less is no token; and where blocks of no bytes lie, those that overlap would not be found.
+  slot.bytes = Bytes(fields.Number(row[0], "bytes", kSmallBlock.count(), kMostBytes));
   slot.alignment = Bytes(fields.Number(row[1], "alignment", 1, kMostBytes));
   if ((slot.alignment.count() & (slot.alignment.count() - 1)) != 0)
     fields.Complain("has an alignment that is no power of two");
@@ -209,7 +234,9 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
 
 std::string FormatSavedPlan(const SavedPlan& saved) {
   Json json = {{"format", kFormat}, {"version", kVersion}};
-  json["job"] = {{"command", saved.job.command},
+  Json command = Json::array();
+  for (const std::string& word : saved.job.command) command.push_back(TextOf(word));
+  json["job"] = {{"command", std::move(command)},
                  {"device", saved.job.device},
                  {"ordinal", saved.job.ordinal},
                  {"world_size", saved.job.world_size}};
@@ -240,11 +267,11 @@ absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view
   static const Json& kNothing = *new Json();
   const Json* const job = top.Any("job");
   Fields fields(job == nullptr ? kNothing : *job, "the job");
-  for (const Json& word : fields.Array("command", kMostSlots)) {
-    if (!word.is_string())
-      fields.Complain("has a word that is no text");
+  for (const Json& text : fields.Array("command", kMostSlots)) {
+    if (std::optional<std::string> word = WordOf(text))
+      saved.job.command.push_back(*std::move(word));
     else
-      saved.job.command.push_back(word.get<std::string>());
+      fields.Complain("has a word that is no text of bytes");
   }
   saved.job.device = fields.Text("device");
   saved.job.ordinal = static_cast<int>(fields.Number("ordinal", 0, 1 << 20));

@@ -21,7 +21,7 @@ namespace reprise::replay {
 
 // What has to be the same for a plan to be tried.
 struct JobSignature {
-  std::vector<std::string> command;  // the program and its arguments
+  std::vector<std::string> command;  // the program and its arguments: any bytes
   std::string device;                // its kind: "host", or as CUDA names it
   int ordinal = 0;                   // of the device
   int world_size = 1;                // processes in the job

@@ -38,6 +38,17 @@ std::vector<Sequence::Known> Learnt(int64_t bytes) {
   return {known};
 }
 
+std::vector<Sequence::Known> LiveAtOnce() {
+  std::vector<Sequence::Known> known = Learnt(8192);
+  for (profiler::Slot& slot : known[0].cycle) slot.length = 2;
+  return known;
+}
+
+std::string Content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 class PlanCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -119,6 +130,26 @@ TEST_F(PlanCacheTest, DamagedPlansAreLaidAgain) {
   EXPECT_EQ(fs::file_size(left->path), again->text.size());
 }
 
+// Whole, of this job and with a checksum that is right, as another release might leave them.
+TEST_F(PlanCacheTest, PlansThatCannotBeServedAreLaidAgain) {
+  const auto left = Rank(0).Leave(LiveAtOnce(), 0.1);
+  ASSERT_TRUE(left.ok());
+  SavedPlan one_place = *ParseSavedPlan(left->text, "text");
+  for (Offset& offset : one_place.cycles[0].offsets) offset = Offset(0);
+  ASSERT_FALSE(ToServe(one_place.cycles[0]).ok());
+  SavedPlan none = one_place;
+  none.cycles.clear();
+  for (const SavedPlan& useless : {one_place, none}) {
+    std::ofstream(left->path) << FormatSavedPlan(useless);
+    const auto again = Rank(1).Leave(LiveAtOnce(), 0.1);
+    ASSERT_TRUE(again.ok());
+    const auto plan = ParseSavedPlan(Content(left->path), left->path);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_EQ(plan->cycles.size(), 1);
+    EXPECT_TRUE(ToServe(plan->cycles[0]).ok());
+  }
+}
+
 TEST_F(PlanCacheTest, WhoFindsALeaseLeavesTheLayingToItsHolder) {
   Abandon(8192);
   const auto left = Rank(1).Leave(Learnt(8192), 0.1);
@@ -189,9 +220,7 @@ std::vector<Sequence::Known> LearntIn(int round) {
 
 // "": the file is whole, and the plans of some round; else what is wrong with it.
 std::string WrongWith(const std::string& path, const JobSignature& job) {
-  std::ifstream file(path);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(text, path);
+  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(Content(path), path);
   if (!plan.ok()) return plan.status().ToString();
   if (const absl::Status fits = CheckIsFor(*plan, job); !fits.ok()) return fits.ToString();
   if (plan->cycles.size() != 1 || plan->cycles[0].slots.size() != LearntIn(0)[0].cycle.size())

@@ -77,6 +77,16 @@ TEST(SavedPlan, IsForOneJob) {
   EXPECT_THAT(reason([](JobSignature& job) { job.world_size = 8; }), HasSubstr("8"));
 }
 
+TEST(SavedPlan, AWordOfTheCommandMayBeAnyBytes) {
+  SavedPlan plan = Small();
+  for (int byte = 1; byte < 256; ++byte) plan.job.command.emplace_back(1, static_cast<char>(byte));
+  plan.job.command.insert(plan.job.command.end(), {"", "--data=caf\xe9", "--data=caf\xc3\xa9"});
+  const auto read = ParseSavedPlan(FormatSavedPlan(plan), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->job.command, plan.job.command);
+  EXPECT_TRUE(CheckIsFor(*read, plan.job).ok());
+}
+
 TEST(SavedPlan, OneNameAJob) {
   JobSignature other = Job();
   other.command = {"python train.py"};
@@ -119,6 +129,8 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_EQ(reason("\"@\"", "\"@\""), "");
   EXPECT_THAT(reason("\"version\":1", "\"version\":2"), HasSubstr("version"));
   EXPECT_THAT(reason("[8192,64", "[-1,64"), HasSubstr("bytes"));
+  EXPECT_THAT(reason("[8192,64", "[0,64"), HasSubstr("bytes")) << "it could hide blocks that overlap";
+  EXPECT_THAT(reason("[8192,64", "[4095,64"), HasSubstr("bytes")) << "it is planned in no job";
   EXPECT_THAT(reason("[8192,64", "[18446744073709551615,64"), HasSubstr("bytes"));
   EXPECT_THAT(reason("[8192,64", "[8192,63"), HasSubstr("power of two"));
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,9,0,0]"), HasSubstr("lifetime"));
@@ -126,6 +138,9 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "7"), HasSubstr("six numbers"));
   EXPECT_THAT(reason("\"cycles\":[", "\"cycles\":7,\"x\":["), HasSubstr("cycles"));
   EXPECT_THAT(reason("\"device\":\"host\"", "\"device\":3"), HasSubstr("device"));
+  EXPECT_THAT(reason("\"@\"", "7"), HasSubstr("word"));
+  EXPECT_THAT(reason("\"@\"", "\"\u0100\""), HasSubstr("word"));
+  EXPECT_THAT(reason("\"@\"", "\"\xff\""), HasSubstr("JSON"));
   EXPECT_THAT(reason("{", "["), HasSubstr("JSON"));
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", deep), HasSubstr("six numbers"));

@@ -73,6 +73,20 @@ class Serving(CoreTest):
         self.assertGreater(summary["planned_bytes_after_plan"], 0.99)
         self.assertLessEqual(summary["slab"], 1.05 * summary["lower_bound"])
 
+    def test_a_job_that_gives_itself_a_title_finds_its_plans(self):
+        # How many iterations pass until there is a plan depends on the machine.
+        cache = os.path.join(self.folder, "cache")
+        for iterations in ["2000", "8000", "32000", "128000"]:
+            self.out = os.path.join(self.folder, iterations)
+            first = self.served("titled", iterations, REPRISE_CACHE=cache)
+            if first["plans"] > 0:
+                break
+        self.out = os.path.join(self.folder, "second")
+        second = self.served("titled", iterations, REPRISE_CACHE=cache)
+        self.assertEqual(second["plans_read"], first["plans_written"])
+        self.assertEqual(second["plans_resumed"], 1)
+        self.assertEqual(second["command"], f"{built('JOB')} titled {iterations}")
+
     def test_capacity_is_kept(self):
         summary = self.served("iterate", "10", REPRISE_CAPACITY="2MiB")
         self.assertLessEqual(summary["reserved_peak"], 2 << 20)

@@ -366,6 +366,13 @@ static void iterate(long count) {
   }
 }
 
+/* What a process is called by others, until it says otherwise: never the same twice. */
+static void give_title(int argc, char** argv) {
+  const size_t room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
+  memset(argv[0], 0, room);
+  snprintf(argv[0], room, "job: %d", (int)getpid());
+}
+
 int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "";
   static const struct {
@@ -386,6 +393,11 @@ int main(int argc, char** argv) {
   }
   if (strcmp(name, "iterate") == 0 && argc > 2) {
     iterate(strtol(argv[2], NULL, 10));
+    return 0;
+  }
+  if (strcmp(name, "titled") == 0 && argc > 2) {
+    iterate(strtol(argv[2], NULL, 10));
+    give_title(argc, argv);
     return 0;
   }
 #ifndef STATIC_JOB

@@ -56,11 +56,20 @@ static const struct hook* hook_named(const char* name) {
   return NULL;
 }
 
+/* Who probes for the driver closes it again; the functions that are remembered must outlive that. */
+static void keep_library_of(void* function) {
+  static char kept;
+  Dl_info info;
+  if (__atomic_exchange_n(&kept, 1, __ATOMIC_RELAXED) || !dlopen || !dladdr) return;
+  if (dladdr(function, &info) && info.dli_fname) dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 /* The first that is found stays: every later one is the same function. */
 static void remember(const struct hook* hook, void* found) {
   void* missing = hook->missing;
-  if (found && found != hook->ours) {
-    __atomic_compare_exchange_n(hook->driver, &missing, found, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  if (found && found != hook->ours &&
+      __atomic_compare_exchange_n(hook->driver, &missing, found, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    keep_library_of(found);
   }
 }
 

@@ -76,7 +76,7 @@ class Callers(CudaTest):
         self.check(built("LINKED_PER_THREAD"), expected=PER_THREAD)
 
     def test_driver_looked_up(self):
-        for how in ["handle", "default", "self"]:
+        for how in ["handle", "default", "self", "again"]:
             with self.subTest(how):
                 self.check(built("OPENED"), how)
 

@@ -97,6 +97,12 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   return true;
 }
 
+// A plan comes into use.
+void Sequence::BeginAccount(Active& used) {
+  used.mismatches_before = used.matcher->mismatches();
+  used.times_lost_before = used.matcher->times_lost();
+}
+
 // Counts what a plan met with while it was in use.
 void Sequence::Account(const Active& used, Counters& counters) {
   counters.mismatches += used.matcher->mismatches() - used.mismatches_before;
@@ -124,6 +130,7 @@ void Sequence::Adopt() {
   active_->cycle = candidate_cycle_;
   active_->window_tokens = 1;  // the present allocation, which is the cut
   active_->window_matched = 1;
+  BeginAccount(*active_);
   candidate_.reset();
   ++counters_.plans;
   if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
@@ -176,8 +183,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   if (next == nullptr) return;
   if (active_ == nullptr) {
     active_ = std::move(*next);
-    active_->mismatches_before = active_->matcher->mismatches();
-    active_->times_lost_before = active_->matcher->times_lost();
+    BeginAccount(*active_);
     waiting_.erase(waiting_.begin() + (next - waiting_.data()));
     fingerprint_ = active_->cycle.fingerprint;
     step.resumed = std::exchange(active_->of_earlier_run, false);
@@ -186,8 +192,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   Account(*active_, counters_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
-  active_->mismatches_before = active_->matcher->mismatches();
-  active_->times_lost_before = active_->matcher->times_lost();
+  BeginAccount(*active_);
   active_->window_tokens = 0;
   active_->window_matched = 0;
   active_->window_bytes = active_->window_conflicts = Bytes(0);

@@ -148,6 +148,7 @@ class Sequence {
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
+  static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);

@@ -144,6 +144,28 @@ TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
   EXPECT_EQ(c.conflicts, 0);
 }
 
+// A plan that waits for its cut is not in use, whatever happens meanwhile.
+TEST(Engine, WhatHappensBeforeAPlanIsInUseIsNoMismatch) {
+  EventScript script;
+  TrainingJob job(&script);
+  job.Iterate(6);
+  const size_t solved = script.events().size();
+  for (int i = 0; i < 10; ++i) job.Evaluate();
+  job.Iterate(6);
+  HeldRunner runner;
+  const auto engine = MakeEngine(&runner);
+  Feeder feeder(engine.get(), script);
+  feeder.Until(solved);
+  ASSERT_EQ(runner.jobs.size(), 1u);
+  runner.RunAll();
+  feeder.All();
+  const Counters c = engine->counters(engine->Lock());
+  ASSERT_EQ(c.plans, 1);
+  EXPECT_EQ(c.planned_requests_after_plan, c.requests_after_plan);
+  EXPECT_EQ(c.mismatches, 0);
+  EXPECT_EQ(c.times_lost, 0);
+}
+
 // More than the job ever had live, and no more than was held while there was no plan; blocks beyond it count.
 TEST(Engine, SaysWhatItsPlanNeeds) {
   EventScript script;

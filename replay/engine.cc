@@ -424,13 +424,13 @@ Counters Engine::counters(const Guard&) const {
     result.plans_dropped += own.plans_dropped;
     result.plans_renewed += own.plans_renewed;
     result.plan_switches += own.plan_switches;
-    if (sequence.plan() != nullptr) {
-      result.slab += sequence.plan()->slab;
-      result.lower_bound += sequence.plan()->lower_bound;
-    }
-    if (&sequence != &whole_ && !split_) return;
-    result.iterations = std::max(result.iterations, sequence.iterations());
+    const bool of_device = &sequence == &whole_;
+    if (of_device || split_) result.iterations = std::max(result.iterations, sequence.iterations());
+    if (of_device == split_) return;  // led by its threads' sequences or by its own
     if (sequence.period().has_value()) result.period = std::max(result.period, sequence.period()->length);
+    if (sequence.plan() == nullptr) return;
+    result.slab += sequence.plan()->slab;
+    result.lower_bound += sequence.plan()->lower_bound;
   });
   if (order_ != nullptr) {
     result.streams = order_->streams();

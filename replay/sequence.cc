@@ -23,6 +23,9 @@ constexpr int64_t kLevelTolerance = 64;
 // A look for an exact period costs at most so many comparisons a token of it: long runs of equal allocations
 // would make it quadratic, and the job waits meanwhile.
 constexpr int64_t kLooksAToken = 8;
+// A round is looked through at most so many times while it takes place, however short the plan in use is that
+// asks at each of its own.
+constexpr int64_t kLooksAPeriod = 8;
 
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
@@ -256,6 +259,11 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
                   (candidate_ != nullptr && candidate_cycle_.period.found_at == period->found_at);
   for (const auto& plan : waiting_) have_one = have_one || ServedBy(*plan);
   if (have_one && exact_) return std::nullopt;
+  const Tick now = history_.now();
+  if (looked_for_ == period->found_at && now < look_again_at_) return AskAgain(look_again_at_ - now);
+  looked_for_ = period->found_at;
+  look_again_at_ = now + period->length / kLooksAPeriod;
+  ++counters_.looks;
   const int64_t lag = ExactPeriod(period->length);
   if (have_one && lag == 0) return AskAgain(period->length);
   profiler::Iteration iteration = profiler::ExtractIteration(
@@ -263,8 +271,8 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   if (iteration.slots.empty()) return std::nullopt;  // longer than the history
   // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
   // away.
-  if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length)
-    return AskAgain(period->length / 8);
+  if (iteration.unsettled > 0 && now < period->found_at + period->length)
+    return AskAgain(period->length / kLooksAPeriod);
   exact_ = lag != 0;
   const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;

@@ -68,14 +68,16 @@ Offset Engine::Allocate(const Guard&, const Request& request, BlockInfo* left) {
     return Live(outcome.block, request.alignment);
   }
   ++(request.place ? counters_.passed : counters_.outside);
-  if (left != nullptr) Describe(request, outcome, *left);
+  if (left != nullptr) {
+    Describe(request, outcome, *left);
+    left->id = BlockId{static_cast<uint64_t>(counters_.requests)};  // it has no other until it is live
+  }
   return kNowhere;
 }
 
 inline void Engine::Describe(const Request& request, const Outcome& outcome, BlockInfo& info) {
   info.requested = request.bytes;
   info.token = outcome.token;
-  info.id = BlockId{next_id_++};
   info.stream = request.stream;
   info.wanted_elsewhere = outcome.crosses;
   info.own_token = outcome.own_token;
@@ -91,14 +93,23 @@ std::optional<Offset> Engine::PlaceAgain(const Guard&, const Request& request, c
   return Live(block, request.alignment);
 }
 
-void Engine::KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment) {
-  CountLive(block, alignment);
+void Engine::KeepOutside(const Guard&, const BlockInfo& left, Bytes alignment) {
+  BlockInfo live = left;
+  CountLive(live, alignment);
+  outside_ids_[left.id] = live.id;
 }
 
-void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
+void Engine::FreeOutside(const Guard&, const BlockInfo& left, Stream stream) {
+  BlockInfo live = left;
+  const auto kept = outside_ids_.find(left.id);
+  live.id = kept->second;
+  outside_ids_.erase(kept);
+  CountFreed(live, stream);
+}
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
-  if (left.requested >= kSmallBlock && left.id >= first_shared_) {
+  const auto request = static_cast<int64_t>(left.id);
+  if (left.requested >= kSmallBlock && counters_.plans > 0 && request > counters_.first_planned_request) {
     --counters_.requests_after_plan;
     counters_.bytes_after_plan -= left.requested;
   }
@@ -142,7 +153,8 @@ inline Offset Engine::Live(Arena::Block block, Bytes alignment) {
   return arena_.OffsetOf(block);
 }
 
-inline void Engine::CountLive(const BlockInfo& info, Bytes alignment) {
+inline void Engine::CountLive(BlockInfo& info, Bytes alignment) {
+  info.id = BlockId{next_id_++};
   counters_.live += info.requested;
   counters_.live_peak = std::max(counters_.live_peak, counters_.live);
   if (info.own_token.count() >= 0) threads_[info.thread].live += info.requested;
@@ -300,7 +312,6 @@ bool Engine::Adopt(Sequence& sequence) {
 
 void Engine::CountPlan(const Sequence& sequence) {
   if (counters_.plans++ == 0) {
-    first_shared_ = BlockId{next_id_ + 1};  // this one is of the adopting request
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
@@ -413,13 +424,13 @@ Counters Engine::counters(const Guard&) const {
     result.plans_dropped += own.plans_dropped;
     result.plans_renewed += own.plans_renewed;
     result.plan_switches += own.plan_switches;
-    if (sequence.plan() != nullptr) {
-      result.slab += sequence.plan()->slab;
-      result.lower_bound += sequence.plan()->lower_bound;
-    }
-    if (&sequence != &whole_ && !split_) return;
-    result.iterations = std::max(result.iterations, sequence.iterations());
+    const bool of_device = &sequence == &whole_;
+    if (of_device || split_) result.iterations = std::max(result.iterations, sequence.iterations());
+    if (of_device == split_) return;  // led by its threads' sequences or by its own
     if (sequence.period().has_value()) result.period = std::max(result.period, sequence.period()->length);
+    if (sequence.plan() == nullptr) return;
+    result.slab += sequence.plan()->slab;
+    result.lower_bound += sequence.plan()->lower_bound;
   });
   if (order_ != nullptr) {
     result.streams = order_->streams();

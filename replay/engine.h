@@ -24,6 +24,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "profiler/iteration.h"
@@ -156,8 +157,9 @@ class Engine {
   // Tries again to place what Allocate has left; for when memory has been given back.
   std::optional<Offset> PlaceAgain(const Guard&, const Request& request, const BlockInfo& left);
   // The real allocator has served it: it is live from here on, and part of the sequence.
-  void KeepOutside(const Guard&, const BlockInfo& block, Bytes alignment);
-  void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
+  // Both are told of the block as Allocate has left it.
+  void KeepOutside(const Guard&, const BlockInfo& left, Bytes alignment);
+  void FreeOutside(const Guard&, const BlockInfo& left, Stream stream);
   // The real allocator could not: it counts as a request that was passed, and in no share of what was served.
   void DropOutside(const Guard&, const BlockInfo& left);
 
@@ -237,7 +239,7 @@ class Engine {
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
   Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
   Offset Live(Arena::Block block, Bytes alignment);
-  void CountLive(const BlockInfo& info, Bytes alignment);
+  void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);
   void CountPlan(const Sequence& sequence);
@@ -268,8 +270,10 @@ class Engine {
   bool split_ = false;
   bool expecting_ = false;  // a plan of an earlier run has its range kept free
 
+  // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then,
+  // and for those who asked for it, one that lies elsewhere has its request's number.
   uint64_t next_id_ = 0;
-  BlockId first_shared_{~uint64_t{0}};  // the first whose request counts after the plan
+  absl::flat_hash_map<BlockId, BlockId> outside_ids_;  // live ones, by their requests' numbers
   Counters counters_;
 };
 

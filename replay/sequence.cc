@@ -23,6 +23,9 @@ constexpr int64_t kLevelTolerance = 64;
 // A look for an exact period costs at most so many comparisons a token of it: long runs of equal allocations
 // would make it quadratic, and the job waits meanwhile.
 constexpr int64_t kLooksAToken = 8;
+// A round is looked through at most so many times while it takes place, however short the plan in use is that
+// asks at each of its own.
+constexpr int64_t kLooksAPeriod = 8;
 
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
@@ -97,6 +100,12 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   return true;
 }
 
+// A plan comes into use.
+void Sequence::BeginAccount(Active& used) {
+  used.mismatches_before = used.matcher->mismatches();
+  used.times_lost_before = used.matcher->times_lost();
+}
+
 // Counts what a plan met with while it was in use.
 void Sequence::Account(const Active& used, Counters& counters) {
   counters.mismatches += used.matcher->mismatches() - used.mismatches_before;
@@ -124,6 +133,7 @@ void Sequence::Adopt() {
   active_->cycle = candidate_cycle_;
   active_->window_tokens = 1;  // the present allocation, which is the cut
   active_->window_matched = 1;
+  BeginAccount(*active_);
   candidate_.reset();
   ++counters_.plans;
   if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
@@ -176,8 +186,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   if (next == nullptr) return;
   if (active_ == nullptr) {
     active_ = std::move(*next);
-    active_->mismatches_before = active_->matcher->mismatches();
-    active_->times_lost_before = active_->matcher->times_lost();
+    BeginAccount(*active_);
     waiting_.erase(waiting_.begin() + (next - waiting_.data()));
     fingerprint_ = active_->cycle.fingerprint;
     step.resumed = std::exchange(active_->of_earlier_run, false);
@@ -186,8 +195,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   Account(*active_, counters_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
-  active_->mismatches_before = active_->matcher->mismatches();
-  active_->times_lost_before = active_->matcher->times_lost();
+  BeginAccount(*active_);
   active_->window_tokens = 0;
   active_->window_matched = 0;
   active_->window_bytes = active_->window_conflicts = Bytes(0);
@@ -251,6 +259,11 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
                   (candidate_ != nullptr && candidate_cycle_.period.found_at == period->found_at);
   for (const auto& plan : waiting_) have_one = have_one || ServedBy(*plan);
   if (have_one && exact_) return std::nullopt;
+  const Tick now = history_.now();
+  if (looked_for_ == period->found_at && now < look_again_at_) return AskAgain(look_again_at_ - now);
+  looked_for_ = period->found_at;
+  look_again_at_ = now + period->length / kLooksAPeriod;
+  ++counters_.looks;
   const int64_t lag = ExactPeriod(period->length);
   if (have_one && lag == 0) return AskAgain(period->length);
   profiler::Iteration iteration = profiler::ExtractIteration(
@@ -258,8 +271,8 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   if (iteration.slots.empty()) return std::nullopt;  // longer than the history
   // Some lifetimes may not have ended in any round seen; one more round settles them. The cut is far enough
   // away.
-  if (iteration.unsettled > 0 && history_.now() < period->found_at + period->length)
-    return AskAgain(period->length / 8);
+  if (iteration.unsettled > 0 && now < period->found_at + period->length)
+    return AskAgain(period->length / kLooksAPeriod);
   exact_ = lag != 0;
   const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;

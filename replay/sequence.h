@@ -104,6 +104,7 @@ class Sequence {
     int64_t plans_dropped = 0;  // solved, but another was found before the cut came
     int64_t plans_renewed = 0;  // adopted for a cycle that had changed, or whose places were taken
     int64_t plan_switches = 0;  // back to a plan that was followed before
+    int64_t looks = 0;          // through a whole round, for a plan
   };
   Counters counters() const;
 
@@ -148,6 +149,7 @@ class Sequence {
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
+  static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
@@ -162,8 +164,10 @@ class Sequence {
   Cycle next_cycle_;  // what IterationToPlan has returned
   bool candidate_in_shadow_ = false;
   Tick shadow_since_;
-  Stream last_stream_{};   // of the latest allocation
-  Tick ask_again_at_{-1};  // the token at which a plan put off is asked for again
+  Stream last_stream_{};    // of the latest allocation
+  Tick ask_again_at_{-1};   // the token at which a plan put off is asked for again
+  Tick looked_for_{-1};     // when the period was found whose round was looked through last,
+  Tick look_again_at_{-1};  // and the token before which it is not looked through again
   // Of the iteration that was planned last. One whose round does not repeat exactly may have something in it
   // that does not recur; it is followed all the same, and gives way to one that does.
   bool exact_ = false;

@@ -144,6 +144,28 @@ TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
   EXPECT_EQ(c.conflicts, 0);
 }
 
+// A plan that waits for its cut is not in use, whatever happens meanwhile.
+TEST(Engine, WhatHappensBeforeAPlanIsInUseIsNoMismatch) {
+  EventScript script;
+  TrainingJob job(&script);
+  job.Iterate(6);
+  const size_t solved = script.events().size();
+  for (int i = 0; i < 10; ++i) job.Evaluate();
+  job.Iterate(6);
+  HeldRunner runner;
+  const auto engine = MakeEngine(&runner);
+  Feeder feeder(engine.get(), script);
+  feeder.Until(solved);
+  ASSERT_EQ(runner.jobs.size(), 1u);
+  runner.RunAll();
+  feeder.All();
+  const Counters c = engine->counters(engine->Lock());
+  ASSERT_EQ(c.plans, 1);
+  EXPECT_EQ(c.planned_requests_after_plan, c.requests_after_plan);
+  EXPECT_EQ(c.mismatches, 0);
+  EXPECT_EQ(c.times_lost, 0);
+}
+
 // More than the job ever had live, and no more than was held while there was no plan; blocks beyond it count.
 TEST(Engine, SaysWhatItsPlanNeeds) {
   EventScript script;
@@ -306,6 +328,33 @@ TEST(Engine, TheSinkHearsEveryBlockServed) {
   Feeder(engine.get(), script).All();
   EXPECT_EQ(static_cast<int64_t>(sink.live.size()), engine->counters(engine->Lock()).requests);
   EXPECT_EQ(sink.adopted, 1);
+}
+
+// The lock is given up between a request that is left to the real allocator and what comes of it. A trace can
+// be read only where numbers rise.
+TEST(Engine, TheSinkHearsOfBlocksInTheOrderInWhichTheyBecomeLive) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  CountingSink sink;
+  const Engine::Guard guard = engine->Lock();
+  engine->SetEventSink(guard, &sink);
+  const Engine::Request request = {.bytes = Bytes(1 << 20), .alignment = Bytes(512), .place = false};
+  BlockInfo first, second, third, fourth;
+  for (BlockInfo* left : {&first, &second, &third, &fourth}) engine->Allocate(guard, request, left);
+  engine->KeepOutside(guard, second, Bytes(512));
+  const auto again = engine->PlaceAgain(guard, request, third);
+  const auto placed = engine->Allocate(guard, Bytes(1 << 20), Bytes(512), kStream);
+  engine->KeepOutside(guard, first, Bytes(512));
+  engine->DropOutside(guard, fourth);
+  ASSERT_TRUE(again.has_value() && placed.has_value());
+  ASSERT_EQ(sink.live.size(), 4u);
+  for (size_t i = 1; i < sink.live.size(); ++i) EXPECT_LT(sink.live[i - 1], sink.live[i]);
+  engine->FreeOutside(guard, first, kStream);
+  engine->Free(guard, *placed, kStream);
+  engine->Free(guard, *again, kStream);
+  engine->FreeOutside(guard, second, kStream);
+  EXPECT_EQ(sink.freed, std::vector(sink.live.rbegin(), sink.live.rend()));
+  EXPECT_EQ(engine->counters(guard).live, Bytes(0));
 }
 
 TEST(Engine, ALockHeldElsewhereIsNotWaitedForForEver) {

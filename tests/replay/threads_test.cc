@@ -58,6 +58,17 @@ class Threads {
   std::map<std::pair<uint64_t, BlockId>, Offset> placed_;
 };
 
+// Two scripts at once, in an order that is never the same twice.
+void RunAtOnce(Threads& threads, const EventScript (&scripts)[2]) {
+  std::mt19937 random(3);
+  for (bool more = true; more;) {
+    more = false;
+    for (const uint64_t thread : {0, 1}) {
+      for (uint32_t i = 1 + random() % 40; i > 0; --i) more |= threads.Step(thread, scripts[thread]);
+    }
+  }
+}
+
 double PlannedShare(const Counters& counters) {
   return static_cast<double>(counters.planned_requests_after_plan) /
          static_cast<double>(counters.requests_after_plan);
@@ -68,18 +79,33 @@ TEST(Threads, AtOnceEachIsPlannedForItself) {
   AppendTraining(scripts[0], 60, {.layers = 12, .scale = 64 * 1024});
   AppendTraining(scripts[1], 60, {.layers = 9, .scale = 96 * 1024});
   Threads threads;
-  std::mt19937 random(3);
-  for (bool more = true; more;) {
-    more = false;
-    for (const uint64_t thread : {0, 1}) {
-      for (uint32_t i = 1 + random() % 40; i > 0; --i) more |= threads.Step(thread, scripts[thread]);
-    }
-  }
+  RunAtOnce(threads, scripts);
   const Counters counters = threads.counters();
   EXPECT_EQ(counters.threads, 2);
   EXPECT_GE(counters.plans, 2);
   EXPECT_GT(PlannedShare(counters), 0.9);
   EXPECT_EQ(threads.overlaps(), 0);
+}
+
+// What is said of the plans in use is not said of the device's any more, which nobody follows.
+TEST(Threads, AfterTheSplitThePlansInUseAreTheThreads) {
+  EventScript alone, scripts[2];
+  AppendTraining(alone, 30, {.layers = 24, .scale = 512 * 1024});
+  AppendTraining(scripts[0], 60, {.layers = 12, .scale = 64 * 1024});
+  AppendTraining(scripts[1], 60, {.layers = 9, .scale = 96 * 1024});
+  Threads threads;
+  while (threads.Step(7, alone)) continue;
+  const Counters before = threads.counters();
+  ASSERT_EQ(before.plans, 1);
+  ASSERT_EQ(before.period, 72);
+  RunAtOnce(threads, scripts);
+  const Counters after = threads.counters();
+  ASSERT_EQ(after.threads, 3);
+  EXPECT_GT(after.slab, Bytes(0));
+  EXPECT_LT(after.slab * 2, before.slab) << "both jobs are much smaller than the first";
+  EXPECT_LT(after.lower_bound * 2, before.lower_bound);
+  EXPECT_EQ(after.period, 36) << "of the larger one";
+  EXPECT_GE(after.iterations, before.iterations);
 }
 
 TEST(Threads, InTurnsAllArePlannedTogether) {

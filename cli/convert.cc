@@ -62,6 +62,10 @@ std::vector<Offset> Places(const std::vector<profiler::Event>& events) {
 }
 
 std::string Converted(const LoadedInput& input, std::string_view format) {
+  // As events they would lose what no event says: alignment, lane and where they are pinned.
+  if (format == "lifetimes" && input.is_lifetimes()) {
+    return profiler::ToLifetimeCsv(input.content.lifetimes);
+  }
   const std::vector<profiler::Event> events =
       input.is_lifetimes() ? TimelineOf(input.content.lifetimes).events : input.content.trace.events;
   const profiler::StackTable& stacks = input.content.trace.stacks;

@@ -68,6 +68,19 @@ class Convert(command.CommandTest):
             "id,lower,upper,size,alignment,lane\n0,0,2,100,1,0\n1,1,4,50,1,0\n2,3,5,80,1,0\n")
         self.assertEqual(self.json("stats", "out.lifetimes.csv")["live_peak"], 150)
 
+    def test_a_lifetime_csv_keeps_what_no_event_says(self):
+        rows = ("id,lower,upper,size,alignment,offset,gaps,lane\n"
+                "a,0,100,64,512,,20-30 50-60,0\nb,20,30,64,1,128,,2\nc,100,1000,32,1,,,0\n")
+        self.write("a.csv", rows)
+        self.ok("convert", "a.csv", "b.lifetimes.csv")
+        self.assertEqual(self.read("b.lifetimes.csv").decode(), rows)
+        self.ok("stats", "b.lifetimes.csv")
+        self.write("mm.csv", "buffer,start,end,size,gaps\nx y,0,9,4,3-5\n")
+        self.ok("convert", "mm.csv", "mm.lifetimes.csv")
+        self.assertEqual(self.read("mm.lifetimes.csv").decode().splitlines()[1], "x y,0,10,4,1,,3-6,0")
+        self.write("last.csv", f"id,lower,end,size\na,0,{1 << 62},4\n")
+        self.fails(3, "convert", "last.csv", "-", "--to", "lifetimes", says="last.csv:2: end")
+
     def test_lifetimes_become_events(self):
         self.write("a.csv", command.LIFETIMES)
         out = self.ok("convert", "a.csv", "-", "--to", "events").out

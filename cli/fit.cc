@@ -101,6 +101,10 @@ absl::StatusOr<Run> RunOf(const std::string& path, int64_t batch) {
   absl::StatusOr<std::vector<Contender>> contenders =
       AllContenders(input->content.trace.events, std::nullopt);
   if (!contenders.ok()) return contenders.status();
+  for (const Contender& c : *contenders) {
+    if (!c.failed) continue;
+    Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
+  }
   return Run{batch, *std::move(input), *std::move(stats), *std::move(contenders)};
 }
 
@@ -130,9 +134,11 @@ profiler::Measurement LivePeak(const Run& run, const Run& largest) {
           .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
 }
 
+// Of who found room at each batch: what the others reserved until then is not what they need.
 std::vector<Overhead> OverheadsOf(const std::vector<Run>& runs) {
   std::vector<Overhead> overheads;
   for (size_t i = 0; i < runs[0].contenders.size(); ++i) {
+    if (std::ranges::any_of(runs, [i](const Run& run) { return run.contenders[i].failed; })) continue;
     Overhead overhead{.name = runs[0].contenders[i].name};
     for (const Run& run : runs) {
       overhead.seen.push_back({static_cast<double>(run.stats.stats.live_peak.count()),

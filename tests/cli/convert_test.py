@@ -3,8 +3,10 @@ no code with us: Python's unpickler, json, a reader of protobuf's wire format of
 read it too."""
 
 import json
+import os
 import pickle
 import pickletools
+import subprocess
 import unittest
 
 import command
@@ -193,9 +195,30 @@ class Convert(command.CommandTest):
 
     def test_what_cannot_be_converted(self):
         self.fails(2, "convert", "e.csv", "out.doc", says="no known ending")
-        self.fails(2, "convert", "e.csv", "nowhere/out.csv", says="cannot write")
+        self.fails(2, "convert", "e.csv", "nowhere/out.csv", says="nowhere/out.csv.*No such file")
+        self.fails(2, "convert", "e.csv", "/dev/full", "--to", "json", says="/dev/full.*No space left")
         self.fails(3, "convert", "nowhere.csv", "out.csv", says="nowhere.csv")
         self.fails(2, "convert", "e.csv", "-", "--to", "xml", says="xml")
+
+    def test_a_failed_write_leaves_the_old_file_and_no_other(self):
+        self.write("old.csv", "precious")
+        there = sorted(os.listdir(self.folder))
+        limit = ["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", command.REPRISE]
+        done = subprocess.run([*limit, "convert", "e.csv", "old.csv"], cwd=self.folder, capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.read("old.csv"), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), there)
+
+    def test_a_pipe_and_a_link_are_written_to(self):
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen(["cat", "pipe"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
+            self.ok("convert", "e.csv", "pipe", "--to", "events")
+            self.assertEqual(reader.communicate()[0].decode(), command.EVENTS)
+        self.write("target.csv", "old")
+        os.symlink("target.csv", self.path("link.csv"))
+        self.ok("convert", "e.csv", "link.csv")
+        self.assertTrue(os.path.islink(self.path("link.csv")))
+        self.assertEqual(self.read("target.csv").decode(), command.EVENTS)
 
 
 if __name__ == "__main__":

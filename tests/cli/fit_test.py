@@ -125,6 +125,10 @@ class Fit(command.CommandTest):
         self.job(8)
         for word in ("batch8.pickle", "batch8.pickle@", "batch8.pickle@0", "batch8.pickle@-1", "batch8.pickle@8x", "@8"):
             self.fails(2, "fit", word, "batch8.pickle@8", says="names no batch")
+        most = 1 << 53
+        self.fails(2, "fit", f"batch8.pickle@{most}", f"batch8.pickle@{most + 1}", says=f"{most + 1}. names no .* to 2.53")
+        self.job(16)
+        self.ok("fit", f"batch8.pickle@{most - 1}", f"batch16.pickle@{most}")
         self.fails(2, "fit", "batch8.pickle@8", "batch8.pickle@8", says="two different batches")
         self.fails(2, "fit", "batch8.pickle@8", says="INPUT@BATCH")
 

@@ -181,6 +181,14 @@ class Convert(command.CommandTest):
             self.assertIn("2 devices in it", done.err)
         self.ok("report", "k.json", "-o", "k.html")
 
+    def test_kineto_times_at_both_ends(self):
+        far = float(1 << 52)
+        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 memory events without time")):
+            self.write("k.json", json.dumps([memory(1, 8, 1), memory(2, -8, 1), memory(-ts, 8, 2), memory(ts, -8, 2)]))
+            done = self.ok("stats", "k.json", "--json")
+            self.assertRegex(done.err, says)
+            self.assertEqual(json.loads(done.out)["lifetimes"]["classes"][-1]["from"], lived)
+
     def test_json_that_is_no_memory_trace(self):
         for content, says in (
             ("{}", 'no "\\[memory\\]" event'),

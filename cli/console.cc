@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "cli/status.h"
+#include "planner/plan_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -22,11 +25,27 @@ bool WriteAll(int file, std::string_view data) {
   return true;
 }
 
+// The file that a link names, which need not be there yet: it is replaced, and not the link.
+std::string BehindLinks(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_type behind = fs::status(path, error).type();
+  if (behind != fs::file_type::regular && behind != fs::file_type::not_found) return path;
+  fs::path file = path;
+  while (fs::is_symlink(file, error)) file = file.parent_path() / fs::read_symlink(file, error);
+  return file.string();
+}
+
 }  // namespace
 
 absl::Status WriteStdout(std::string_view data) {
   if (WriteAll(STDOUT_FILENO, data)) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, "cannot write to standard output");
+}
+
+absl::Status WriteOutput(const std::string& path, std::string_view data) {
+  if (path == "-") return WriteStdout(data);
+  return planner::WriteAtOnce(BehindLinks(path), data);
 }
 
 void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }

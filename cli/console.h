@@ -14,6 +14,10 @@ namespace reprise::cli {
 // All of `data`, or an error that says why not.
 absl::Status WriteStdout(std::string_view data);
 
+// The same to the file at `path`, or to what a link there names: whole, or what was there stays. "-" is
+// standard output.
+absl::Status WriteOutput(const std::string& path, std::string_view data);
+
 // One line on stderr that begins with "reprise: ". Failures are ignored: there is nobody left to tell.
 void Say(std::string_view line);
 

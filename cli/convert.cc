@@ -1,9 +1,6 @@
 // reprise convert: an input in the format of another tool.
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +59,10 @@ std::vector<Offset> Places(const std::vector<profiler::Event>& events) {
 }
 
 std::string Converted(const LoadedInput& input, std::string_view format) {
+  // As events they would lose what no event says: alignment, lane and where they are pinned.
+  if (format == "lifetimes" && input.is_lifetimes()) {
+    return profiler::ToLifetimeCsv(input.content.lifetimes);
+  }
   const std::vector<profiler::Event> events =
       input.is_lifetimes() ? TimelineOf(input.content.lifetimes).events : input.content.trace.events;
   const profiler::StackTable& stacks = input.content.trace.stacks;
@@ -92,13 +93,10 @@ int Convert(const ConvertOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const std::string converted = Converted(*input, format);
-  if (options.output == "-") return Finish(converted, kFine);
-  {
-    std::ofstream out(options.output, std::ios::binary | std::ios::trunc);
-    out << converted;
-    out.close();
-    if (!out) return Fail(fmt::format("cannot write {}: {}", options.output, strerror(errno)), kUsage);
+  if (const absl::Status written = WriteOutput(options.output, converted); !written.ok()) {
+    return Fail(written, kUsage);
   }
+  if (options.output == "-") return kFine;
   Say(fmt::format("wrote {}, {}, as {}", options.output,
                   FormatSize(Bytes(static_cast<int64_t>(converted.size()))), format));
   if (const std::string_view opened = OpenedBy(format); !opened.empty()) Say(opened);

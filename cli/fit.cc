@@ -27,9 +27,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kSitesShown = 10;           // for people; all under --json
-constexpr double kMovedShare = 0.01;         // of the peak, that is worth a word
-constexpr Bytes kGranule{int64_t{2} << 20};  // that drivers hand memory out in
+constexpr size_t kSitesShown = 10;                // for people; all under --json
+constexpr int64_t kMostBatch = int64_t{1} << 53;  // different ones differ as doubles too
+constexpr double kMovedShare = 0.01;              // of the peak, that is worth a word
+constexpr Bytes kGranule{int64_t{2} << 20};       // that drivers hand memory out in
 
 struct FitOptions {
   std::vector<std::string> inputs;  // INPUT@BATCH
@@ -75,14 +76,14 @@ struct Result {
   Bytes moved;  // live at the peak of the smallest batch, and no more at that of the largest
 };
 
-// "A.reprise@8". nullopt: no whole number above 0 behind the last @.
+// "A.reprise@8". nullopt: no whole number from 1 to kMostBatch behind the last @.
 std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& word) {
   const size_t at = word.rfind('@');
   if (at == std::string::npos || at == 0) return std::nullopt;
   int64_t batch = 0;
   const char* const end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data() + at + 1, end, batch);
-  if (error != std::errc() || stop != end || batch <= 0) return std::nullopt;
+  if (error != std::errc() || stop != end || batch <= 0 || batch > kMostBatch) return std::nullopt;
   return std::pair(word.substr(0, at), batch);
 }
 
@@ -101,6 +102,10 @@ absl::StatusOr<Run> RunOf(const std::string& path, int64_t batch) {
   absl::StatusOr<std::vector<Contender>> contenders =
       AllContenders(input->content.trace.events, std::nullopt);
   if (!contenders.ok()) return contenders.status();
+  for (const Contender& c : *contenders) {
+    if (!c.failed) continue;
+    Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
+  }
   return Run{batch, *std::move(input), *std::move(stats), *std::move(contenders)};
 }
 
@@ -130,9 +135,11 @@ profiler::Measurement LivePeak(const Run& run, const Run& largest) {
           .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
 }
 
+// Of who found room at each batch: what the others reserved until then is not what they need.
 std::vector<Overhead> OverheadsOf(const std::vector<Run>& runs) {
   std::vector<Overhead> overheads;
   for (size_t i = 0; i < runs[0].contenders.size(); ++i) {
+    if (std::ranges::any_of(runs, [i](const Run& run) { return run.contenders[i].failed; })) continue;
     Overhead overhead{.name = runs[0].contenders[i].name};
     for (const Run& run : runs) {
       overhead.seen.push_back({static_cast<double>(run.stats.stats.live_peak.count()),
@@ -356,7 +363,9 @@ int Fit(const FitOptions& options) {
   for (const std::string& word : options.inputs) {
     const auto split = SplitBatch(word);
     if (!split) {
-      return Fail(fmt::format("\"{}\" names no batch; write INPUT@BATCH, such as small.reprise@8", word),
+      return Fail(fmt::format("\"{}\" names no batch from 1 to 2^53; write INPUT@BATCH, such as "
+                              "small.reprise@8",
+                              word),
                   kUsage);
     }
     absl::StatusOr<Run> run = RunOf(split->first, split->second);

@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "planner/bound.h"
 #include "planner/problem.h"
+#include "profiler/lifetimes.h"
 
 namespace reprise::cli {
 
@@ -57,10 +58,16 @@ static double AttributedShare(const InputStats& result) {
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found) {
   InputStats result;
   if (input.is_lifetimes()) {
-    const Timeline timeline = TimelineOf(input.content.lifetimes);
-    result.stats = profiler::StatsOf(timeline.events);
+    // A buffer counts once, whatever gaps it has; only the peak knows of them.
+    std::vector<profiler::Lifetime> whole = input.content.lifetimes;
+    for (profiler::Lifetime& l : whole) l.gaps.clear();
+    result.stats = profiler::StatsOf(TimelineOf(whole).events);
     if (result.stats.allocs > 0) {
-      result.stats.peak_at = timeline.ticks[static_cast<size_t>(result.stats.peak_at)].count();
+      const Timeline timeline = TimelineOf(input.content.lifetimes);
+      const profiler::LifetimeTable table = profiler::LifetimesOf(timeline.events);
+      result.stats.live_peak = table.live_peak;
+      result.stats.at_peak = profiler::SizesLiveAt(timeline.events, table.peak_at.count());
+      result.stats.peak_at = timeline.ticks[static_cast<size_t>(table.peak_at.count())].count();
     }
     // The file is one iteration; what repeats inside is none.
     result.stats.iterations = 0;

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -83,19 +82,6 @@ std::string Now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-// A plan replaces the file that a link names, not the link.
-std::string BehindLinks(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::canonical(path, error);
-  return error || !std::filesystem::is_regular_file(target, error) ? path : target.string();
-}
-
-absl::Status WriteOutput(const std::string& path, const planner::Plan& plan) {
-  if (path == "-") return WriteStdout(planner::FormatPlan(plan));
-  return planner::WritePlan(BehindLinks(path), plan);
-}
-
 std::string SolutionJson(const planner::Problem& problem, const planner::Solution& solution) {
   const Json json = {{"buffers", problem.buffers.size()},
                      {"lower_bound", solution.lower_bound.count()},
@@ -134,7 +120,8 @@ int PlanOneInput(const PlanOptions& options) {
   if (!fits) {
     SayDoesNotFit(*options.capacity, *solution);
   } else if (!options.output.empty()) {
-    const absl::Status written = WriteOutput(options.output, PlanOf(*input, *problem, *solution));
+    const absl::Status written =
+        WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)));
     if (!written.ok()) {
       return Fail(written, kUsage);
     }

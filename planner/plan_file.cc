@@ -438,10 +438,13 @@ absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name) {
   return plan;
 }
 
-absl::Status WritePlan(const std::string& path, const Plan& plan) {
-  const std::string text = FormatPlan(plan);
+absl::Status WriteAtOnce(const std::string& path, std::string_view text) {
   struct stat status;
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return WriteInPlace(path, text);
+  if (stat(path.c_str(), &status) == 0) {
+    if (!S_ISREG(status.st_mode)) return WriteInPlace(path, text);
+  } else if (errno != ENOENT) {
+    return SystemError("cannot write", path);  // such as links in a circle
+  }
   const std::string temporary = TemporaryName(path);
   absl::Status written = WriteTemporary(temporary, text);
   if (written.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
@@ -453,6 +456,10 @@ absl::Status WritePlan(const std::string& path, const Plan& plan) {
     unlink(temporary.c_str());
   }
   return written;
+}
+
+absl::Status WritePlan(const std::string& path, const Plan& plan) {
+  return WriteAtOnce(path, FormatPlan(plan));
 }
 
 absl::StatusOr<Plan> ReadPlan(const std::string& path) {

@@ -44,4 +44,20 @@ std::string ToLifetimeCsv(const std::vector<Event>& events) {
   return csv;
 }
 
+std::string ToLifetimeCsv(const std::vector<Lifetime>& lifetimes) {
+  std::string csv = "id,lower,upper,size,alignment,offset,gaps,lane\n";
+  const auto out = std::back_inserter(csv);
+  for (const Lifetime& l : lifetimes) {
+    fmt::format_to(out, "{},{},{},{},{},", l.id, l.lower.count(), l.upper.count(), l.size.count(),
+                   l.alignment.count());
+    if (l.offset) fmt::format_to(out, "{}", l.offset->count());
+    csv += ',';
+    for (const Lifetime::Gap& gap : l.gaps) {
+      fmt::format_to(out, "{}{}-{}", &gap == l.gaps.data() ? "" : " ", gap.lower.count(), gap.upper.count());
+    }
+    fmt::format_to(out, ",{}\n", l.lane);
+  }
+  return csv;
+}
+
 }  // namespace reprise::profiler

@@ -210,8 +210,8 @@ class LifetimeCsv {
     int64_t lower, upper, size, alignment = 1;
     if (absl::Status s = rows_.Number(*index_[kLower], "lower", 0, kMostCsvNumber, &lower); !s.ok()) return s;
     const std::string_view upper_name = inclusive_ ? kInclusiveUpper : "upper";
-    if (absl::Status s = rows_.Number(*index_[kUpper], upper_name, 0, kMostCsvNumber, &upper); !s.ok())
-      return s;
+    const int64_t most = inclusive_ ? kMostCsvNumber - 1 : kMostCsvNumber;
+    if (absl::Status s = rows_.Number(*index_[kUpper], upper_name, 0, most, &upper); !s.ok()) return s;
     if (absl::Status s = rows_.Number(*index_[kSize], "size", 1, kMostCsvNumber, &size); !s.ok()) return s;
     if (index_[kAlignment]) {
       absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostCsvNumber, &alignment);

@@ -1,7 +1,7 @@
 // Writes what a trace holds in the formats of other tools. Each returns the file's bytes. `events` must be
 // consistent (event_check.h); their stacks are of `stacks`.
 //
-//   lifetime CSV  as csv_import.h reads it; a tick is the index of an event
+//   lifetime CSV  as csv_import.h reads it; a tick is the index of an event, or as the lifetimes have it
 //   JSON          all of it: {"format","version","columns","events","frames","stacks"}
 //   folded        a line a stack, outermost frame first, `a;b;c BYTES`: what was live at the peak
 //   (flamegraph.pl) speedscope    the same, and a second profile with all that was ever allocated Perfetto
@@ -17,12 +17,15 @@
 
 #include "base/units.h"
 #include "profiler/activities.h"
+#include "profiler/csv_import.h"
 #include "profiler/stacks.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
 
 std::string ToLifetimeCsv(const std::vector<Event>& events);
+// With every column, so that it reads back as the same.
+std::string ToLifetimeCsv(const std::vector<Lifetime>& lifetimes);
 // `activities`, of which the names are frames of `stacks`: in JSON under "activities", where there are any.
 std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
                    const std::vector<Activity>& activities = {});

@@ -16,7 +16,7 @@
 namespace reprise::profiler {
 namespace {
 
-constexpr double kMostMicroseconds = 0x1p53;
+constexpr double kMostMicroseconds = 0x1p52;  // either side of 0: between any two it is no overflow in ns
 constexpr int64_t kMostBytes = int64_t{1} << 61;
 
 using DeviceKey = std::pair<int64_t, int64_t>;  // type, id

@@ -3,8 +3,10 @@ no code with us: Python's unpickler, json, a reader of protobuf's wire format of
 read it too."""
 
 import json
+import os
 import pickle
 import pickletools
+import subprocess
 import unittest
 
 import command
@@ -67,6 +69,19 @@ class Convert(command.CommandTest):
             self.read("out.lifetimes.csv").decode(),
             "id,lower,upper,size,alignment,lane\n0,0,2,100,1,0\n1,1,4,50,1,0\n2,3,5,80,1,0\n")
         self.assertEqual(self.json("stats", "out.lifetimes.csv")["live_peak"], 150)
+
+    def test_a_lifetime_csv_keeps_what_no_event_says(self):
+        rows = ("id,lower,upper,size,alignment,offset,gaps,lane\n"
+                "a,0,100,64,512,,20-30 50-60,0\nb,20,30,64,1,128,,2\nc,100,1000,32,1,,,0\n")
+        self.write("a.csv", rows)
+        self.ok("convert", "a.csv", "b.lifetimes.csv")
+        self.assertEqual(self.read("b.lifetimes.csv").decode(), rows)
+        self.ok("stats", "b.lifetimes.csv")
+        self.write("mm.csv", "buffer,start,end,size,gaps\nx y,0,9,4,3-5\n")
+        self.ok("convert", "mm.csv", "mm.lifetimes.csv")
+        self.assertEqual(self.read("mm.lifetimes.csv").decode().splitlines()[1], "x y,0,10,4,1,,3-6,0")
+        self.write("last.csv", f"id,lower,end,size\na,0,{1 << 62},4\n")
+        self.fails(3, "convert", "last.csv", "-", "--to", "lifetimes", says="last.csv:2: end")
 
     def test_lifetimes_become_events(self):
         self.write("a.csv", command.LIFETIMES)
@@ -166,6 +181,14 @@ class Convert(command.CommandTest):
             self.assertIn("2 devices in it", done.err)
         self.ok("report", "k.json", "-o", "k.html")
 
+    def test_kineto_times_at_both_ends(self):
+        far = float(1 << 52)
+        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 memory events without time")):
+            self.write("k.json", json.dumps([memory(1, 8, 1), memory(2, -8, 1), memory(-ts, 8, 2), memory(ts, -8, 2)]))
+            done = self.ok("stats", "k.json", "--json")
+            self.assertRegex(done.err, says)
+            self.assertEqual(json.loads(done.out)["lifetimes"]["classes"][-1]["from"], lived)
+
     def test_json_that_is_no_memory_trace(self):
         for content, says in (
             ("{}", 'no "\\[memory\\]" event'),
@@ -180,9 +203,30 @@ class Convert(command.CommandTest):
 
     def test_what_cannot_be_converted(self):
         self.fails(2, "convert", "e.csv", "out.doc", says="no known ending")
-        self.fails(2, "convert", "e.csv", "nowhere/out.csv", says="cannot write")
+        self.fails(2, "convert", "e.csv", "nowhere/out.csv", says="nowhere/out.csv.*No such file")
+        self.fails(2, "convert", "e.csv", "/dev/full", "--to", "json", says="/dev/full.*No space left")
         self.fails(3, "convert", "nowhere.csv", "out.csv", says="nowhere.csv")
         self.fails(2, "convert", "e.csv", "-", "--to", "xml", says="xml")
+
+    def test_a_failed_write_leaves_the_old_file_and_no_other(self):
+        self.write("old.csv", "precious")
+        there = sorted(os.listdir(self.folder))
+        limit = ["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", command.REPRISE]
+        done = subprocess.run([*limit, "convert", "e.csv", "old.csv"], cwd=self.folder, capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(self.read("old.csv"), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), there)
+
+    def test_a_pipe_and_a_link_are_written_to(self):
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen(["cat", "pipe"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
+            self.ok("convert", "e.csv", "pipe", "--to", "events")
+            self.assertEqual(reader.communicate()[0].decode(), command.EVENTS)
+        self.write("target.csv", "old")
+        os.symlink("target.csv", self.path("link.csv"))
+        self.ok("convert", "e.csv", "link.csv")
+        self.assertTrue(os.path.islink(self.path("link.csv")))
+        self.assertEqual(self.read("target.csv").decode(), command.EVENTS)
 
 
 if __name__ == "__main__":

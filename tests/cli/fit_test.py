@@ -1,6 +1,7 @@
 """Why this exists: who asks for the largest batch queues a job by the answer. What is predicted is held here to the job at
 the batch that was predicted."""
 
+import json
 import os
 import sys
 import unittest
@@ -108,10 +109,26 @@ class Fit(command.CommandTest):
     def test_not_even_one(self):
         self.fails(4, "fit", self.job(8), self.job(16), "--capacity", "64MiB", says="not even a batch of 1")
 
+    def test_an_allocator_that_found_no_room_is_left_out(self):
+        for batch, size in ((1, 1 << 30), (2, 1 << 40)):
+            self.write(f"{batch}.csv", f"event,id,bytes,stream\nalloc,0,{size},0\nfree,0,,0\n")
+        done = self.ok("fit", "1.csv@1", "2.csv@2", "--capacity", "1TiB", "--json")
+        rows = self.by_name(json.loads(done.out))
+        self.assertIn("torch-native", rows)
+        failed = [row["name"] for row in self.json("compare", "2.csv")["allocators"] if row["reserved_peak"] == 0]
+        self.assertIn("reprise", failed)
+        for name in failed:
+            self.assertNotIn(name, rows)
+            self.assertIn(f"2.csv: {name}: found no room", done.err)
+
     def test_what_names_no_batch(self):
         self.job(8)
         for word in ("batch8.pickle", "batch8.pickle@", "batch8.pickle@0", "batch8.pickle@-1", "batch8.pickle@8x", "@8"):
             self.fails(2, "fit", word, "batch8.pickle@8", says="names no batch")
+        most = 1 << 53
+        self.fails(2, "fit", f"batch8.pickle@{most}", f"batch8.pickle@{most + 1}", says=f"{most + 1}. names no .* to 2.53")
+        self.job(16)
+        self.ok("fit", f"batch8.pickle@{most - 1}", f"batch16.pickle@{most}")
         self.fails(2, "fit", "batch8.pickle@8", "batch8.pickle@8", says="two different batches")
         self.fails(2, "fit", "batch8.pickle@8", says="INPUT@BATCH")
 

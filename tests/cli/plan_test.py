@@ -112,6 +112,17 @@ class Plan(command.CommandTest):
         self.assertTrue(os.path.islink(self.path("link")))
         self.assertEqual(json.loads(self.read("target"))["slab"], 8)
 
+    def test_a_link_to_a_file_that_is_not_there_yet(self):
+        os.mkdir(self.path("plans"))
+        os.symlink("new", self.path("plans/current"))
+        os.symlink("plans/current", self.path("link"))
+        self.ok("plan", "a.csv", "-o", "link")
+        self.assertTrue(os.path.islink(self.path("link")) and os.path.islink(self.path("plans/current")))
+        self.assertEqual(json.loads(self.read("plans/new"))["slab"], 8)
+        os.symlink("circle", self.path("circle"))
+        self.fails(2, "plan", "a.csv", "-o", "circle", says="circle: Too many levels")
+        self.assertTrue(os.path.islink(self.path("circle")))
+
 
 if __name__ == "__main__":
     unittest.main()

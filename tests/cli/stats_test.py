@@ -46,6 +46,16 @@ class Stats(command.CommandTest):
         stats = self.json("stats", "a.csv")
         self.assertEqual((stats["live_peak"], stats["peak_at"]), (8, 25))
 
+    def test_a_buffer_with_gaps_is_one(self):
+        self.write("a.csv", "id,lower,upper,size,gaps\na,0,100,64,20-30 50-60\nb,20,30,64,\nc,100,1000,32,\n")
+        stats = self.json("stats", "a.csv")
+        self.assertEqual({name: stats[name] for name in ("events", "allocs", "frees", "allocated", "live_at_end")},
+                         {"events": 6, "allocs": 3, "frees": 3, "allocated": 160, "live_at_end": 0})
+        self.assertEqual((stats["live_peak"], stats["peak_at"]), (64, 0), "b fits into a gap")
+        self.assertEqual(stats["at_peak"], [{"size": 64, "blocks": 1}])
+        self.assertEqual(stats["histogram"], [{"from": 32, "blocks": 1, "bytes": 32}, {"from": 64, "blocks": 2, "bytes": 128}])
+        self.assertRegex(self.ok("stats", "a.csv").out, r"buffers +3\b")
+
     def test_by_stream(self):
         self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,300,0\nfree,0,,7\nalloc,2,100,7\n")
         self.assertEqual(self.json("stats", "e.csv")["streams"], [

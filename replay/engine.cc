@@ -93,19 +93,9 @@ std::optional<Offset> Engine::PlaceAgain(const Guard&, const Request& request, c
   return Live(block, request.alignment);
 }
 
-void Engine::KeepOutside(const Guard&, const BlockInfo& left, Bytes alignment) {
-  BlockInfo live = left;
-  CountLive(live, alignment);
-  outside_ids_[left.id] = live.id;
-}
+void Engine::KeepOutside(const Guard&, BlockInfo& left, Bytes alignment) { CountLive(left, alignment); }
 
-void Engine::FreeOutside(const Guard&, const BlockInfo& left, Stream stream) {
-  BlockInfo live = left;
-  const auto kept = outside_ids_.find(left.id);
-  live.id = kept->second;
-  outside_ids_.erase(kept);
-  CountFreed(live, stream);
-}
+void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
   const auto request = static_cast<int64_t>(left.id);

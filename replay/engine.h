@@ -24,7 +24,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "profiler/iteration.h"
@@ -157,9 +156,9 @@ class Engine {
   // Tries again to place what Allocate has left; for when memory has been given back.
   std::optional<Offset> PlaceAgain(const Guard&, const Request& request, const BlockInfo& left);
   // The real allocator has served it: it is live from here on, and part of the sequence.
-  // Both are told of the block as Allocate has left it.
-  void KeepOutside(const Guard&, const BlockInfo& left, Bytes alignment);
-  void FreeOutside(const Guard&, const BlockInfo& left, Stream stream);
+  // `left` becomes the live block, of which FreeOutside is told.
+  void KeepOutside(const Guard&, BlockInfo& left, Bytes alignment);
+  void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
   // The real allocator could not: it counts as a request that was passed, and in no share of what was served.
   void DropOutside(const Guard&, const BlockInfo& left);
 
@@ -270,10 +269,9 @@ class Engine {
   bool split_ = false;
   bool expecting_ = false;  // a plan of an earlier run has its range kept free
 
-  // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then,
-  // and for those who asked for it, one that lies elsewhere has its request's number.
+  // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then
+  // one has its request's number.
   uint64_t next_id_ = 0;
-  absl::flat_hash_map<BlockId, BlockId> outside_ids_;  // live ones, by their requests' numbers
   Counters counters_;
 };
 

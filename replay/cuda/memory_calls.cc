@@ -134,9 +134,10 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
     device.engine().DropOutside(guard, left);
     return result;
   }
-  device.engine().KeepOutside(guard, left, profiler::kDeviceAlignment);
+  BlockInfo kept = left;
+  device.engine().KeepOutside(guard, kept, profiler::kDeviceAlignment);
   const std::lock_guard lock(outside_mutex_);
-  outside_[*out] = {&device, left};
+  outside_[*out] = {&device, kept};
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -162,8 +163,12 @@ Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
-  for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
-    team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
+  try {
+    for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
+      team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
+    }
+  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
+    if (team.best().best_slab() == Search::kNothing) throw;
   }
   return team;
 }
@@ -199,9 +204,7 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   return solution;
 }
 
-}  // namespace
-
-absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
+absl::StatusOr<Solution> SolveByReuse(const Problem& problem, const Budget& budget) {
   const auto solve = [](const Problem& part, const Budget& share) { return Run(part, share, kSolvers); };
   switch (problem.reuse) {
     case Reuse::kAllowed:
@@ -214,6 +217,18 @@ absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
   return absl::InternalError("an unknown kind of reuse");
 }
 
+absl::Status NoMemory() { return absl::ResourceExhaustedError("there is not enough memory to plan this"); }
+
+}  // namespace
+
+absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
+  try {
+    return SolveByReuse(problem, budget);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
 absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& problem, const Budget& budget) {
   const auto* found = std::find_if(std::begin(kSolvers), std::end(kSolvers), [&](const Solver& member) {
     return member.places && member.name == solver;
@@ -224,7 +239,11 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
   }
   if (problem.reuse != Reuse::kAllowed)
     return absl::UnimplementedError("one solver alone knows nothing of lanes; take all of them");
-  return Run(problem, budget, {found, 1});
+  try {
+    return Run(problem, budget, {found, 1});
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
 }
 
 std::vector<std::string_view> SolverNames() {

@@ -91,6 +91,9 @@ constexpr int64_t kFirstGrant = 400'000;
 // Of the first answer's steps: for how many more its solver goes on before the others begin.
 constexpr int64_t kPatience = 8;
 
+// Of the time: what the search leaves for keeping previous offsets, where there are any.
+constexpr double kShareOfKeeping = 0.1;
+
 // A solver on one thread.
 struct Member {
   const Solver* solver;
@@ -184,6 +187,7 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
   Budget left = budget;
   left.seconds -= seconds();
+  if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
   Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
   const Team team = Work(first, left.seconds, solvers);
   const Search& search = team.best();
@@ -197,9 +201,10 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.lower_bound = Bytes(std::max(bound, search.refuted() + 1));
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
-  solution.seconds = seconds();
   solution.steps = search.steps();
-  KeepPrevious(problem, solution);
+  const auto stop = [&] { return search.cancelled() || seconds() >= budget.seconds; };
+  KeepPrevious(problem, stop, solution);
+  solution.seconds = seconds();
   assert(CheckPlacement(problem, solution.placement).ok());
   return solution;
 }

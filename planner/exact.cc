@@ -22,7 +22,7 @@ constexpr int64_t kLooksPerStep = 8;  // at lists' entries that lie side by side
 // Nothing is built for an instance that is too large to be looked at.
 const Instance& OrNone(const Instance& instance) {
   static const Instance& none = *new Instance{.first_range = {0}};  // outlives exit: jobs plan meanwhile
-  return instance.buffers() <= ExactSearch::kMostBuffers ? instance : none;
+  return ExactSearch::CanLookAt(instance) ? instance : none;
 }
 
 }  // namespace
@@ -38,6 +38,12 @@ constexpr ExactSearch::Strategy ExactSearch::kStrategies[] = {
     {Order::kCrowdLifetime, Choice::kFewestRivals},
     {Order::kCrowdLifetime, Choice::kFewestRivals, true},
 };
+
+bool ExactSearch::CanLookAt(const Instance& instance) {
+  constexpr int64_t kMost = 2 * int64_t{kMostBuffers} * kMostBuffers;
+  const int64_t ranges = static_cast<int64_t>(instance.all_ranges.size());
+  return instance.buffers() <= kMostBuffers && instance.buffers() * ranges <= kMost;
+}
 
 ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules, bool beside)
     : instance_(instance),
@@ -57,7 +63,7 @@ ExactSearch::ExactSearch(const Instance& instance, uint64_t seed, const ExactRul
 ExactSearch::Answer ExactSearch::Decide(int64_t capacity, int64_t node_limit,
                                         const std::function<bool(int64_t)>& stop,
                                         std::vector<int64_t>& offsets) {
-  if (instance_.buffers() > kMostBuffers) return Answer::kGaveUp;
+  if (!CanLookAt(instance_)) return Answer::kGaveUp;
   if (capacity != capacity_) Restart(capacity);
   if (refuted_all_) return Answer::kRefuted;
   stop_ = &stop;

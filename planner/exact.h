@@ -39,13 +39,17 @@ class ExactSearch {
  public:
   static constexpr int32_t kMostBuffers = 2000;
 
+  // What is built takes time and memory linear in buffers times ranges: there may be as many of these as
+  // kMostBuffers have that all wrap, and more where the buffers are fewer.
+  static bool CanLookAt(const Instance& instance);
+
   enum class Answer {
     kPlaced,
     kRefuted,  // no placement has a slab of at most the capacity
     kGaveUp,
   };
 
-  // `instance` must outlive the search. One of more than kMostBuffers is not looked at: Decide() gives up.
+  // `instance` must outlive the search. Where it cannot be looked at, Decide() gives up.
   // Beside another search with another seed, one begins with the second round of strategies.
   ExactSearch(const Instance& instance, uint64_t seed, const ExactRules& rules = {}, bool beside = false);
 

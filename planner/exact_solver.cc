@@ -112,7 +112,7 @@ class ExactTurns {
 }  // namespace
 
 Turn BeginExact(Search& search, std::string_view name) {
-  if (search.instance().buffers() > ExactSearch::kMostBuffers) return [] { return false; };
+  if (!ExactSearch::CanLookAt(search.instance())) return [] { return false; };
   return [exact = std::make_shared<ExactTurns>(search, name)] { return exact->Run(); };
 }
 

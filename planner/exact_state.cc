@@ -4,20 +4,6 @@
 #include <bit>
 
 namespace reprise::planner {
-namespace {
-
-bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
-  for (const Range& x : a) {
-    for (const Range& y : b) {
-      if (x.begin < y.end && y.begin < x.end) return true;
-    }
-  }
-  return false;
-}
-
-// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
-
-}  // namespace
 
 ExactState::ExactState(const Instance& instance) : size_(instance.size), alignment_(instance.alignment) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {

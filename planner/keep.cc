@@ -13,11 +13,16 @@ namespace reprise::planner {
 namespace {
 
 constexpr int kRounds = 30;
+constexpr size_t kBuffersBetweenLooks = 64;
 
 class Keeper {
  public:
-  Keeper(const Problem& problem, int64_t limit)
-      : instance_(Compress(problem)), first_fit_(instance_), limit_(limit), offsets_(instance_.pinned) {
+  Keeper(const Problem& problem, int64_t limit, const std::function<bool()>& stop)
+      : instance_(Compress(problem)),
+        first_fit_(instance_),
+        limit_(limit),
+        stop_(stop),
+        offsets_(instance_.pinned) {
     for (int32_t i = 0; i < instance_.buffers(); ++i) {
       const std::optional<Offset>& previous = problem.buffers[i].previous;
       previous_.push_back(previous ? previous->count() : Search::kNothing);
@@ -30,9 +35,10 @@ class Keeper {
 
   bool Run() {
     for (int round = 0; round < kRounds; ++round) {
-      const int32_t homeless = LayAll();
-      if (homeless < 0) return true;
-      if (!GiveUpAround(homeless)) return false;
+      const std::optional<int32_t> homeless = LayAll();
+      if (stopped_) return false;
+      if (!homeless) return true;
+      if (!GiveUpAround(*homeless)) return false;
     }
     return false;
   }
@@ -41,11 +47,12 @@ class Keeper {
   int64_t slab() const { return SlabOf(instance_, offsets_); }
 
  private:
-  // The buffer that would end above the limit, or -1.
-  int32_t LayAll() {
+  // The buffer that would end above the limit, if one would.
+  std::optional<int32_t> LayAll() {
     first_fit_.Clear();
     std::vector<int32_t> rest;
     for (const int32_t buffer : buffers_) {
+      if (Stopped()) return std::nullopt;
       if (previous_[buffer] != Search::kNothing && Fits(buffer, previous_[buffer])) {
         Put(buffer, previous_[buffer]);
       } else {
@@ -55,11 +62,18 @@ class Keeper {
     std::stable_sort(rest.begin(), rest.end(),
                      [&](int32_t a, int32_t b) { return instance_.size[a] > instance_.size[b]; });
     for (const int32_t buffer : rest) {
+      if (Stopped()) return std::nullopt;
       const int64_t offset = first_fit_.LowestFree(buffer);
       if (offset + instance_.size[buffer] > limit_) return buffer;
       Put(buffer, offset);
     }
-    return -1;
+    return std::nullopt;
+  }
+
+  // Asked for each buffer; looks every few of them.
+  bool Stopped() {
+    if (asked_++ % kBuffersBetweenLooks == 0) stopped_ = stopped_ || stop_();
+    return stopped_;
   }
 
   bool Fits(int32_t buffer, int64_t offset) {
@@ -76,25 +90,21 @@ class Keeper {
   bool GiveUpAround(int32_t homeless) {
     bool any = false;
     for (const int32_t other : buffers_) {
-      if (previous_[other] == Search::kNothing || !ShareSlot(homeless, other)) continue;
+      if (previous_[other] == Search::kNothing ||
+          !ShareSlot(instance_.ranges(homeless), instance_.ranges(other)))
+        continue;
       previous_[other] = Search::kNothing;
       any = true;
     }
     return any;
   }
 
-  bool ShareSlot(int32_t a, int32_t b) const {
-    for (const Range& x : instance_.ranges(a)) {
-      for (const Range& y : instance_.ranges(b)) {
-        if (x.begin < y.end && y.begin < x.end) return true;
-      }
-    }
-    return false;
-  }
-
   const Instance instance_;
   FirstFit first_fit_;
   const int64_t limit_;
+  const std::function<bool()>& stop_;
+  size_t asked_ = 0;
+  bool stopped_ = false;
   std::vector<int64_t> offsets_;
   std::vector<int64_t> previous_;  // by buffer: where it was, or Search::kNothing when it has to go
   std::vector<int32_t> buffers_;   // the free ones, from the bottom up as they were
@@ -102,14 +112,17 @@ class Keeper {
 
 }  // namespace
 
-void KeepPrevious(const Problem& problem, Solution& solution) {
-  const bool asked = std::any_of(problem.buffers.begin(), problem.buffers.end(),
-                                 [](const Buffer& buffer) { return buffer.previous.has_value(); });
-  if (!asked) return;
+bool HasPrevious(const Problem& problem) {
+  return std::any_of(problem.buffers.begin(), problem.buffers.end(),
+                     [](const Buffer& buffer) { return buffer.previous.has_value(); });
+}
+
+void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution) {
+  if (!HasPrevious(problem) || stop()) return;
   const Bytes slab = solution.placement.slab;
   Bytes limit(static_cast<int64_t>(static_cast<double>(slab.count()) * (1 + kPriceOfKeeping)));
   if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
-  Keeper keeper(problem, limit.count());
+  Keeper keeper(problem, limit.count(), stop);
   if (!keeper.Run()) return;
   for (size_t i = 0; i < keeper.offsets().size(); ++i)
     solution.placement.offsets[i] = Offset(keeper.offsets()[i]);

@@ -1,6 +1,7 @@
 // Stability: a problem that has changed a little keeps most of its offsets.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "planner/types.h"
@@ -10,12 +11,15 @@ namespace reprise::planner {
 // How much higher than the lowest placement found one that keeps the previous offsets may be.
 inline constexpr double kPriceOfKeeping = 0.01;
 
+// Has any buffer an offset to be kept?
+bool HasPrevious(const Problem& problem);
+
 // Replaces the placement of `solution` by one that leaves the buffers at Buffer::previous as far as it can,
 // without the slab going above kPriceOfKeeping more than it was. First every previous offset that is within
 // that limit and free is taken, from the bottom up; then the rest goes where it first fits, the largest
 // first. A buffer that finds no room takes back the offsets of those that share a slot with it, and all is
-// laid again; after a few such rounds `solution` stays as it is. O(n log n) a round.
-void KeepPrevious(const Problem& problem, Solution& solution);
+// laid again; after a few such rounds, or once `stop` says so, `solution` stays as it is. O(n log n) a round.
+void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution);
 
 // Gives the buffers of `problem` the offsets of an earlier placement of a problem that was much the same:
 // `sizes` and `offsets` in its order of buffers. Both lists of sizes are walked side by side; where they

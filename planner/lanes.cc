@@ -1,7 +1,10 @@
 #include "planner/lanes.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,16 @@ struct Lane {
 };
 
 bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 // The problem of one lane above `base`: everything else is outside, and obstacles are cut off below.
 Problem AboveBase(const Problem& problem, int32_t lane, Offset base) {
@@ -119,14 +132,23 @@ class AvoidingFirstFit {
   IntervalLists taken_{0};  // by lane index: the addresses that its buffers have had at any time
 };
 
-// Keeps whichever costs less.
+// Slab plus crossings times price, or the most there is where that is more.
+int64_t CostOf(const Problem& problem, Bytes slab, int64_t crossings) {
+  int64_t cost = 0;
+  const bool overflows = __builtin_mul_overflow(problem.crossing_price.count(), crossings, &cost) ||
+                         __builtin_add_overflow(cost, slab.count(), &cost);
+  return overflows ? std::numeric_limits<int64_t>::max() : cost;
+}
+
+// Keeps whichever costs less; what is within the capacity goes before what is not.
 class Cheapest {
  public:
   explicit Cheapest(const Problem& problem) : problem_(problem) {}
 
   void Offer(Solution solution) {
     const int64_t crossings = CountCrossings(problem_, solution.placement);
-    const Bytes cost = solution.placement.slab + problem_.crossing_price * crossings;
+    const Bytes slab = solution.placement.slab;
+    const std::pair cost(problem_.capacity && slab > *problem_.capacity, CostOf(problem_, slab, crossings));
     if (best_ && cost >= cost_) return;
     cost_ = cost;
     best_ = std::move(solution);
@@ -138,7 +160,7 @@ class Cheapest {
  private:
   const Problem& problem_;
   std::optional<Solution> best_;
-  Bytes cost_;
+  std::pair<bool, int64_t> cost_;  // is it above the capacity, and slab plus price
 };
 
 Budget ShareOf(const Budget& budget, double share) {
@@ -153,6 +175,7 @@ Budget ShareOf(const Budget& budget, double share) {
 
 absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget,
                                     const SolveFunction& solve) {
+  const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const std::vector<Lane> lanes = LanesOf(problem);
   int64_t buffers = 0;
@@ -167,31 +190,46 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
     if (problem.buffers[i].pinned) whole.placement.offsets[i] = *problem.buffers[i].pinned;
   }
   whole.lower_bound = std::max(loads, LowerBound(problem));
+  int64_t still_to_come = buffers;
   for (const Lane& lane : lanes) {
-    const Problem above = AboveBase(problem, lane.lane, Offset(whole.placement.slab.count()));
-    const double share = static_cast<double>(lane.buffers) / static_cast<double>(buffers);
-    absl::StatusOr<Solution> solution = solve(above, ShareOf(budget, share));
+    Problem above = AboveBase(problem, lane.lane, Offset(whole.placement.slab.count()));
+    // What a lane leaves of the capacity is for those above it; only the last may be content with what fits.
+    if (&lane != &lanes.back()) above.capacity.reset();
+    Budget share = ShareOf(budget, static_cast<double>(lane.buffers) / static_cast<double>(buffers));
+    share.seconds = (budget.seconds - stopwatch.seconds()) * static_cast<double>(lane.buffers) /
+                    static_cast<double>(still_to_come);
+    absl::StatusOr<Solution> solution = solve(above, share);
+    if (absl::IsDeadlineExceeded(solution.status()) && &lane != &lanes.front()) {
+      // With lanes laid already, the rest is laid as it first comes rather than all given up.
+      share.cancel = nullptr;
+      share.seconds = 0;
+      solution = solve(above, share);
+    }
     if (!solution.ok()) return solution.status();
+    still_to_come -= lane.buffers;
     for (size_t i = 0; i < problem.buffers.size(); ++i) {
       if (HasLane(problem.buffers[i]) && problem.buffers[i].lane == lane.lane)
         whole.placement.offsets[i] = solution->placement.offsets[i];
     }
     whole.placement.slab = solution->placement.slab;
     whole.solver = solution->solver;
-    whole.seconds += solution->seconds;
   }
   whole.proven_optimal = whole.placement.slab == whole.lower_bound;
+  whole.seconds = stopwatch.seconds();
   return whole;
 }
 
 absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budget,
                                      const SolveFunction& solve) {
+  const Stopwatch stopwatch;
   Problem shared = problem;
   shared.reuse = Reuse::kAllowed;
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;
-  absl::StatusOr<Solution> apart = SolveApart(problem, ShareOf(budget, 0.5), solve);
-  if (!apart.ok()) return apart;
+  Budget rest = ShareOf(budget, 0.5);
+  rest.seconds = std::min(rest.seconds, budget.seconds - stopwatch.seconds());
+  absl::StatusOr<Solution> apart = SolveApart(problem, rest, solve);
+  if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
   const Bytes bound = lowest->lower_bound;
   Cheapest cheapest(problem);
   AvoidingFirstFit avoiding(problem);
@@ -209,10 +247,11 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
     cheapest.Offer(between);
   }
   cheapest.Offer(*std::move(lowest));
-  cheapest.Offer(*std::move(apart));
+  if (apart.ok()) cheapest.Offer(*std::move(apart));
   Solution solution = std::move(cheapest).Take();
   solution.lower_bound = bound;
   solution.proven_optimal = solution.placement.slab == bound && solution.crossings == 0;
+  solution.seconds = stopwatch.seconds();
   return solution;
 }
 

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -90,6 +91,9 @@ constexpr int64_t kFirstGrant = 400'000;
 // Of the first answer's steps: for how many more its solver goes on before the others begin.
 constexpr int64_t kPatience = 8;
 
+// Of the time: what the search leaves for keeping previous offsets, where there are any.
+constexpr double kShareOfKeeping = 0.1;
+
 // A solver on one thread.
 struct Member {
   const Solver* solver;
@@ -162,8 +166,12 @@ Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
-  for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
-    team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
+  try {
+    for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
+      team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
+    }
+  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
+    if (team.best().best_slab() == Search::kNothing) throw;
   }
   return team;
 }
@@ -179,6 +187,7 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
   Budget left = budget;
   left.seconds -= seconds();
+  if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
   Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
   const Team team = Work(first, left.seconds, solvers);
   const Search& search = team.best();
@@ -192,16 +201,15 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.lower_bound = Bytes(std::max(bound, search.refuted() + 1));
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
-  solution.seconds = seconds();
   solution.steps = search.steps();
-  KeepPrevious(problem, solution);
+  const auto stop = [&] { return search.cancelled() || seconds() >= budget.seconds; };
+  KeepPrevious(problem, stop, solution);
+  solution.seconds = seconds();
   assert(CheckPlacement(problem, solution.placement).ok());
   return solution;
 }
 
-}  // namespace
-
-absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
+absl::StatusOr<Solution> SolveByReuse(const Problem& problem, const Budget& budget) {
   const auto solve = [](const Problem& part, const Budget& share) { return Run(part, share, kSolvers); };
   switch (problem.reuse) {
     case Reuse::kAllowed:
@@ -214,6 +222,18 @@ absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
   return absl::InternalError("an unknown kind of reuse");
 }
 
+absl::Status NoMemory() { return absl::ResourceExhaustedError("there is not enough memory to plan this"); }
+
+}  // namespace
+
+absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget) {
+  try {
+    return SolveByReuse(problem, budget);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
 absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& problem, const Budget& budget) {
   const auto* found = std::find_if(std::begin(kSolvers), std::end(kSolvers), [&](const Solver& member) {
     return member.places && member.name == solver;
@@ -224,7 +244,11 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
   }
   if (problem.reuse != Reuse::kAllowed)
     return absl::UnimplementedError("one solver alone knows nothing of lanes; take all of them");
-  return Run(problem, budget, {found, 1});
+  try {
+    return Run(problem, budget, {found, 1});
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
 }
 
 std::vector<std::string_view> SolverNames() {

@@ -14,7 +14,8 @@ namespace reprise::planner {
 // always completes, so that a placement comes back whatever the time; the capacity is not a condition either:
 // when it is not reached, the best placement comes back and the caller compares. Equal inputs and seeds give
 // equal answers as long as time is not what ends the search. InvalidArgument: Validate's. DeadlineExceeded:
-// cancelled before the first placement was found. As many threads as the budget grants; memory linear in the
+// cancelled before the first placement was found. ResourceExhausted: no memory for a first placement; where
+// it runs out later, the best so far comes back. As many threads as the budget grants; memory linear in the
 // number of buffers.
 absl::StatusOr<Solution> Solve(const Problem& problem, const Budget& budget);
 

@@ -314,6 +314,15 @@ Instance Compress(const Problem& problem, bool turn_cycles) {
   return instance;
 }
 
+bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
+  while (!a.empty() && !b.empty()) {
+    if (a.front().begin < b.front().end && b.front().begin < a.front().end) return true;
+    std::span<const Range>& earlier = a.front().end < b.front().end ? a : b;
+    earlier = earlier.subspan(1);
+  }
+  return false;
+}
+
 std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free) {
   std::vector<int64_t> load(instance.slots + 1, 0);
   for (int32_t i = 0; i < instance.buffers(); ++i) {

@@ -62,6 +62,9 @@ struct Instance {
   }
 };
 
+// Do two buffers, given by their ranges, have a slot in common? Linear in the ranges.
+bool ShareSlot(std::span<const Range> a, std::span<const Range> b);
+
 // Linear in the number of buffers: their times are sorted by digits. `turn_cycles`: whether a cycle begins
 // where the least is in use across, or at its first tick.
 Instance Compress(const Problem& problem, bool turn_cycles = true);

@@ -70,9 +70,9 @@ void Search::NoteAnswer() {
 
 void Search::Learn(const Search& other) {
   if (other.best_slab_ < best_slab_) {
-    best_slab_ = other.best_slab_;
-    best_ = other.best_;
     best_order_ = other.best_order_;
+    best_ = other.best_;
+    best_slab_ = other.best_slab_;
     best_solver_ = other.best_solver_;
   }
   if (other.refuted_ >= 0) Refute(other.refuted_);
@@ -130,9 +130,9 @@ void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
                    std::span<const int32_t> order) {
   const int64_t slab = SlabOf(instance_, offsets);
   if (slab >= best_slab_) return;
-  best_slab_ = slab;
-  best_.assign(offsets.begin(), offsets.end());
   best_order_.assign(order.begin(), order.end());
+  best_.assign(offsets.begin(), offsets.end());
+  best_slab_ = slab;
   best_solver_ = solver;
   NoteAnswer();
 }

@@ -1,7 +1,7 @@
 #include "planner/team.h"
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -15,20 +15,33 @@ Team::Team(Search& first) : workers_{&first}, best_(&first) {
 }
 
 void Team::Round(const std::function<void(int)>& work) {
+  std::vector<std::thread> threads(size());
+  std::vector<std::exception_ptr> thrown(size());
   Search::Race race;
   for (Search* search : workers_) search->Join(&race);
-  std::vector<std::thread> threads;
-  std::vector<int> here = {0};
+  const auto guarded = [&](int worker) {
+    try {
+      work(worker);
+    } catch (...) {  // what leaves a thread ends the process
+      thrown[worker] = std::current_exception();
+    }
+  };
   for (int worker = 1; worker < size(); ++worker) {
     try {
-      threads.emplace_back(work, worker);
-    } catch (const std::system_error&) {
-      here.push_back(worker);
+      threads[worker] = std::thread(guarded, worker);
+    } catch (const std::exception&) {  // no thread, or no memory for one
     }
   }
-  for (int worker : here) work(worker);
-  for (std::thread& thread : threads) thread.join();
+  for (int worker = 0; worker < size(); ++worker) {
+    if (!threads[worker].joinable()) guarded(worker);
+  }
+  for (std::thread& thread : threads) {
+    if (thread.joinable()) thread.join();
+  }
   for (Search* search : workers_) search->Join(nullptr);
+  for (const std::exception_ptr& exception : thrown) {
+    if (exception) std::rethrow_exception(exception);
+  }
   Exchange();
 }
 

@@ -19,7 +19,8 @@ class Team {
   Search& search(int worker) { return *workers_[worker]; }
 
   // Calls `work` for every worker, each on a thread of its own (the first on this one), and waits for all.
-  // Where a thread cannot be had, this one does its work too.
+  // Where a thread cannot be had, this one does its work too. What `work` throws is thrown again once all are
+  // done, the first worker's before the second's; nothing is exchanged then.
   void Round(const std::function<void(int worker)>& work);
 
   // The one that has all that was found until the end of the last round.

@@ -88,6 +88,19 @@ TEST(Exact, AnInstanceThatIsTooLargeIsNotLookedAt) {
   EXPECT_EQ(Decide(problem, 1), Answer::kPlaced);
 }
 
+TEST(Exact, NeitherIsOneWithTooManyRanges) {
+  Problem problem;
+  for (int i = 0; i < 400; ++i) {
+    Buffer buffer = Block(i % 2, i % 2 + 201, 1);  // each in use in the gaps of the next
+    for (int64_t k = 0; k < 100; ++k)
+      buffer.gaps.push_back({Tick(i % 2 + 1 + 2 * k), Tick(i % 2 + 2 + 2 * k)});
+    problem.buffers.push_back(buffer);
+  }
+  EXPECT_EQ(Decide(problem, 200), Answer::kGaveUp);
+  problem.buffers.resize(200);
+  EXPECT_EQ(Decide(problem, 100), Answer::kPlaced);
+}
+
 // Half of the rounds are small cycles, whose least slab is often above their load.
 Problem Tiny(RandomProblems& random, int round) {
   return random.Make({.buffers = 1 + static_cast<int>(random.Below(7)),

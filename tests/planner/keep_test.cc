@@ -61,6 +61,32 @@ TEST(KeepPrevious, StaysWithinTheCapacity) {
   EXPECT_LE(solution->placement.slab, Bytes(1010));
 }
 
+TEST(KeepPrevious, LeavesTheSolutionAsItIsWhenToldToStop) {
+  Problem problem;
+  Solution solution;
+  for (int i = 0; i < 1000; ++i) {
+    problem.buffers.push_back(Was(Block(0, 1, 10), 10 * (999 - i)));
+    solution.placement.offsets.emplace_back(10 * i);
+  }
+  solution.placement.slab = Bytes(10'000);
+  const std::vector<Offset> before = solution.placement.offsets;
+  int asked = 0;
+  const auto third_time = [&] { return ++asked >= 3; };
+  KeepPrevious(problem, third_time, solution);
+  EXPECT_EQ(solution.placement.offsets, before);
+  EXPECT_EQ(asked, 3);
+  KeepPrevious(
+      problem, [] { return false; }, solution);
+  EXPECT_EQ(ShareKept(problem, solution.placement), 1);
+}
+
+TEST(KeepPrevious, EndsWithTheTimeOfTheWhole) {
+  const Problem problem{{Was(Block(0, 4, 100), 10), Was(Block(0, 4, 10), 0)}};
+  const auto solution = Solve(problem, {.seconds = 0});
+  ASSERT_TRUE(solution.ok());
+  EXPECT_NE(solution->solver, "keep-previous");
+}
+
 TEST(AdoptPrevious, FindsTheSameBuffersAgain) {
   const std::vector<Bytes> sizes = {Bytes(1), Bytes(2), Bytes(3), Bytes(4), Bytes(5)};
   const std::vector<Offset> offsets = {Offset(10), Offset(20), Offset(30), Offset(40), Offset(50)};

@@ -2,6 +2,14 @@
 // must be what comes out, and avoiding crossings must not be paid for with more slab than it is worth.
 #include "planner/lanes.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
@@ -73,6 +81,102 @@ TEST(Lanes, CrossingsAreAvoidedWhereThatCostsNothing) {
   EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
   EXPECT_EQ(solution->placement.slab, Bytes(20));
   EXPECT_LE(solution->crossings, 1);
+}
+
+TEST(Lanes, WhatFitsGoesBeforeWhatIsCheaper) {
+  Problem problem = TakingTurns(Reuse::kPriced);
+  problem.crossing_price = Bytes(1000);
+  problem.capacity = Bytes(6);  // 4 with two crossings, or 8 without any
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(4));
+}
+
+TEST(Lanes, APriceBeyondAllNumbersForbids) {
+  Problem problem = TakingTurns(Reuse::kPriced);
+  for (const int64_t price : {int64_t{1} << 62, std::numeric_limits<int64_t>::max()}) {
+    problem.crossing_price = Bytes(price);
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_EQ(solution->crossings, 0);
+  }
+}
+
+// Lays one on top of the other, in the order of the problem, from the top of the pinned ones on.
+Solution Stacked(const Problem& problem) {
+  Solution solution;
+  Offset top(0);
+  for (const Buffer& buffer : problem.buffers) {
+    if (buffer.pinned) top = std::max(top, *buffer.pinned + buffer.size);
+  }
+  for (const Buffer& buffer : problem.buffers) {
+    const bool is_free = !buffer.pinned && !buffer.outside;
+    solution.placement.offsets.push_back(is_free ? top : buffer.pinned.value_or(kOutside));
+    if (is_free) top = top + buffer.size;
+  }
+  solution.placement.slab = top - Offset(0);
+  solution.seconds = 1000;
+  return solution;
+}
+
+TEST(Lanes, OnlyTheLastMayBeContentWithTheCapacity) {
+  Problem problem = TakingTurns(Reuse::kForbidden);
+  problem.capacity = Bytes(100);
+  std::vector<std::optional<Bytes>> capacities;
+  const auto solution = SolveApart(problem, {}, [&](const Problem& lane, const Budget&) {
+    capacities.push_back(lane.capacity);
+    return Stacked(lane);
+  });
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(capacities, (std::vector<std::optional<Bytes>>{std::nullopt, Bytes(100)}));
+}
+
+TEST(Lanes, WhatALaneLeavesOfTheTimeIsForTheOthers) {
+  std::vector<double> seconds;
+  const auto solve = [&](const Problem& lane, const Budget& budget) {
+    seconds.push_back(budget.seconds);
+    return Stacked(lane);
+  };
+  const auto solution = SolveApart(TakingTurns(Reuse::kForbidden), {.seconds = 3000}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  ASSERT_EQ(seconds.size(), 2);
+  EXPECT_NEAR(seconds[0], 2000, 100);
+  EXPECT_NEAR(seconds[1], 3000, 100) << "the first took next to none";
+  EXPECT_LT(solution->seconds, 100) << "what it took by the clock";
+  EXPECT_LT(SolvePriced(TakingTurns(Reuse::kPriced), {}, solve)->seconds, 100);
+}
+
+// A solver that is told to stop after a number of calls, as `Solve` answers then.
+class StoppedAfter {
+ public:
+  explicit StoppedAfter(int calls) : calls_(calls) {}
+
+  absl::StatusOr<Solution> operator()(const Problem& problem, const Budget& budget) {
+    if (calls_-- <= 0) cancel_ = true;
+    if (budget.cancel != nullptr && *budget.cancel) return absl::DeadlineExceededError("cancelled");
+    return Stacked(problem);
+  }
+  Budget budget() const { return {.cancel = &cancel_}; }
+
+ private:
+  int calls_;
+  std::atomic<bool> cancel_ = false;
+};
+
+TEST(Lanes, ACancelLeavesWhatIsLaid) {
+  const Problem apart = TakingTurns(Reuse::kForbidden);
+  StoppedAfter one(1);
+  const auto second_is_late = SolveApart(apart, one.budget(), std::ref(one));
+  ASSERT_TRUE(second_is_late.ok()) << second_is_late.status();
+  EXPECT_TRUE(CheckPlacement(apart, second_is_late->placement).ok());
+  StoppedAfter none(0);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(SolveApart(apart, none.budget(), std::ref(none)).status()));
+
+  const Problem priced = TakingTurns(Reuse::kPriced);
+  StoppedAfter lowest(1);
+  const auto without_apart = SolvePriced(priced, lowest.budget(), std::ref(lowest));
+  ASSERT_TRUE(without_apart.ok()) << without_apart.status();
+  EXPECT_TRUE(CheckPlacement(priced, without_apart->placement).ok());
 }
 
 TEST(Lanes, RandomProblems) {

@@ -2,6 +2,7 @@
 #include "planner/team.h"
 
 #include <atomic>
+#include <new>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -76,6 +77,28 @@ TEST(Team, StopsWhenAnotherHasTheAnswer) {
   });
   EXPECT_EQ(worked, 11);
   EXPECT_EQ(team.best().best_solver(), "first");
+}
+
+// Whichever of them runs out of memory, the process must live, all must be joined, and the team be of use
+// again.
+TEST(Team, ThrowsWhatAWorkerThrewOnceAllAreDone) {
+  for (const int thrower : {0, 1, 2}) {  // 2 is both
+    Search first(Small(), 1, {.threads = 2});
+    Team team(first);
+    std::atomic<int> began = 0;
+    const auto round = [&] {
+      team.Round([&](int worker) {
+        ++began;
+        if (thrower == worker || thrower == 2) throw std::bad_alloc();
+      });
+    };
+    EXPECT_THROW(round(), std::bad_alloc);
+    EXPECT_EQ(began, 2);
+    team.Round([&](int worker) {
+      if (worker == 1) team.search(1).Offer(std::vector<int64_t>{0, 0}, "second");
+    });
+    EXPECT_EQ(first.best_slab(), 1);
+  }
 }
 
 TEST(Team, TellsWhatWasRefuted) {

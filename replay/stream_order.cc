@@ -191,7 +191,9 @@ void StreamOrder::Completed(const Snapshot& before) {
   }
 }
 
+// Another will come: it will want what this one has freed.
 void StreamOrder::Retire(Stream stream) {
+  BeginMarks();
   Lane& lane = LaneOf(stream);
   if (lane.complete < lane.freed) Record(stream, /*exact=*/false);
   lane.seen.clear();

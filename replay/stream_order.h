@@ -169,7 +169,7 @@ class StreamOrder {
     }
   }
 
-  // In only_: no stream yet, or several.
+  // In only_: no stream yet, or several, or one that is gone.
   static constexpr uint32_t kNobody = 0xfffffffe;
   static constexpr uint32_t kMany = 0xffffffff;
 

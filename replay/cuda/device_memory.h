@@ -53,9 +53,10 @@ class DeviceMemory : public MemorySource {
   const Oversubscription& oversubscription() const { return oversubscription_; }
   // Whether Commit may take the host's memory where the device has no more. False at first.
   virtual void AllowHost(bool allowed) {}
-  // A context has been destroyed, with everything that belonged to it. Where that was all of the memory,
-  // begin() is 0 from then on.
+  // A context has been destroyed, with everything that belonged to it.
   virtual void OnContextGone(cu_context context) {}
+  // Whether that was all of the memory: what the arena has taken it still has for committed.
+  virtual bool lost() const { return false; }
   // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away.
   virtual void SetAccess(int device, int flags) {}
 
@@ -121,13 +122,14 @@ class SlabMemory : public DeviceMemory {
   void Release(int64_t first, int64_t count) override {}
   void Plan(Bytes end) override;
   void OnContextGone(cu_context context) override;
+  bool lost() const override { return lost_; }
 
  private:
   const Driver& driver_;
   const int device_;
   const Bytes total_;
   int64_t planned_ = 0;           // granules
-  bool lost_ = false;             // with its context; what the arena took it still has for committed
+  bool lost_ = false;             // with its context
   cu_context context_ = nullptr;  // whose the slab is
 };
 

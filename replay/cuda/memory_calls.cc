@@ -21,7 +21,7 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   bool refused = false;
   {
     const Engine::Guard guard = device.Lock();
-    if (device.memory().begin() == 0) request.place = false;
+    if (device.memory().lost()) request.place = false;
     const int64_t refusals = device.memory().refusals();
     const Offset offset = device.engine().Allocate(guard, request, &left);
     if (offset != Engine::kNowhere) {

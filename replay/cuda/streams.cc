@@ -136,8 +136,8 @@ StreamTable::Taken StreamTable::TakeAll(const Device& device, const std::vector<
   Taken taken;
   absl::erase_if(places_, [&](const auto& entry) {
     const Place& place = entry.second;
-    const bool is_theirs = place.device == &device &&
-                           std::find(streams.begin(), streams.end(), place.stream) != streams.end();
+    const bool is_theirs =
+        place.device == &device && std::find(streams.begin(), streams.end(), place.stream) != streams.end();
     if (is_theirs) taken.push_back(entry);
     return is_theirs;
   });

@@ -93,6 +93,8 @@ constexpr int64_t kPatience = 8;
 
 // Of the time: what the search leaves for keeping previous offsets, where there are any.
 constexpr double kShareOfKeeping = 0.1;
+// A small problem is always kept to its end, however short the time: it takes milliseconds.
+constexpr double kMostKeeping = 1;  // seconds beyond the search, if they are beyond the time
 
 // A solver on one thread.
 struct Member {
@@ -202,7 +204,8 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
   solution.steps = search.steps();
-  const auto stop = [&] { return search.cancelled() || seconds() >= budget.seconds; };
+  const double until = std::max(budget.seconds, seconds() + kMostKeeping);
+  const auto stop = [&] { return search.cancelled() || seconds() >= until; };
   KeepPrevious(problem, stop, solution);
   solution.seconds = seconds();
   assert(CheckPlacement(problem, solution.placement).ok());

@@ -57,9 +57,8 @@ class Core {
   template <typename Real>
   Result AskAgain(Real real) {
     int current = -1;
-    const Result result = real();
-    if (result != kOutOfMemory || driver_.CtxGetDevice(&current) != kSuccess) return result;
-    return GiveBackAll(current) ? real() : result;
+    driver_.CtxGetDevice(&current);
+    return AskAgainOn(current, real);
   }
   template <typename Real>
   Result AskAgainOn(int device, Real real) {
@@ -162,7 +161,7 @@ class Core {
   bool WaitForDevice(Device& device, cu_context context);
   cu_context ContextOf(Device& device, const BlockInfo& block);
   bool GiveBackAll(int ordinal);
-  Result FinishQueued(Device& device);
+  Result FinishQueued();
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
@@ -170,6 +169,9 @@ class Core {
   std::optional<Engine::Found> FindBlock(cu_address address, Device** device, Bytes* bytes);
   Result PatchAttribute(void* value, int attribute, const Engine::Found& block, Device& device, Bytes bytes);
 
+  void AddPeer(int ordinal) {
+    if (ordinal >= 0 && ordinal < kMostDevices) peers_ |= uint64_t{1} << ordinal;
+  }
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
   cu_context Primary(int ordinal) const;
@@ -195,8 +197,8 @@ class Core {
   std::mutex captures_mutex_;
   std::vector<Capture> capturing_;
   std::atomic<int> pool_changes_{0};
-  // Another device may use this process's blocks: what is queued in a block's own context is not all.
-  std::atomic<bool> shared_{false};
+  // Devices that may use another's blocks, a bit each: what is queued in a block's own context is not all.
+  std::atomic<uint64_t> peers_{0};
   std::atomic<bool> ipc_used_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};

@@ -112,7 +112,7 @@ Result Core::AllowPeer(cu_context peer, int flags) {
   int current = -1;
   if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
   Device* const device = DeviceOf(peer);
-  shared_ = true;
+  AddPeer(current);
   if (device == nullptr) return kSuccess;
   const Engine::Guard guard = device->Lock();
   device->memory().SetAccess(current, flags);

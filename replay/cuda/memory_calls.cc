@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "replay/core_log.h"
@@ -248,7 +249,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
   if (context != nullptr) {
     const ContextScope scope(driver_, context);
-    waited = FinishQueued(device);
+    waited = FinishQueued();
   }
 #endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
@@ -259,18 +260,21 @@ Result Core::FreeOurs(Device& device, cu_address block) {
   return freed ? waited : kInvalidValue;
 }
 
-// Waits for everything queued in the current context of `device`, and by those who share its memory. While
-// something is being captured the context may not be synchronised, but a free may be allowed, which waits as
-// well, for all: the driver says, about a block of its own.
-Result Core::FinishQueued(Device& device) {
+// Waits for everything queued in the current context, and by peers. While something is being captured no
+// context may be synchronised, but a free may be allowed, which waits as well: the driver says, about a block
+// of its own.
+Result Core::FinishQueued() {
   if (captures_.load() == 0) {
-    const Result waited = driver_.CtxSynchronize();
-    if (waited != kSuccess || !shared_) return waited;
+    for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
+      const cu_context peer = Primary(std::countr_zero(peers));
+      if (peer == nullptr) continue;
+      const ContextScope scope(driver_, peer);
+      driver_.CtxSynchronize();  // what went wrong there is not this free's
+    }
+    return driver_.CtxSynchronize();
   }
   cu_address block = 0;
-  Result taken = driver().cuMemAlloc_v2(&block, 1);
-  if (taken == kOutOfMemory && device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0))
-    taken = driver().cuMemAlloc_v2(&block, 1);
+  const Result taken = driver().cuMemAlloc_v2(&block, 1);
   return taken == kSuccess ? driver().cuMemFree_v2(block) : taken;
 }
 
@@ -321,7 +325,7 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   if (place->device != device) {
     const cu_context context = place->device->streams(place->device->Lock()).context(place->stream);
     const ContextScope scope(driver_, context);
-    const Result waited = FinishQueued(*place->device);
+    const Result waited = FinishQueued();
     return waited == kSuccess ? FreeOurs(*device, block) : waited;
   }
   const Engine::Guard guard = device->Lock();

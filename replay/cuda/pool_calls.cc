@@ -116,7 +116,7 @@ Result Core::PoolSetAccess(cu_pool pool, const cu_access* access, size_t count) 
     // Another pool of the device may have been opened to the same peer, so nothing is taken away.
     if (access[i].location.type == kDeviceLocation && access[i].flags != 0) {
       device->memory().SetAccess(access[i].location.id, access[i].flags);
-      if (access[i].location.id != known->device) shared_ = true;
+      if (access[i].location.id != known->device) AddPeer(access[i].location.id);
     }
   }
   return result;

@@ -3,12 +3,13 @@
 //
 //   lifetime CSV  as csv_import.h reads it; a tick is the index of an event, or as the lifetimes have it
 //   JSON          all of it: {"format","version","columns","events","frames","stacks"}
-//   folded        a line a stack, outermost frame first, `a;b;c BYTES`: what was live at the peak
-//   (flamegraph.pl) speedscope    the same, and a second profile with all that was ever allocated Perfetto
-//   counters: live bytes, and those of the sites with the most at the peak. Without times an event takes
-//                 a microsecond
+//   folded        a line a stack, outermost frame first, `a;b;c BYTES`: what was live at the peak; for
+//                 flamegraph.pl
+//   speedscope    the same, and a second profile with all that was ever allocated
+//   Perfetto      counters: live bytes, and those of the sites with the most at the peak. Without times an
+//                 event takes a microsecond
 //   snapshot      as torch.cuda.memory._snapshot() returns it, a pickle of protocol 2, for memory_viz and
-//   snapshot_import.h
+//                 snapshot_import.h
 #pragma once
 
 #include <span>

@@ -42,11 +42,11 @@ void Ranges::Unlink(Index i) {
   if (lists.any[word] == 0) lists.any_word &= ~(uint32_t{1} << word);
 }
 
-Ranges::Index Ranges::GrowRecords() {
+void Ranges::GrowRecords() {
   infos_.resize(ranges_.size() + 1);
   ranges_.emplace_back();
   unused_.reserve(ranges_.capacity());  // so that giving a record back never allocates
-  return static_cast<Index>(ranges_.size() - 1);
+  unused_.push_back(static_cast<Index>(ranges_.size() - 1));
 }
 
 // Puts free range [begin, end) on record after neighbour `before`; the caller links its successor to it.
@@ -67,6 +67,7 @@ Ranges::Index Ranges::AddFree(uint32_t begin, uint32_t end, Index before) {
 // Turns [begin, begin + units) of a free range into a live block. What begins where the free range began
 // keeps its record: its bit and its neighbour before stay as they are.
 Ranges::Index Ranges::Carve(Index free, uint32_t begin, uint32_t units) {
+  while (unused_.size() < 2) GrowRecords();  // may throw, which from here on nothing does
   const uint32_t end = begin + units;
   const uint32_t free_end = ranges_[free].end();
   const Index after = ranges_[free].after;

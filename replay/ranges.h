@@ -229,12 +229,12 @@ class Ranges {
   }
 
   Index NewRecord() {
-    if (unused_.empty()) return GrowRecords();
+    if (unused_.empty()) GrowRecords();
     const Index i = unused_.back();
     unused_.pop_back();
     return i;
   }
-  Index GrowRecords();
+  void GrowRecords();
 
   void PutOnRecord(Index i) {
     const uint32_t unit = ranges_[i].begin - begin_;

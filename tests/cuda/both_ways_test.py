@@ -22,6 +22,8 @@ COLD_ONLY = {"ipc_of_a_synchronous_block"}
 FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",
             "cuMemSetAccess:4+", "cuMemAddressReserve:1+", "cuMemUnmap:1", "cuEventRecord:2", "cuEventCreate:1+",
             "cuStreamWaitEvent:1", "cuMemCreate:1+:801"]
+# Where memory comes in one piece, it ends with a context, and belongs on one device.
+WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "device_that_is_not_current_in_training"]
 # Scenarios that call none of these themselves.
 UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions"]
 
@@ -74,7 +76,7 @@ class BothWays(CudaTest):
                                                      SIMCUDA_SLOW=ours + ",cuStreamQuery,cuStreamEndCapture"))
 
     def test_without_virtual_memory(self):
-        for scenario in UNDER_FAILURES:
+        for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
 
     def test_modes(self):

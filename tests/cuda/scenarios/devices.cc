@@ -305,3 +305,17 @@ SCENARIO(device_that_is_a_peer_until_the_free) {
   DO(cuCtxSetCurrent(MainContext()));
   DO(cuStreamDestroy(stream));
 }
+
+// The stream says where memory comes from, whatever is current.
+SCENARIO(device_that_is_not_current_in_training) {
+  if (!TwoDevices()) return;
+  PrimaryContext(1);
+  const CUstream stream = NewStream();
+  DO(cuCtxSetCurrent(MainContext()));
+  Train({stream, /*synchronous=*/false, 60});
+  UseOn(stream, 1);
+  DO(cuStreamSynchronize(stream));
+  CheckBytes();
+  PrimaryContext(1);
+  DO(cuStreamDestroy(stream));
+}

@@ -175,6 +175,14 @@ SCENARIO(end_of_the_primary_context_by_reset) {
   }
 }
 
+SCENARIO(end_of_the_primary_context_between_trainings) {
+  Train({NewStream(), /*synchronous=*/false, 60});
+  DO(cuDevicePrimaryCtxReset(0));
+  PrimaryContext(0);
+  Train({NewStream(), /*synchronous=*/false, 60});
+  CheckBytes();
+}
+
 SCENARIO(end_of_the_primary_context_by_release) {
   CUdeviceptr block = 0;
   DO(cuMemAlloc(&block, kMiB));

@@ -1,6 +1,5 @@
 #include "planner/exact_state.h"
 
-#include <chrono>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -64,23 +63,6 @@ TEST(ExactState, WhoCannotBeTheLowestOfASlotRestsOnTheOthers) {
   state.Place(2);
   ASSERT_TRUE(state.Propagate(true));
   EXPECT_EQ(state.floor(1), 5);
-}
-
-// By twos they share no slot, so that every range of both is looked at: side by side, or each with each.
-TEST(ExactState, ManyGapsTakeLinearTime) {
-  Problem problem;
-  for (int i = 0; i < 100; ++i) {
-    Buffer buffer = Block(i % 2, i % 2 + 4001, 1);
-    for (int64_t k = 0; k < 2000; ++k) {
-      buffer.gaps.push_back({Tick(i % 2 + 1 + 2 * k), Tick(i % 2 + 2 + 2 * k)});
-    }
-    problem.buffers.push_back(buffer);
-  }
-  const Instance instance = Compress(problem);
-  const auto begin = std::chrono::steady_clock::now();
-  const ExactState state(instance);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  EXPECT_EQ(state.conflicts_of(0).size(), 49);
 }
 
 TEST(ExactState, ASlotThatCannotHoldItsLoadFails) {

@@ -141,14 +141,6 @@ TEST(Unrolled, GivesEachBlockOfALongLifetimeItsOwnPlace) {
 
 TEST(Compress, KeepsExactlyTheOverlapsOfTicks) {
   RandomProblems random(1);
-  const auto share_slot = [](const Instance& instance, int i, int k) {
-    for (const Range& a : instance.ranges(i)) {
-      for (const Range& b : instance.ranges(k)) {
-        if (a.begin < b.end && b.begin < a.end) return true;
-      }
-    }
-    return false;
-  };
   for (int round = 0; round < 1000; ++round) {
     const Problem problem =
         random.Make({.buffers = 7, .ticks = 12, .cyclic = round % 2 == 1, .gaps = round % 3 == 1});
@@ -156,7 +148,8 @@ TEST(Compress, KeepsExactlyTheOverlapsOfTicks) {
     const Instance instance = Compress(problem);
     for (int i = 0; i < 7; ++i) {
       for (int k = 0; k < 7; ++k) {
-        EXPECT_EQ(ShareTick(problem, problem.buffers[i], problem.buffers[k]), share_slot(instance, i, k));
+        EXPECT_EQ(ShareTick(problem, problem.buffers[i], problem.buffers[k]),
+                  ShareSlot(instance.ranges(i), instance.ranges(k)));
       }
     }
   }

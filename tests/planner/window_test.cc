@@ -54,16 +54,6 @@ TEST(Window, CutsPinnedBuffersToItsTime) {
   EXPECT_TRUE(window.instance.ranges(2).empty()) << "buffer 1 is over when the window begins";
 }
 
-// Do two buffers of an instance share a slot?
-bool ShareSlot(const Instance& instance, int32_t a, int32_t b) {
-  for (const Range& x : instance.ranges(a)) {
-    for (const Range& y : instance.ranges(b)) {
-      if (x.begin < y.end && y.begin < x.end) return true;
-    }
-  }
-  return false;
-}
-
 TEST(Window, KeepsWhoMeetsWhom) {
   RandomProblems random(41);
   for (int round = 0; round < 300; ++round) {
@@ -80,8 +70,9 @@ TEST(Window, KeepsWhoMeetsWhom) {
       const size_t free = stretches.inside(k).size();
       for (size_t a = 0; a < free; ++a) {
         for (size_t b = 0; b < window.buffers.size(); ++b) {
-          ASSERT_EQ(ShareSlot(window.instance, static_cast<int32_t>(a), static_cast<int32_t>(b)),
-                    ShareSlot(whole, window.buffers[a], window.buffers[b]))
+          ASSERT_EQ(ShareSlot(window.instance.ranges(static_cast<int32_t>(a)),
+                              window.instance.ranges(static_cast<int32_t>(b))),
+                    ShareSlot(whole.ranges(window.buffers[a]), whole.ranges(window.buffers[b])))
               << round;
         }
       }

@@ -1,7 +1,6 @@
 #include "planner/lanes.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "planner/interval_lists.h"
 #include "planner/problem.h"
 #include "planner/search.h"
+#include "planner/stopwatch.h"
 
 namespace reprise::planner {
 namespace {
@@ -28,16 +28,6 @@ struct Lane {
 };
 
 bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 // The problem of one lane above `base`: everything else is outside, and obstacles are cut off below.
 Problem AboveBase(const Problem& problem, int32_t lane, Offset base) {

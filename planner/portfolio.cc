@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <limits>
 #include <new>
 #include <string>
@@ -25,6 +24,7 @@
 #include "planner/problem.h"
 #include "planner/search.h"
 #include "planner/solver.h"
+#include "planner/stopwatch.h"
 #include "planner/team.h"
 #include "planner/validator.h"
 
@@ -179,16 +179,13 @@ Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
 }
 
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [begin] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
+  const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
   Budget left = budget;
-  left.seconds -= seconds();
+  left.seconds -= stopwatch.seconds();
   if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
   Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
   const Team team = Work(first, left.seconds, solvers);
@@ -204,10 +201,10 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = search.best_solver();
   solution.steps = search.steps();
-  const double until = std::max(budget.seconds, seconds() + kMostKeeping);
-  const auto stop = [&] { return search.cancelled() || seconds() >= until; };
+  const double until = std::max(budget.seconds, stopwatch.seconds() + kMostKeeping);
+  const auto stop = [&] { return search.cancelled() || stopwatch.seconds() >= until; };
   KeepPrevious(problem, stop, solution);
-  solution.seconds = seconds();
+  solution.seconds = stopwatch.seconds();
   assert(CheckPlacement(problem, solution.placement).ok());
   return solution;
 }

@@ -59,6 +59,51 @@ TEST(Solvers, TinyProblemsAgainstBruteForce) {
   EXPECT_GT(optimal, kRounds * 95 / 100) << "the portfolio misses what is easy";
 }
 
+// Lanes are laid on top of each other. Where nothing is pinned and all bytes will do, that is the least.
+TEST(Solvers, LanesApartAgainstBruteForce) {
+  RandomProblems random(19);
+  for (int round = 0; round < 500; ++round) {
+    RandomShape shape = ShapeOf(round, 1 + static_cast<int>(random.Below(6)), 1 + random.Below(9), 12);
+    shape.lanes = 2 + round % 3;
+    Problem problem = random.Make(shape);
+    problem.reuse = Reuse::kForbidden;
+    const Bytes least = BruteForce(problem).Least();
+    const auto solution = Solve(problem, {.seconds = 60, .steps = 20000, .threads = 1 + round % 2});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    ASSERT_TRUE(CheckPlacement(problem, solution->placement).ok())
+        << round << CheckPlacement(problem, solution->placement);
+    ASSERT_LE(solution->lower_bound, least) << round;
+    ASSERT_GE(solution->placement.slab, least) << round;
+    if (!shape.aligned && shape.pinned == 0) {
+      EXPECT_EQ(solution->placement.slab, least) << round;
+    }
+  }
+}
+
+TEST(Solvers, PricedLanesAgainstBruteForce) {
+  RandomProblems random(23);
+  int cheapest = 0;
+  constexpr int kRounds = 300;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomShape shape = ShapeOf(round, 1 + static_cast<int>(random.Below(4)), 1 + random.Below(9), 4);
+    shape.lanes = 2 + round % 2;
+    Problem problem = random.Make(shape);
+    problem.reuse = Reuse::kPriced;
+    problem.crossing_price = Bytes(random.Below(6));
+    const auto solution = Solve(problem, {.seconds = 60, .steps = 20000, .threads = 1 + round % 2});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    const Placement& placement = solution->placement;
+    ASSERT_TRUE(CheckPlacement(problem, placement).ok()) << round << CheckPlacement(problem, placement);
+    ASSERT_EQ(solution->crossings,
+              CrossingsByByte(problem, {placement.offsets.begin(), placement.offsets.end()}))
+        << round;
+    const int64_t least = LeastCost(problem, std::max(placement.slab, Bytes(20))).Find();
+    ASSERT_LE(solution->lower_bound.count(), least) << round;
+    cheapest += placement.slab.count() + solution->crossings * problem.crossing_price.count() == least;
+  }
+  EXPECT_GT(cheapest, kRounds * 95 / 100);
+}
+
 TEST(Solvers, MiddlingProblemsPassTheValidator) {
   RandomProblems random(29);
   for (int round = 0; round < 80; ++round) {

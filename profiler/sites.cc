@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace reprise::profiler {
 namespace {
@@ -17,7 +18,7 @@ std::string_view Basename(std::string_view path) {
 enum class Role { kOther, kAllocator, kFramework };
 
 struct KnownLibrary {
-  std::string_view prefix;  // of the file's name
+  std::string_view prefix;  // of the file's name, or of the function's
   std::string_view name;
   Role role;
 };
@@ -60,19 +61,53 @@ constexpr KnownLibrary kLibraries[] = {
     {"libtcmalloc", "tcmalloc", Role::kAllocator},
 };
 
+// Likewise by the function, for frames whose module is not known: PyTorch's snapshots have none.
+constexpr KnownLibrary kFunctions[] = {
+    {"torch::unwind::", "PyTorch", Role::kAllocator},
+    {"torch::CapturedTraceback::", "PyTorch", Role::kAllocator},
+    {"torch::cuda::(anonymous namespace)::gather", "PyTorch", Role::kAllocator},
+    {"c10::cuda::CUDACachingAllocator::", "PyTorch", Role::kAllocator},
+    {"at::", "PyTorch", Role::kFramework},
+    {"c10::", "PyTorch", Role::kFramework},
+    {"torch::", "PyTorch", Role::kFramework},
+    {"void at::", "PyTorch", Role::kFramework},
+    {"void c10::", "PyTorch", Role::kFramework},
+    {"void torch::", "PyTorch", Role::kFramework},
+    {"THP", "PyTorch", Role::kFramework},
+    {"_Py", "Python", Role::kFramework},
+    {"Py", "Python", Role::kFramework},
+    {"std::", "C++ library", Role::kAllocator},
+    {"execute_native_thread_routine", "C++ library", Role::kAllocator},
+    {"pthread_", "C library", Role::kAllocator},
+    {"start_thread", "C library", Role::kAllocator},
+    {"__clone", "C library", Role::kAllocator},
+    {"clone", "C library", Role::kAllocator},
+};
+
+// PyTorch's threads for the backward pass run nothing of the job's own.
+constexpr std::string_view kBackwardEngine = "torch::autograd::Engine::";
+
+const KnownLibrary* FirstThatFits(std::span<const KnownLibrary> known, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(known, [&](const KnownLibrary& k) { return name.starts_with(k.prefix); });
+  return found == known.end() ? nullptr : &*found;
+}
+
 const KnownLibrary* Known(std::string_view module_path) {
-  const std::string_view name = Basename(module_path);
-  const auto* const found = std::find_if(std::begin(kLibraries), std::end(kLibraries),
-                                         [&](const KnownLibrary& l) { return name.starts_with(l.prefix); });
-  return found == std::end(kLibraries) ? nullptr : found;
+  return FirstThatFits(kLibraries, Basename(module_path));
+}
+
+const KnownLibrary* Known(const Frame& frame) {
+  return frame.module.empty() ? FirstThatFits(kFunctions, frame.function) : Known(frame.module);
 }
 
 Role RoleOf(const Frame& frame) {
-  const KnownLibrary* const known = Known(frame.module);
+  const KnownLibrary* const known = Known(frame);
   return known == nullptr ? Role::kOther : known->role;
 }
 
 constexpr std::string_view kNoStack = "(no stack)";
+constexpr std::string_view kBackwardLabel = "backward pass";
 
 constexpr std::array<std::string_view, 2> kPackageFolders = {"/site-packages/", "/dist-packages/"};
 // Of a PyTorch that runs from where it was built.
@@ -110,7 +145,7 @@ std::string PackageOf(std::string_view file) {
 Site OfPython(const Frame& frame) {
   Site site{.label = "", .file = frame.file, .line = frame.line, .function = frame.function, .library = ""};
   if (frame.function == kBackwardFrame) {
-    site.label = "backward pass";
+    site.label = kBackwardLabel;
   } else if (frame.file.empty()) {
     site.label = frame.function;
     if (frame.function.starts_with(kThreadFrame)) {  // <thread NAME>
@@ -123,25 +158,52 @@ Site OfPython(const Frame& frame) {
   return site;
 }
 
+// Where the parameters of a C++ function's name begin: behind its template arguments, which may have
+// parentheses of their own. An operator's symbol is neither.
+size_t ParametersOf(std::string_view function) {
+  constexpr std::string_view kOperator = "operator";
+  int depth = 0;
+  for (size_t i = 0; i < function.size(); ++i) {
+    if (function.substr(i).starts_with(kOperator)) {
+      i += kOperator.size();
+      if (function.substr(i).starts_with("()")) {
+        i += 2;
+      } else {
+        i = std::min(function.find_first_not_of("<>=-!", i), function.size());
+      }
+    }
+    if (i == function.size()) break;
+    if (function[i] == '<') ++depth;
+    if (function[i] == '>' && function[i - (i > 0)] != '-') --depth;
+    if (function[i] == '(' && depth <= 0) return i;
+  }
+  return function.npos;
+}
+
 // Without parameters and anonymous namespaces, which make C++ names long.
 std::string Short(std::string function) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   for (size_t at; (at = function.find(kAnonymous)) != function.npos;) function.erase(at, kAnonymous.size());
-  const size_t parameters = function.find('(');
+  const size_t parameters = ParametersOf(function);
   return parameters == 0 ? function : function.substr(0, parameters);
 }
 
 Site OfNative(const Frame& frame) {
-  const bool own = RoleOf(frame) == Role::kOther;
+  const KnownLibrary* const known = Known(frame);
   Site site{.label = "", .file = frame.file, .line = frame.line, .function = frame.function, .library = ""};
   const std::string_view module = Basename(frame.module);
-  site.library = own && module.find(".so") == module.npos ? "" : LibraryOf(frame.module);
+  if (known != nullptr) {
+    site.library = known->name;
+  } else if (module.find(".so") != module.npos) {
+    site.library = module;
+  }
+  const std::string_view where = site.library.empty() ? module : site.library;
   if (frame.function.empty()) {
     site.label = fmt::format("{}+{:#x}", module, frame.address);
-  } else if (!frame.file.empty()) {
+  } else if (!frame.file.empty() && frame.line > 0) {
     site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, Short(frame.function));
   } else {
-    site.label = fmt::format("{} in {}", Short(frame.function), site.library.empty() ? module : site.library);
+    site.label = Short(frame.function) + (where.empty() ? "" : fmt::format(" in {}", where));
   }
   return site;
 }
@@ -170,18 +232,22 @@ Site SiteOf(const StackTable& stacks, StackId stack) {
   const Frame* own_native = nullptr;
   std::string_view library;
   bool in_library = true;
+  bool backward = false;
   for (const FrameId id : stacks.stack(stack)) {
     const Frame& frame = stacks.frame(id);
     if (frame.kind == FrameKind::kPython) {
       if (IsOwnCode(frame.file)) return OfPython(frame);
       if (innermost_python == nullptr) innermost_python = &frame;
-    } else if (const Role role = RoleOf(frame); role != Role::kAllocator) {
+      continue;
+    }
+    backward = backward || frame.function.starts_with(kBackwardEngine);
+    if (const Role role = RoleOf(frame); role != Role::kAllocator) {
       if (role == Role::kOther) {
         if (own_native == nullptr) own_native = &frame;
         continue;
       }
       // The innermost library, by the call that entered it: that is the operation its caller wanted.
-      const std::string_view name = Known(frame.module)->name;
+      const std::string_view name = Known(frame)->name;
       if (library_entry == nullptr) library = name;
       in_library = in_library && name == library;
       if (in_library &&
@@ -192,6 +258,7 @@ Site SiteOf(const StackTable& stacks, StackId stack) {
   }
   if (innermost_python != nullptr) return OfPython(*innermost_python);
   if (own_native != nullptr) return OfNative(*own_native);
+  if (backward) return {.label = std::string(kBackwardLabel), .function = std::string(kBackwardFrame)};
   if (library_entry != nullptr) return OfNative(*library_entry);
   const auto frames = stacks.stack(stack);
   return frames.empty() ? Site{.label = std::string(kNoStack)} : OfNative(stacks.frame(frames.front()));

@@ -20,8 +20,8 @@ struct Site {
 
 // Python before native. Of Python frames the innermost that is the job's own (IsOwnCode), else the innermost.
 // Of native frames the innermost outside of allocators, the C and C++ libraries, frameworks and interpreters,
-// else the call that entered the innermost of their libraries, as far as names are known. For a stack
-// of no frames a label that says so.
+// else "backward pass" on PyTorch's threads for it, else the call that entered the innermost of their
+// libraries, as far as names are known. For a stack of no frames a label that says so.
 Site SiteOf(const StackTable& stacks, StackId stack);
 
 // False for Python's standard library, installed packages, PyTorch wherever it lies, and code that a library

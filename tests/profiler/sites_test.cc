@@ -48,6 +48,44 @@ TEST_F(SitesTest, ALibrarysLineWhereTheJobHasNone) {
   EXPECT_EQ(Of({Python(kTorch, 114, "forward")}).library, "torch");
 }
 
+// As PyTorch's own snapshots have them: no modules, and its unwinder innermost.
+TEST_F(SitesTest, NativeFramesWithoutModules) {
+  const std::vector<Frame> allocator = {
+      Native("", 0, "torch::unwind::unwind()"),
+      Native("", 0, "torch::CapturedTraceback::gather(bool, bool, bool)"),
+      Native("", 0, "torch::cuda::(anonymous namespace)::gather_with_cpp()"),
+      Native("", 0,
+             "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(unsigned long)")};
+  const auto under = [&](std::vector<Frame> callers) {
+    callers.insert(callers.begin(), allocator.begin(), allocator.end());
+    return Of(callers);
+  };
+  const Frame empty = Native("", 0, "at::detail::empty_generic(c10::ArrayRef<long>)");
+  const Frame bmm = Native("", 0, "at::_ops::bmm::call(at::Tensor const&, at::Tensor const&)");
+  const Frame thread = Native("", 0, "__clone");
+  const Site library = under({empty, bmm, Native("", 0, "std::vector<at::Tensor>::~vector()"), thread});
+  EXPECT_EQ(library.label, "at::_ops::bmm::call in PyTorch");
+  EXPECT_EQ(library.library, "PyTorch");
+  const Site own = under({empty, bmm, Native("", 0, "Model::Forward(int)"), thread});
+  EXPECT_EQ(own.label, "Model::Forward");
+  EXPECT_EQ(own.library, "");
+  const Frame engine =
+      Native("", 0, "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask>)");
+  EXPECT_EQ(under({empty, bmm, engine, thread}).label, "backward pass");
+  EXPECT_EQ(under({empty, bmm, engine, Native("", 0, "Model::Backward()")}).label, "Model::Backward");
+}
+
+TEST_F(SitesTest, NamesAreCutAtTheirParameters) {
+  const auto label = [&](const char* function) { return Of({Native("", 0, function)}).label; };
+  EXPECT_EQ(label("Run<void (int), 1>::go()"), "Run<void (int), 1>::go");
+  EXPECT_EQ(label("P::operator()(int) const"), "P::operator()");
+  EXPECT_EQ(label("P::operator()<void (int)>(int)"), "P::operator()<void (int)>");
+  EXPECT_EQ(label("operator<< <char>(std::ostream&)"), "operator<< <char>");
+  EXPECT_EQ(label("P::operator->() const"), "P::operator->");
+  EXPECT_EQ(label("Less<(1>0)>::f(int)"), "Less<(1>0)>::f");
+  EXPECT_EQ(label("f(std::vector<int>)"), "f");
+}
+
 TEST_F(SitesTest, WhoseCodeItIs) {
   for (const char* own : {"train.py", "/job/torch.py", "/data/lib/pythonic/model.py", "<string>", "<stdin>",
                           "/lib/my/python3/model.py"}) {

@@ -22,24 +22,11 @@ struct LiveBlock {
   Tick token{-1};    // its token in the history; -1: too small to be one
 };
 
-IterationStats StatsOfIteration(const History& history, const Iteration& iteration) {
-  IterationStats stats;
-  stats.tokens = iteration.period;
-  stats.persistent = history.at(iteration.origin).live_before;
-  for (const Slot& slot : iteration.slots) stats.allocated += slot.bytes;
-  // One whole round: the one before the latest instance of the cut, which may just have begun.
-  for (Tick tick = iteration.origin - iteration.period; tick < iteration.origin; tick = tick + 1) {
-    if (tick < history.oldest()) continue;
-    const History::Entry& entry = history.at(tick);
-    stats.peak = std::max(stats.peak, entry.live_before + entry.bytes);
-  }
-  return stats;
-}
-
 // A token as it came by.
 struct TokenNote {
   int64_t event = 0;
   Bytes live_before;
+  Bytes highest;  // live bytes, blocks of all sizes, from it to the next token
 };
 
 // Follows the stream with the live blocks, the period finder and its history.
@@ -80,7 +67,7 @@ class Follower {
       const bool found = finder_.OnAlloc(event.bytes, event.stream, live_bytes_);
       block.token = history_.OnAlloc(event.bytes, event.alignment, event.stream, live_bytes_);
       history_.Reserve(finder_.capacity());
-      tokens_.push_back({index, live_bytes_});
+      tokens_.push_back({index, live_bytes_, live_bytes_});
       if (found) {
         if (!stats_.iteration) {
           first_found_ = index;
@@ -91,6 +78,7 @@ class Follower {
     }
     live_[event.id] = block;
     live_bytes_ += event.bytes;
+    if (!tokens_.empty()) tokens_.back().highest = std::max(tokens_.back().highest, live_bytes_);
     ++stats_.allocs;
     stats_.allocated += event.bytes;
     if (live_bytes_ > stats_.live_peak) {
@@ -121,8 +109,12 @@ class Follower {
   void Extract() {
     Iteration iteration = ExtractIteration(history_, *finder_.confirmed());
     if (iteration.slots.empty()) return;
-    stats_.iteration = StatsOfIteration(history_, iteration);
-    stats_.iteration->first = first_found_;
+    IterationStats stats{.tokens = iteration.period, .first = first_found_};
+    stats.persistent = history_.at(iteration.origin).live_before;
+    for (const Slot& slot : iteration.slots) stats.allocated += slot.bytes;
+    // One whole round: the one before the latest instance of the cut, which may just have begun.
+    stats.peak = PeakFrom(iteration.origin - iteration.period, iteration.period);
+    stats_.iteration = stats;
     iteration_ = std::move(iteration);
   }
 
@@ -136,7 +128,7 @@ class Follower {
       const TokenNote& token = tokens_[static_cast<size_t>(tick.count())];
       const Event& event = events[static_cast<size_t>(token.event)];
       if (event.bytes != cut.bytes || event.stream != cut.stream) break;
-      if (!levels.empty()) AddPeak(tick, events);
+      if (!levels.empty()) AddPeak(PeakFrom(tick, iteration_.period));
       levels.push_back(
           {.x = -static_cast<double>(levels.size()), .y = static_cast<double>(token.live_before.count())});
     }
@@ -144,13 +136,17 @@ class Follower {
     stats_.leak = {LeastSquares(levels).slope, static_cast<int64_t>(levels.size())};
   }
 
-  // Of the round that begins with the token `cut`.
-  void AddPeak(Tick cut, const std::vector<Event>& events) {
+  // Of `tokens` from `first` on, as far as they are there.
+  Bytes PeakFrom(Tick first, int64_t tokens) const {
     Bytes peak;
-    for (int64_t i = 0; i < iteration_.period; ++i) {
-      const TokenNote& token = tokens_[static_cast<size_t>((cut + i).count())];
-      peak = std::max(peak, token.live_before + events[static_cast<size_t>(token.event)].bytes);
+    const int64_t end = std::min(first.count() + tokens, static_cast<int64_t>(tokens_.size()));
+    for (int64_t i = std::max<int64_t>(first.count(), 0); i < end; ++i) {
+      peak = std::max(peak, tokens_[static_cast<size_t>(i)].highest);
     }
+    return peak;
+  }
+
+  void AddPeak(Bytes peak) {
     if (!stats_.peaks) stats_.peaks = {.least = peak, .most = peak};
     stats_.peaks->least = std::min(stats_.peaks->least, peak);
     stats_.peaks->most = std::max(stats_.peaks->most, peak);

@@ -100,6 +100,22 @@ TEST(StatsOf, FindsTheIterationAndWhatStays) {
   EXPECT_GT(stats.iteration->first, 0);
 }
 
+TEST(StatsOf, SmallBlocksCountInThePeakOfAnIteration) {
+  std::vector<Event> events;
+  uint64_t next = 0;
+  for (int round = 0; round < 8; ++round) {
+    const uint64_t first = next;
+    for (int64_t pages = 1; pages <= 12; ++pages) events.push_back(Alloc(next++, pages * 4096));
+    for (int i = 0; i < 10; ++i) events.push_back(Alloc(next++, 1000));
+    for (uint64_t id = first; id < next; ++id) events.push_back(Free(id));
+  }
+  const Stats stats = StatsOf(events);
+  ASSERT_TRUE(stats.iteration.has_value());
+  EXPECT_EQ(stats.iteration->peak, Bytes(78 * 4096 + 10 * 1000));
+  ASSERT_TRUE(stats.peaks.has_value());
+  EXPECT_EQ(stats.peaks->most, stats.iteration->peak);
+}
+
 TEST(StatsOf, SmallBlocksMakeNoIteration) { EXPECT_FALSE(StatsOf(Job(8, 16)).iteration.has_value()); }
 
 // Rounds of eight blocks that are freed at the end of each; every round also leaves `left` bytes behind, by a

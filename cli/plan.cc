@@ -47,8 +47,7 @@ class Deadline {
   explicit Deadline(double seconds)
       : thread_([this, seconds] {
           std::unique_lock lock(mutex_);
-          // More than a year is for ever, and would overflow the clock.
-          const std::chrono::duration<double> time(std::min(seconds, 3e7));
+          const std::chrono::duration<double> time(seconds);
           if (!ended_.wait_for(lock, time, [this] { return end_; })) over_ = true;
         }) {}
   ~Deadline() {

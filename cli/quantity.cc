@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -53,10 +54,11 @@ std::optional<double> ParseDuration(std::string_view text) {
   const auto number = SplitNumber(text);
   if (!number) return std::nullopt;
   const auto& [value, unit] = *number;
-  if (unit.empty() || unit == "s") return value;
-  if (unit == "ms") return value / 1000;
-  if (unit == "m") return value * 60;
-  if (unit == "h") return value * 3600;
+  const auto seconds = [&value = value](double factor) { return std::min(value * factor, kForEver); };
+  if (unit.empty() || unit == "s") return seconds(1);
+  if (unit == "ms") return seconds(0.001);
+  if (unit == "m") return seconds(60);
+  if (unit == "h") return seconds(3600);
   return std::nullopt;
 }
 

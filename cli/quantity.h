@@ -14,7 +14,11 @@ namespace reprise::cli {
 // library. nullopt: not a size above 0, or more than fits.
 std::optional<Bytes> ParseSize(std::string_view text);
 
-// "10s", "500ms", "2m", "1.5h", "10" (seconds), in seconds. nullopt: not a time, or not above 0.
+// About a year, in seconds: what is longer would overflow clocks.
+inline constexpr double kForEver = 3e7;
+
+// "10s", "500ms", "2m", "1.5h", "10" (seconds), in seconds, kForEver at most. nullopt: not a time, or not
+// above 0.
 std::optional<double> ParseDuration(std::string_view text);
 
 // "61.20 GiB", "512 B".

@@ -137,9 +137,7 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
                                    .created = TimeNow()};
   const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
   if (!page.ok()) return page.status();
-  if (absl::Status status = WritePage(options.output, *page); !status.ok()) return status;
-  Say(fmt::format("wrote {}, {}", options.output, FormatSize(Bytes(static_cast<int64_t>(page->size())))));
-  return absl::OkStatus();
+  return WritePage(options.output, *page);
 }
 
 }  // namespace reprise::cli

@@ -119,15 +119,14 @@ int Report(const std::vector<std::string>& inputs, ReportOptions options) {
     }
   }
   options.input = inputs[0];
-  std::string written;
-  const int status = StatusOfWriting(WriteReport(options, &written));
-  if (status == kFine) SayNext(fmt::format("stats {}", ShellQuoted(options.input)));
-  return status;
+  const absl::StatusOr<std::string> trace = WriteReport(options);
+  if (trace.ok() && *trace != "-") SayNext(fmt::format("stats {}", ShellQuoted(*trace)));
+  return StatusOfWriting(trace.status());
 }
 
 }  // namespace
 
-absl::Status WriteReport(const ReportOptions& options, std::string* written) {
+absl::StatusOr<std::string> WriteReport(const ReportOptions& options) {
   absl::StatusOr<Source> source = SourceOf(options.input);
   if (!source.ok()) return source.status();
   if (source->summary.empty()) source->summary = SummaryBeside(source->trace);
@@ -145,11 +144,9 @@ absl::Status WriteReport(const ReportOptions& options, std::string* written) {
   if (!page.ok()) return page.status();
   const std::string output =
       options.output.empty() ? DefaultOutput(options.input, source->trace) : options.output;
-  if (absl::Status status = WritePage(output, *page); !status.ok()) return status;
   for (const std::string& what : findings->left_out) Say(fmt::format("left out: {}", what));
-  Say(fmt::format("wrote {}, {}", output, FormatSize(Bytes(static_cast<int64_t>(page->size())))));
-  *written = output;
-  return absl::OkStatus();
+  if (absl::Status status = WritePage(output, *page); !status.ok()) return status;
+  return source->trace;
 }
 
 void AddReport(CLI::App& app, int& exit_status) {

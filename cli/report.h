@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/units.h"
 
 namespace reprise::cli {
@@ -18,8 +18,8 @@ struct ReportOptions {
 };
 
 // Writes the page, replacing what is there, and says on stderr what was written and what was left out.
-// Errors: InvalidArgument and those of reading for the input, others for the output. `written` gets the
-// page's path.
-absl::Status WriteReport(const ReportOptions& options, std::string* written);
+// Returns the trace, or other input, that it is on. Errors: InvalidArgument and those of reading for the
+// input, others for the output.
+absl::StatusOr<std::string> WriteReport(const ReportOptions& options);
 
 }  // namespace reprise::cli

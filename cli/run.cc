@@ -225,8 +225,7 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
       return fs::file_size(folder.path + "/" + trace, error);
     };
     const std::string largest = *std::ranges::max_element(traces, {}, size);
-    std::string written;
-    status = WriteReport({.input = folder.path + "/" + largest, .output = PagePath(folder)}, &written);
+    status = WriteReport({.input = folder.path + "/" + largest, .output = PagePath(folder)}).status();
   }
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }

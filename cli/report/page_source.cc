@@ -2,36 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
+
+#include "base/units.h"
+#include "cli/console.h"
+#include "cli/quantity.h"
 
 namespace reprise::cli {
 
-std::string WholePage(const PageSource& source, std::string head, std::string_view data) {
+std::string WholePage(const PageSource& source, std::string_view head, std::string_view data) {
+  std::string page(source.begin);
   // A script element ends at the first `</script`, whatever the JSON in it means by that.
-  for (size_t at = 0; (at = head.find('<', at)) != std::string::npos;) head.replace(at, 1, "\\u003c");
-  std::string page;
-  page.append(source.begin).append(head).append(source.middle).append(data).append(source.end);
+  for (const char c : head) page.append(c == '<' ? "\\u003c" : std::string_view(&c, 1));
+  page.append(source.middle).append(data).append(source.end);
   return page;
 }
 
 absl::Status WritePage(const std::string& path, std::string_view page) {
-  const std::string beside = path + ".part";
-  {
-    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-    out << page;
-    out.close();
-    if (!out) return absl::UnknownError(fmt::format("cannot write {}: {}", beside, strerror(errno)));
+  if (const absl::Status written = WriteOutput(path, page); !written.ok()) {
+    return absl::UnknownError(written.message());
   }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (!error) return absl::OkStatus();
-  std::filesystem::remove(beside, error);
-  return absl::UnknownError(fmt::format("cannot write {}", path));
+  if (path != "-") {
+    Say(fmt::format("wrote {}, {}", path, FormatSize(Bytes(static_cast<int64_t>(page.size())))));
+  }
+  return absl::OkStatus();
 }
 
 std::string TimeNow() {

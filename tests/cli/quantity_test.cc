@@ -50,6 +50,7 @@ TEST(ParseDuration, Units) {
   EXPECT_EQ(ParseDuration("500ms"), 0.5);
   EXPECT_EQ(ParseDuration("2m"), 120);
   EXPECT_EQ(ParseDuration("1.5h"), 5400);
+  EXPECT_EQ(ParseDuration("99999999999999999999h"), kForEver);
 }
 
 TEST(ParseDuration, WhatIsNone) {

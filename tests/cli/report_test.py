@@ -6,6 +6,7 @@ import json
 import os
 import re
 import struct
+import subprocess
 import unittest
 import zlib
 
@@ -173,6 +174,34 @@ class Report(command.CommandTest):
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["report.html", "trace.reprise"])
         self.fails(2, "report", "e.csv", "-o", "nowhere/x.html", says="cannot write")
         self.assertEqual([f for f in os.listdir(self.folder) if f.endswith(".part")], [])
+
+    def test_the_hint_names_the_trace_of_a_folder(self):
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", command.EVENTS)
+        self.assertIn("next: reprise stats out/trace.reprise\n", self.ok("report", "out").err)
+        self.ok("stats", "out/trace.reprise")
+
+    def test_what_is_there_is_written_to_and_what_lies_beside_stays(self):
+        self.write("e.csv", command.EVENTS)
+        page = self.ok("report", "e.csv", "-o", "-").out
+        self.assertTrue(page.startswith("<!DOCTYPE html>"), page[:80])
+        self.assertFalse(os.path.exists(self.path("-")))
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen(["cat", "pipe"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
+            self.ok("report", "e.csv", "-o", "pipe")
+            self.assertTrue(reader.communicate()[0].startswith(b"<!DOCTYPE html>"))
+        self.write("target.html", "old")
+        self.write("link.html.part", "precious")
+        os.symlink("target.html", self.path("link.html"))
+        self.ok("report", "e.csv", "-o", "link.html")
+        self.assertTrue(os.path.islink(self.path("link.html")))
+        self.assertTrue(self.read("target.html").startswith(b"<!DOCTYPE html>"))
+        self.assertEqual(self.read("link.html.part"), b"precious")
+        self.fails(2, "report", "e.csv", "-o", "/dev/full", says="/dev/full.*No space left")
+
+    def test_a_time_limit_beyond_all_clocks(self):
+        self.write("e.csv", command.EVENTS)
+        self.assertNotIn("left out", self.ok("report", "e.csv", "--time-limit", "99999999999999999999h").err)
 
     def test_what_cannot_be_reported(self):
         self.write("none.csv", "event,id,bytes,stream\n")

@@ -33,6 +33,7 @@ struct DiffOptions {
 // What is live at the peak under one name, before and after.
 struct Row {
   std::string name;
+  Bytes size{};  // of each block; 0: the row is a site's
   Bytes before, after;
   Bytes change() const { return after - before; }
 };
@@ -95,8 +96,12 @@ std::vector<Row> RowsBySize(const InputStats& before, const InputStats& after) {
   for (const profiler::SizeCount& c : before.stats.at_peak) rows[c.size].before = c.size * c.blocks;
   for (const profiler::SizeCount& c : after.stats.at_peak) rows[c.size].after = c.size * c.blocks;
   std::vector<Row> found;
+  std::map<std::string, int> alike;
+  for (const auto& [size, row] : rows) ++alike[FormatSize(size)];
   for (auto& [size, row] : rows) {
+    row.size = size;
     row.name = fmt::format("blocks of {}", FormatSize(size));
+    if (alike[FormatSize(size)] > 1) row.name += fmt::format(" ({} B)", size.count());
     found.push_back(row);
   }
   return found;
@@ -140,16 +145,20 @@ std::string ResultJson(const Side& before, const Side& after, bool by_site, cons
                             {"before", row.before.count()},
                             {"after", row.after.count()},
                             {"change", row.change().count()}});
+    if (!by_site) json["rows"].back()["size"] = row.size.count();
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string ResultText(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows) {
   const Bytes was = before.stats.stats.live_peak, is = after.stats.stats.live_peak;
-  const double share =
-      static_cast<double>((is - was).count()) / static_cast<double>(std::max(was, Bytes(1)).count());
-  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {} ({:+.2f} %)\n", FormatSize(was),
-                                 FormatSize(is), Signed(is - was), 100 * share);
+  std::string text =
+      fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is), Signed(is - was));
+  if (was > Bytes(0)) {
+    text += fmt::format(" ({:+.2f} %)",
+                        100 * static_cast<double>((is - was).count()) / static_cast<double>(was.count()));
+  }
+  text += '\n';
   text += fmt::format("at the peak, by {}\n", by_site ? "site" : "size");
   size_t shown = 0, same = 0;
   for (const Row& row : rows) {

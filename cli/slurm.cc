@@ -116,6 +116,17 @@ int Sbatch(const std::vector<std::string>& options, const std::string& script, s
               error == ENOENT ? kNotFound : kNotStarted);
 }
 
+// Where the files of job `id` will lie. "": what else the folder's name takes is not known here.
+std::string FolderOf(const std::vector<std::string>& own, const std::string& id) {
+  std::string folder = "reprise-out/%j";
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i].starts_with("--out=")) folder = own[i].substr(6);
+    if (own[i] == "--out" && i + 1 < own.size()) folder = own[i + 1];
+  }
+  for (size_t at; (at = folder.find("%j")) != folder.npos;) folder.replace(at, 2, id);
+  return folder.find('%') == folder.npos ? folder : "";
+}
+
 int Submit(const std::vector<std::string>& own, const std::vector<std::string>& options,
            const std::vector<std::string>& job) {
   if (job.empty()) return Fail("slurm submit needs the job's command line behind --", kUsage);
@@ -127,7 +138,9 @@ int Submit(const std::vector<std::string>& own, const std::vector<std::string>& 
   id = id.substr(0, id.find_first_of(";\n"));  // "12;cluster" where there are several
   if (status == kFine && !id.empty()) {
     Say(fmt::format("job {}; one summary at the end of its output", id));
-    SayNext(fmt::format("merge reprise-out/{}", id));
+    if (const std::string folder = FolderOf(own, id); !folder.empty()) {
+      SayNext(fmt::format("merge {}", ShellQuoted(folder)));
+    }
   }
   return status;
 }

@@ -238,13 +238,14 @@ std::string StatsText(const Shown& result) {
 int Stats(const StatsOptions& options) {
   int exit_status = kFine;
   const std::string* events = nullptr;
+  const std::string* lifetimes = nullptr;
   for (const std::string& path : options.inputs) {
     const absl::StatusOr<Shown> result = StatsOfFile(path);
     if (!result.ok()) {
       exit_status = Fail(result.status(), kBadInput);
       continue;
     }
-    if (!result->input.is_lifetimes()) events = &path;
+    (result->input.is_lifetimes() ? lifetimes : events) = &path;
     const absl::Status written =
         WriteStdout(options.json ? StatsJson(result->input, *result) : StatsText(*result));
     if (!written.ok()) return Fail(written, kUsage);
@@ -252,8 +253,8 @@ int Stats(const StatsOptions& options) {
   if (options.json) return exit_status;
   if (events != nullptr) {
     SayNext(fmt::format("simulate {}", ShellQuoted(*events)));
-  } else {
-    SayNext(fmt::format("plan {} -o FILE.plan.json", ShellQuoted(options.inputs.back())));
+  } else if (lifetimes != nullptr) {
+    SayNext(fmt::format("plan {} -o FILE.plan.json", ShellQuoted(*lifetimes)));
   }
   return exit_status;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +16,12 @@ namespace {
 constexpr std::string_view kExpected =
     "expected a Reprise trace, an event CSV (header event,id,bytes,stream), a lifetime CSV (header "
     "id,lower,upper,size), a pickled snapshot of torch.cuda.memory or a trace of PyTorch's profiler";
+
+constexpr std::pair<std::string_view, std::string_view> kCompressed[] = {{"\x1f\x8b", "gzip"},
+                                                                         {"\x28\xb5\x2f\xfd", "zstd"},
+                                                                         {"\xfd"
+                                                                          "7zXZ",
+                                                                          "xz"}};
 
 bool LooksLikeTrace(std::string_view contents) {
   const std::string_view begin = contents.substr(0, kTraceMagic.size());
@@ -73,6 +80,12 @@ absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name) {
   if (LooksLikeJson(contents)) return ParseAsKineto(contents, name);
   if (LooksLikeEventCsv(contents)) return ParseAsEvents(contents, name);
   if (LooksLikeLifetimeCsv(contents)) return ParseAsLifetimes(contents, name);
+  for (const auto& [magic, program] : kCompressed) {
+    if (contents.starts_with(magic)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: compressed by {}; read what is in it: {} -dc FILE | reprise ... -", name, program, program));
+    }
+  }
   return absl::InvalidArgumentError(fmt::format("{}:1: an unknown format; {}", name, kExpected));
 }
 

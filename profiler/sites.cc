@@ -61,12 +61,16 @@ constexpr KnownLibrary kLibraries[] = {
     {"libtcmalloc", "tcmalloc", Role::kAllocator},
 };
 
+// PyTorch's threads for the backward pass run nothing of the job's own.
+constexpr std::string_view kBackwardEngine = "torch::autograd::Engine::";
+
 // Likewise by the function, for frames whose module is not known: PyTorch's snapshots have none.
 constexpr KnownLibrary kFunctions[] = {
     {"torch::unwind::", "PyTorch", Role::kAllocator},
     {"torch::CapturedTraceback::", "PyTorch", Role::kAllocator},
     {"torch::cuda::(anonymous namespace)::gather", "PyTorch", Role::kAllocator},
     {"c10::cuda::CUDACachingAllocator::", "PyTorch", Role::kAllocator},
+    {kBackwardEngine, "PyTorch", Role::kFramework},
     {"at::", "PyTorch", Role::kFramework},
     {"c10::", "PyTorch", Role::kFramework},
     {"torch::", "PyTorch", Role::kFramework},
@@ -83,9 +87,6 @@ constexpr KnownLibrary kFunctions[] = {
     {"__clone", "C library", Role::kAllocator},
     {"clone", "C library", Role::kAllocator},
 };
-
-// PyTorch's threads for the backward pass run nothing of the job's own.
-constexpr std::string_view kBackwardEngine = "torch::autograd::Engine::";
 
 const KnownLibrary* FirstThatFits(std::span<const KnownLibrary> known, std::string_view name) {
   const auto found =
@@ -203,7 +204,7 @@ Site OfNative(const Frame& frame) {
   } else if (!frame.file.empty() && frame.line > 0) {
     site.label = fmt::format("{}:{} {}", Basename(frame.file), frame.line, Short(frame.function));
   } else {
-    site.label = Short(frame.function) + (where.empty() ? "" : fmt::format(" in {}", where));
+    site.label = fmt::format("{}{}{}", Short(frame.function), where.empty() ? "" : " in ", where);
   }
   return site;
 }
@@ -224,6 +225,11 @@ bool IsOwnCode(std::string_view file) {
 std::string LibraryOf(std::string_view module_path) {
   const KnownLibrary* const known = Known(module_path);
   return std::string(known == nullptr ? Basename(module_path) : known->name);
+}
+
+std::string_view KnownPrefix(std::string_view function) {
+  const KnownLibrary* const known = FirstThatFits(kFunctions, function);
+  return known == nullptr ? std::string_view() : known->prefix;
 }
 
 Site SiteOf(const StackTable& stacks, StackId stack) {

@@ -19,13 +19,14 @@ std::string StandIn(const profiler::Frame& frame, StandIns& files) {
   return fmt::format("{}{}{}", installed ? "/site-packages/" : "", files.Of(frame.file), python ? ".py" : "");
 }
 
-// What Reprise itself says instead of a function stays; a thread's name does not.
+// What Reprise itself says instead of a function stays, and how a library's functions begin, by which sites
+// are chosen; a thread's name does not.
 std::string StandInForFunction(const std::string& function, StandIns& functions) {
   if (function == profiler::kBackwardFrame) return function;
   if (function.starts_with(profiler::kThreadFrame)) {
     return fmt::format("{}{}>", profiler::kThreadFrame, functions.Of(function));
   }
-  return functions.Of(function);
+  return fmt::format("{}{}", profiler::KnownPrefix(function), functions.Of(function));
 }
 
 // The file names of libraries that everybody has say nothing about the job, and sites are chosen by them too.
@@ -62,6 +63,9 @@ void Redactor::Redact(profiler::Trace& trace) {
     stack_of.push_back(redacted.Intern(frames));
   }
   for (profiler::Event& event : trace.events) event.stack = stack_of[static_cast<size_t>(event.stack)];
+  for (profiler::Activity& activity : trace.activities) {
+    activity.name = frame_of[static_cast<size_t>(activity.name)];
+  }
   trace.stacks = std::move(redacted);
   trace.metadata.command.clear();
   trace.metadata.host.clear();

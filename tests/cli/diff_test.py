@@ -66,6 +66,19 @@ class Diff(command.CommandTest):
         self.assertIn("next: reprise report b.csv", done.err)
         self.assertIn("1 are the same", self.ok("diff", "a.csv", "a.csv").out.replace("  1", "1"))
 
+    def test_from_nothing(self):
+        self.write("none.csv", "event,id,bytes,stream\n")
+        self.write("b.csv", "event,id,bytes,stream\nalloc,0,1050,0\n")
+        self.assertRegex(self.ok("diff", "none.csv", "b.csv").out, r"live peak +0 B -> +1.03 KiB  \+1.03 KiB\n")
+
+    def test_sizes_that_look_alike_are_told_apart(self):
+        self.write("none.csv", "event,id,bytes,stream\n")
+        self.write("b.csv", "event,id,bytes,stream\nalloc,0,1048576,0\nalloc,1,1048577,0\nalloc,2,64,0\n")
+        rows = self.json("diff", "none.csv", "b.csv")["rows"]
+        self.assertEqual([row["size"] for row in rows], [1048577, 1048576, 64])
+        self.assertEqual(rows[0]["name"], "blocks of 1.00 MiB (1048577 B)")
+        self.assertEqual(rows[2]["name"], "blocks of 64 B")
+
     def test_what_cannot_be_read(self):
         self.write("a.csv", command.EVENTS)
         self.fails(3, "diff", "a.csv", "nowhere.csv", says="nowhere.csv")

@@ -91,6 +91,11 @@ class Stats(command.CommandTest):
         done = self.fails(3, "stats", "nowhere.csv", "a.csv", "--json", says="nowhere.csv")
         self.assertEqual(json.loads(done.out)["input"], "a.csv")
 
+    def test_the_hint_is_on_what_could_be_read(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.assertIn("next: reprise plan a.csv", self.fails(3, "stats", "a.csv", "nowhere.csv", says="nowhere.csv").err)
+        self.assertNotIn("next:", self.fails(3, "stats", "nowhere.csv", says="nowhere.csv").err)
+
     def test_people_read_sizes_with_units(self):
         self.write("a.csv", "id,lower,upper,size\na,0,1,65712603955\n")
         self.assertIn("61.20 GiB", self.ok("stats", "a.csv").out)

@@ -69,5 +69,10 @@ TEST(Load, LeavesTheErrorToTheFormat) {
   EXPECT_EQ(Load("/nonexistent").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Parse, NamesWhatItIsCompressedBy) {
+  EXPECT_THAT(Text(Parse("\x1f\x8b\x08", "trace.json.gz").status()), HasSubstr("compressed by gzip"));
+  EXPECT_THAT(Text(Parse("\x28\xb5\x2f\xfd", "f").status()), HasSubstr("compressed by zstd"));
+}
+
 }  // namespace
 }  // namespace reprise::profiler

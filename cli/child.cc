@@ -42,12 +42,21 @@ int ReadStartError(int pipe) {
   return bytes == sizeof error ? error : 0;
 }
 
+// Whether there is a shell that could notice a stop, and end it.
+bool HasTerminal() {
+  const int terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (terminal >= 0) close(terminal);
+  return terminal >= 0;
+}
+
 // True when the job is over.
 bool Reap(pid_t job, ChildEnd& end) {
   int status = 0;
   while (waitpid(job, &status, WNOHANG | WUNTRACED) == job) {
     if (WIFSTOPPED(status)) {
-      raise(SIGSTOP);  // so that the shell notices; it continues both of us
+      // So that the shell notices; it continues both of us. Whoever else stopped the job may continue it
+      // alone.
+      if (HasTerminal()) raise(SIGSTOP);
       continue;
     }
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
@@ -86,12 +95,16 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     end.start_error = errno;
     return end;
   }
+  const pid_t self = getpid();
   const pid_t job = fork();
   if (job < 0) {
     end.start_error = errno;
     return end;
   }
   if (job == 0) {
+    // What ends us without a word, a time limit's SIGKILL, is meant for the job.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) _exit(126);
     sigaction(SIGCHLD, &child_before, nullptr);
     sigprocmask(SIG_SETMASK, &mask_before, nullptr);
     BecomeJob(words, variables, error_pipe[1]);

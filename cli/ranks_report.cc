@@ -93,7 +93,7 @@ class Assigner {
 void Redact(MergedSummaries& merged, Redactor& redactor) {
   for (std::string& error : merged.errors) error = "a file cannot be read";
   for (JobRanks& job : merged.jobs) {
-    job.job = "0";
+    job.job.assign(1, '0');
     for (auto* const processes : {&job.ranks, &job.further}) {
       for (ProcessSummary& each : *processes) {
         each.host = redactor.Host(each.host);

@@ -1,12 +1,17 @@
 """Why this exists: a job under `reprise run` must not be able to tell, and neither must whoever started it."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import resource
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import unittest
 
 import command
@@ -230,11 +235,12 @@ class Run(command.CommandTest):
             done = self.run_host("--", "sh", "-c", f"kill -{int(number)} $$")
             self.assert_status(done, -number)
 
-    def start(self, code):
+    def start(self, code, **options):
         """A job that has printed `ready`."""
         job = subprocess.Popen(
             [command.REPRISE, "run", "--host", "--", sys.executable, "-c", code],
             cwd=self.folder, env=command.clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            bufsize=0, **options,
         )
         self.addCleanup(job.stdout.close)
         self.addCleanup(job.wait)
@@ -252,8 +258,17 @@ class Run(command.CommandTest):
             job.send_signal(number)
             self.assertEqual(job.wait(20), 9)
 
-    def test_stops_and_goes_on_with_the_job(self):
-        job = self.start("import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)")
+    def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
+        far, near = pty.openpty()
+        self.addCleanup(os.close, far)
+        self.addCleanup(os.close, near)
+
+        def at_the_terminal():
+            os.setsid()
+            fcntl.ioctl(near, termios.TIOCSCTTY, 0)
+
+        code = "import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)"
+        job = self.start(code, preexec_fn=at_the_terminal)
         signal.alarm(60)  # a failure must not wait for ever
         self.addCleanup(signal.alarm, 0)
         _, status = os.waitpid(job.pid, os.WUNTRACED)
@@ -262,6 +277,31 @@ class Run(command.CommandTest):
         _, status = os.waitpid(job.pid, 0)
         job.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(job.returncode, 5)
+
+    def test_a_job_that_is_stopped_and_continued_alone(self):
+        # How long it takes until the command has seen a stop cannot be known: often enough.
+        code = (
+            "import os, signal\nprint('ready', flush=True)\n"
+            "for _ in range(50):\n    print(os.getpid(), flush=True)\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
+            "os._exit(5)"
+        )
+        job = self.start(code)
+        pid = int(job.stdout.readline())
+        while True:
+            if select.select([job.stdout], [], [], 0.01)[0]:
+                if not job.stdout.readline():
+                    break
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        self.assertEqual(job.wait(60), 5)
+
+    def test_a_kill_of_the_command_is_meant_for_the_job(self):
+        job = self.start("import signal\nprint('ready', flush=True)\nsignal.pause()")
+        signal.alarm(60)
+        self.addCleanup(signal.alarm, 0)
+        job.kill()
+        self.assertEqual(job.stdout.read(), b"")  # until nobody has it open
 
     def test_closed_streams_stay_closed(self):
         code = "import os, sys\ntry:\n    os.fstat(0)\nexcept OSError:\n    sys.exit(9)"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kSummaryBegin = "summary";
+constexpr std::string_view kTraceBegin = "trace";
 constexpr std::string_view kTraceEnd = ".reprise";
 constexpr std::string_view kSummaryEnd = ".json";
 
@@ -26,19 +29,36 @@ int NumberBehind(std::string_view text, std::string_view word, int otherwise) {
   return number;
 }
 
+bool IsBetween(std::string_view name, std::string_view begin, std::string_view end) {
+  return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
+}
+
+bool IsSummary(std::string_view name) { return IsBetween(name, kSummaryBegin, kSummaryEnd); }
+bool IsTrace(std::string_view name) { return IsBetween(name, kTraceBegin, kTraceEnd); }
+
+// What the names of a process's files have in common: ".rank3", ".4711", "". Of its summary or a trace.
+std::string CommonPart(std::string_view name) {
+  if (IsSummary(name)) {
+    name.remove_prefix(kSummaryBegin.size());
+    name.remove_suffix(kSummaryEnd.size());
+    return std::string(name);
+  }
+  name.remove_prefix(kTraceBegin.size());
+  name.remove_suffix(kTraceEnd.size());
+  if (name.starts_with("-device")) name.remove_prefix(std::min(name.find('.'), name.size()));
+  return std::string(name);
+}
+
 class Files {
  public:
-  // By folder and what the names of its files have in common: ".rank3", ".4711", "".
   void Add(const fs::path& path) {
     const std::string name = path.filename().string();
-    if (name.starts_with("summary") && name.ends_with(kSummaryEnd)) {
-      Of(path, name.substr(7, name.size() - 7 - kSummaryEnd.size())).summary = path.string();
-    } else if (name.starts_with("trace") && name.ends_with(kTraceEnd)) {
+    if (IsSummary(name)) {
+      Of(path, CommonPart(name)).summary = path.string();
+    } else if (IsTrace(name)) {
       std::error_code error;
       if (fs::file_size(path, error) == 0 || error) return;
-      std::string common = name.substr(5, name.size() - 5 - kTraceEnd.size());
-      if (common.starts_with("-device")) common.erase(0, std::min(common.find('.'), common.size()));
-      Of(path, common).traces.push_back(path.string());
+      AddTrace(path, Of(path, CommonPart(name)).traces);
     }
   }
 
@@ -52,17 +72,16 @@ class Files {
     if (error) errors_.push_back(fmt::format("{}: {}", folder, error.message()));
   }
 
-  // A file by its own name, whatever that is.
+  // A file by its own name, whatever that is, and what lies beside it.
   void AddNamed(const fs::path& path) {
     const std::string name = path.filename().string();
-    if (name.ends_with(kTraceEnd)) return Add(path);
-    if (!name.starts_with("summary") || !name.ends_with(kSummaryEnd)) {
-      Of(path, fmt::format("/{}", name)).summary = path.string();
+    if (!IsSummary(name) && !IsTrace(name)) {
+      if (!name.ends_with(kTraceEnd)) Of(path, fmt::format("/{}", name)).summary = path.string();
       return;
     }
     Add(path);
-    const std::string common = name.substr(7, name.size() - 7 - kSummaryEnd.size());
-    Add(path.parent_path() / fmt::format("trace{}{}", common, kTraceEnd));
+    const auto [first, last] = Beside(path.parent_path()).equal_range(CommonPart(name));
+    for (auto it = first; it != last; ++it) Add(path.parent_path() / it->second);
   }
 
   FilesBelow Take() && {
@@ -70,6 +89,9 @@ class Files {
     for (auto& [name, files] : files_) {
       files.rank = NumberBehind(name.second, ".rank", -1);
       files.restart = NumberBehind(name.second, "restart", 0);
+      std::ranges::sort(files.traces, {}, [](const std::string& trace) {
+        return std::pair(fs::path(trace).filename().string().size(), trace);
+      });
       below.processes.push_back(std::move(files));
     }
     below.errors = std::move(errors_);
@@ -78,10 +100,32 @@ class Files {
 
  private:
   RankFiles& Of(const fs::path& path, const std::string& common) {
-    return files_[{path.parent_path().string(), common}];
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    return files_[{folder.lexically_normal().string(), common}];
   }
 
-  std::map<std::pair<std::string, std::string>, RankFiles> files_;
+  // Once, under whatever path: a trace may be named itself, and lie beside another one that is.
+  static void AddTrace(const fs::path& path, std::vector<std::string>& traces) {
+    const auto same = [&](const std::string& known) { return fs::path(known).filename() == path.filename(); };
+    if (std::ranges::none_of(traces, same)) traces.push_back(path.string());
+  }
+
+  // By what they have in common, the names of a folder's summaries and traces. Read once: all of a job's
+  // ranks may be named.
+  const std::multimap<std::string, std::string>& Beside(const fs::path& folder) {
+    const auto [it, added] = beside_.try_emplace(folder.string());
+    if (!added) return it->second;
+    std::error_code error;
+    fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, error);
+    for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (IsSummary(name) || IsTrace(name)) it->second.emplace(CommonPart(name), name);
+    }
+    return it->second;
+  }
+
+  std::map<std::pair<std::string, std::string>, RankFiles> files_;  // by folder and common part
+  std::map<std::string, std::multimap<std::string, std::string>> beside_;
   std::vector<std::string> errors_;
 };
 
@@ -97,6 +141,16 @@ FilesBelow FilesOfRanks(const std::vector<std::string>& inputs) {
       files.AddNamed(input);
   }
   return std::move(files).Take();
+}
+
+std::string SummaryBeside(const std::string& trace) {
+  const fs::path path(trace);
+  const std::string name = path.filename().string();
+  if (!IsTrace(name)) return "";
+  const fs::path summary =
+      path.parent_path() / fmt::format("{}{}{}", kSummaryBegin, CommonPart(name), kSummaryEnd);
+  std::error_code error;
+  return fs::exists(summary, error) ? summary.string() : "";
 }
 
 std::vector<std::string> SummariesOf(const FilesBelow& files) {

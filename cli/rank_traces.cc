@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "cli/console.h"
 #include "cli/symbols.h"
 #include "profiler/lifetimes.h"
@@ -16,53 +15,8 @@
 namespace reprise::cli {
 namespace {
 
-// What a trace held at its peak, by whatever the labels stand for.
-using Held = absl::flat_hash_map<std::string, Bytes>;
-
-// Rows over traces: sparse, as most ranks hold the same few hundred labels.
-class Table {
- public:
-  void Add(size_t trace, const Held& held) {
-    for (const auto& [label, bytes] : held) {
-      const auto [it, added] = numbers_.try_emplace(label, cells_.size());
-      if (added) cells_.emplace_back();
-      cells_[it->second].push_back({trace, bytes});
-    }
-  }
-
-  std::vector<RankTraces::Row> Rows(const std::vector<RankTraces::Trace>& traces,
-                                    const std::vector<size_t>& compared) const {
-    std::vector<size_t> column(traces.size());
-    for (size_t i = 0; i < compared.size(); ++i) column[compared[i]] = i;
-    std::vector<RankTraces::Row> rows;
-    for (const auto& [label, number] : numbers_) {
-      RankTraces::Row row = {.label = label, .bytes = std::vector<Bytes>(compared.size())};
-      for (const Cell& cell : cells_[number]) row.bytes[column[cell.trace]] += cell.bytes;
-      const auto most = std::ranges::max_element(row.bytes);
-      row.most = *most;
-      row.most_rank = traces[compared[static_cast<size_t>(most - row.bytes.begin())]].rank;
-      row.least = std::ranges::min(row.bytes);
-      std::vector<Bytes> sorted = row.bytes;
-      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-      std::ranges::nth_element(sorted, middle);
-      row.median = *middle;
-      rows.push_back(std::move(row));
-    }
-    std::ranges::sort(rows, [](const auto& a, const auto& b) {
-      if (a.most - a.median != b.most - b.median) return a.most - a.median > b.most - b.median;
-      return a.most != b.most ? a.most > b.most : a.label < b.label;
-    });
-    return rows;
-  }
-
- private:
-  struct Cell {
-    size_t trace;
-    Bytes bytes;
-  };
-  absl::flat_hash_map<std::string, size_t> numbers_;
-  std::vector<std::vector<Cell>> cells_;
-};
+// What a trace held at its peak.
+using Held = RankTable::Held;
 
 class Comparer {
  public:
@@ -80,22 +34,20 @@ class Comparer {
     for (const std::string& path : files.traces) any = AddTrace(path, rank, sites, sizes) || any;
     if (!any) return;
     const size_t number = result_.traces.size();
-    if (rank.stacks) by_site_.Add(number, sites);
+    if (rank.stacks) by_site_.Add(with_stacks_++, sites);
     by_size_.Add(number, sizes);
     result_.traces.push_back(rank);
   }
 
   RankTraces Take() && {
-    result_.by_site =
-        std::ranges::any_of(result_.traces, [](const RankTraces::Trace& trace) { return trace.stacks; });
+    result_.by_site = with_stacks_ > 0;
     for (size_t i = 0; i < result_.traces.size(); ++i) {
       if (!result_.by_site || result_.traces[i].stacks) result_.compared.push_back(i);
     }
-    result_.rows = (result_.by_site ? by_site_ : by_size_).Rows(result_.traces, result_.compared);
-    if (result_.rows.size() > options_.most_rows) {
-      result_.rows_left = result_.rows.size() - options_.most_rows;
-      result_.rows.resize(options_.most_rows);
-    }
+    RankTable& table = result_.by_site ? by_site_ : by_size_;
+    RankTable::Rows rows = std::move(table).Take(result_.compared.size(), options_.most_rows);
+    result_.rows = std::move(rows.rows);
+    result_.rows_left = rows.left;
     Note(result_.traces.size() - result_.compared.size(), "traces have no call stacks, as others do");
     Note(static_cast<size_t>(std::ranges::count_if(
              result_.traces, [](const RankTraces::Trace& trace) { return trace.cut_short; })),
@@ -140,7 +92,8 @@ class Comparer {
   const RankTracesOptions options_;
   Symbols symbols_;
   RankTraces result_;
-  Table by_site_, by_size_;
+  RankTable by_site_, by_size_;  // by the order in which the traces were added: of those with stacks, of all
+  size_t with_stacks_ = 0;
   size_t late_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/rank_files.h"
+#include "cli/rank_table.h"
 #include "cli/report/redact.h"
 
 namespace reprise::cli {
@@ -19,19 +20,11 @@ struct RankTraces {
     bool stacks = false;  // its allocations have call stacks
     bool cut_short = false;
   };
-  // A site or a size, and what each trace held of it at its own peak.
-  struct Row {
-    std::string label;
-    std::vector<Bytes> bytes;  // as in `compared`
-    Bytes least;
-    Bytes median;
-    Bytes most;
-    int most_rank = 0;
-  };
   std::vector<Trace> traces;     // by rank
   std::vector<size_t> compared;  // which of them are in the rows
   bool by_site = false;          // else by size
-  std::vector<Row> rows;         // those in which one rank is furthest above the median come first
+  // A site or a size each, and what each of `compared` held of it at its own peak.
+  std::vector<RankTable::Row> rows;
   size_t rows_left = 0;
   std::vector<std::string> notes;  // for people: what is not in the rows, and why
 };

@@ -16,6 +16,7 @@
 #include "cli/input.h"
 #include "cli/merge.h"
 #include "cli/options.h"
+#include "cli/rank_files.h"
 #include "cli/ranks_report.h"
 #include "cli/report/findings.h"
 #include "cli/report/page.h"
@@ -29,16 +30,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What there is of a run: its trace, and the summary beside it.
-struct Source {
-  std::string trace;
-  std::string summary;  // empty: none
-};
-
-// The largest trace of a folder: a job's processes leave one each.
-absl::StatusOr<Source> SourceOf(const std::string& input) {
+// The largest trace of a folder: a job's processes leave one each. Another input is one itself.
+absl::StatusOr<std::string> TraceOf(const std::string& input) {
   std::error_code error;
-  if (!fs::is_directory(input, error)) return Source{.trace = input, .summary = ""};
+  if (!fs::is_directory(input, error)) return input;
   std::string best;
   uintmax_t most = 0;
   int traces = 0;
@@ -56,23 +51,7 @@ absl::StatusOr<Source> SourceOf(const std::string& input) {
     return absl::InvalidArgumentError(fmt::format("{}: a folder without a trace", input));
   }
   if (traces > 1) Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces, best));
-  const std::string folder = input.ends_with('/') ? input : input + "/";
-  std::string summary = best;
-  summary.replace(0, 5, "summary");
-  summary.replace(summary.size() - 8, 8, ".json");
-  return Source{folder + best, fs::exists(folder + summary, error) ? folder + summary : ""};
-}
-
-// The summary that a run left beside a trace that is named itself.
-std::string SummaryBeside(const std::string& trace) {
-  const fs::path path(trace);
-  std::string name = path.filename().string();
-  if (!name.starts_with("trace") || !name.ends_with(".reprise")) return "";
-  name.replace(0, 5, "summary");
-  name.replace(name.size() - 8, 8, ".json");
-  std::error_code error;
-  const std::string summary = (path.parent_path() / name).string();
-  return fs::exists(summary, error) ? summary : "";
+  return (input.ends_with('/') ? input : input + "/") + best;
 }
 
 std::string DefaultOutput(const std::string& input, const std::string& trace) {
@@ -87,6 +66,19 @@ int StatusOfWriting(const absl::Status& status) {
   return status.ok() ? kFine : Fail(status, kBadInput);
 }
 
+// What comes after the page on ranks: merge has nothing to say where none has left a summary.
+std::string NextOfRanks(const std::vector<std::string>& inputs, const MergedSummaries& merged,
+                        const FilesBelow& files) {
+  if (merged.files > 0) {
+    std::string words = "merge";
+    for (const std::string& input : inputs) words += " " + ShellQuoted(input);
+    return words;
+  }
+  const auto first =
+      std::ranges::find_if(files.processes, [](const RankFiles& each) { return !each.traces.empty(); });
+  return fmt::format("stats {}", ShellQuoted(first->traces.front()));
+}
+
 int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& options,
                   MergedSummaries merged, const FilesBelow& files) {
   for (const std::string& error : merged.errors) Say(error);
@@ -97,11 +89,10 @@ int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& o
       .redact = options.redact,
       .capacity = options.capacity,
       .seconds = options.seconds};
+  const std::string next = NextOfRanks(inputs, merged, files);
   const int status = StatusOfWriting(WriteRanksReport(std::move(merged), files, ranks));
   if (status != kFine) return status;
-  std::string words = "merge";
-  for (const std::string& input : inputs) words += " " + ShellQuoted(input);
-  SayNext(words);
+  SayNext(next);
   return unread ? kBadInput : kFine;
 }
 
@@ -127,14 +118,13 @@ int Report(const std::vector<std::string>& inputs, ReportOptions options) {
 }  // namespace
 
 absl::StatusOr<std::string> WriteReport(const ReportOptions& options) {
-  absl::StatusOr<Source> source = SourceOf(options.input);
-  if (!source.ok()) return source.status();
-  if (source->summary.empty()) source->summary = SummaryBeside(source->trace);
-  absl::StatusOr<LoadedInput> input = LoadInput(source->trace);
+  absl::StatusOr<std::string> trace = TraceOf(options.input);
+  if (!trace.ok()) return trace.status();
+  absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
   PageOptions page_options{.redacted = options.redact, .capacity = options.capacity, .created = TimeNow()};
-  if (!source->summary.empty()) {
-    const absl::StatusOr<std::string> summary = profiler::ReadFile(source->summary);
+  if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
+    const absl::StatusOr<std::string> summary = profiler::ReadFile(beside);
     if (summary.ok()) page_options.summary = *summary;
   }
   if (options.redact) Redact(*input);
@@ -142,11 +132,10 @@ absl::StatusOr<std::string> WriteReport(const ReportOptions& options) {
   if (!findings.ok()) return findings.status();
   const absl::StatusOr<std::string> page = PageOf(*input, *findings, page_options);
   if (!page.ok()) return page.status();
-  const std::string output =
-      options.output.empty() ? DefaultOutput(options.input, source->trace) : options.output;
+  const std::string output = options.output.empty() ? DefaultOutput(options.input, *trace) : options.output;
   for (const std::string& what : findings->left_out) Say(fmt::format("left out: {}", what));
   if (absl::Status status = WritePage(output, *page); !status.ok()) return status;
-  return source->trace;
+  return trace;
 }
 
 void AddReport(CLI::App& app, int& exit_status) {

@@ -41,15 +41,33 @@ int64_t Count(const json& object, const char* name) {
   return std::max(int64_t{0}, count);
 }
 
-// What stands once for the host and once for each device.
+// What stands once for the host, and once for each device.
 void ReadPart(const json& part, ProcessSummary& process) {
   bool complete = true;
   Read(part, "complete", complete);
   process.complete = process.complete && complete;
-  process.faults += (complete ? 0 : 1) + Count(part, "trace_dropped");
+  process.faults += (complete ? 0 : 1) + Count(part, "unknown_frees") + Count(part, "trace_dropped");
+  process.live_peak += Size(part, "live_peak");
+  process.reserved_peak += Size(part, "reserved_peak");
+  process.lower_bound += Size(part, "lower_bound");
+  process.slab += Size(part, "slab");
+  process.plans += Count(part, "plans");
+  process.plans_resumed += Count(part, "plans_resumed");
   std::string refused;
   Read(part, "plans_refused", refused);
   if (process.refused.empty()) process.refused = refused;
+}
+
+// With devices the top level repeats one of them, and is no part of its own.
+std::vector<const json*> PartsOf(const json& summary) {
+  std::vector<const json*> parts;
+  if (const auto devices = summary.find("devices"); devices != summary.end() && devices->is_array()) {
+    for (const json& device : *devices) {
+      if (device.is_object()) parts.push_back(&device);
+    }
+  }
+  if (parts.empty()) parts.push_back(&summary);
+  return parts;
 }
 
 bool SamePlace(const ProcessSummary& a, const ProcessSummary& b) {
@@ -149,23 +167,13 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
       process.launched.world_size > kMostRanks) {
     return wrong("has a rank that cannot be");
   }
-  process.live_peak = Size(summary, "live_peak");
-  process.reserved_peak = Size(summary, "reserved_peak");
-  process.lower_bound = Size(summary, "lower_bound");
-  process.slab = Size(summary, "slab");
+  Read(summary, "complete", process.complete);
   Read(summary, "planned_bytes_after_plan", process.planned);
-  process.plans = Count(summary, "plans");
-  process.plans_resumed = Count(summary, "plans_resumed");
   process.first_planned_request = Count(summary, "first_planned_request");
   process.plans_solved_for_ranks = Count(summary, "plans_solved_for_ranks");
   process.plans_taken_from_ranks = Count(summary, "plans_taken_from_ranks");
-  process.faults = Count(summary, "errors") + Count(summary, "unknown_frees");
-  ReadPart(summary, process);
-  if (const auto devices = summary.find("devices"); devices != summary.end() && devices->is_array()) {
-    for (const json& device : *devices) {
-      if (device.is_object()) ReadPart(device, process);
-    }
-  }
+  process.faults = Count(summary, "errors");
+  for (const json* const part : PartsOf(summary)) ReadPart(*part, process);
   return process;
 }
 

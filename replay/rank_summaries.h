@@ -16,7 +16,8 @@
 
 namespace reprise::replay {
 
-// What is kept of one summary.json: a thousand of them stay small.
+// What is kept of one summary.json: a thousand of them stay small. Of a process with several devices sizes
+// and counts are sums over them, as what its traces say is; the peaks need not have been at one moment.
 struct ProcessSummary {
   std::string file;
   std::string host;
@@ -27,10 +28,10 @@ struct ProcessSummary {
   Bytes reserved_peak;
   Bytes lower_bound;
   Bytes slab;
-  double planned = 0;  // share of the bytes since the first plan
+  double planned = 0;  // share of the bytes since the first plan, on the device with the largest live peak
   int64_t plans = 0;
   int64_t plans_resumed = 0;
-  int64_t first_planned_request = 0;
+  int64_t first_planned_request = 0;  // on that device too
   int64_t plans_solved_for_ranks = 0;
   int64_t plans_taken_from_ranks = 0;
   int64_t faults = 0;   // errors, unknown frees, events lost from a trace, counters that could not be read

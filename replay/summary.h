@@ -83,7 +83,8 @@ struct Summary {
   TraceSummary trace;
   PlansSummary plans;
   SolvesSummary solves;
-  std::vector<DeviceSummary> devices;  // not empty: CUDA, and the counters above are those of all together
+  // Not empty: CUDA, and counters and trace above are those of the device with the largest live peak.
+  std::vector<DeviceSummary> devices;
 };
 
 // "61.20 GiB", "512 B".

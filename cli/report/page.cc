@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "cli/quantity.h"
+#include "cli/report/coverage.h"
 #include "cli/report/page_source.h"
 #include "cli/report/payload.h"
 #include "planner/bound.h"
@@ -59,41 +60,6 @@ Json CountersAlone(const Json& json) {
     }
   }
   return kept;
-}
-
-std::string Coverage(const LoadedInput& input, const Findings& findings, const Json& summary) {
-  const int64_t allocs = findings.stats.stats.allocs;
-  switch (input.content.format) {
-    case profiler::InputFormat::kLifetimeCsv:
-      return "The input is a list of lifetimes: one iteration, in no recorded order.";
-    case profiler::InputFormat::kEventCsv:
-      return "The input is a list of events; it does not say what part of a job it covers.";
-    case profiler::InputFormat::kSnapshot:
-      return fmt::format(
-          "A snapshot holds the last stretch of a job: {} of the {} allocations were live before its history "
-          "begins and "
-          "are taken as allocated first.",
-          input.content.snapshot.live_at_begin, allocs);
-    case profiler::InputFormat::kKineto:
-      return "A trace of PyTorch's profiler holds what happened while the profiler was on.";
-    case profiler::InputFormat::kTrace:
-      break;
-  }
-  if (summary.is_object() && summary.contains("requests") && summary["requests"].is_number_integer()) {
-    const auto requests = summary["requests"].get<int64_t>();
-    if (requests > allocs) {
-      return fmt::format(
-          "The trace covers the first {} of the job's {} allocations ({}): while serving, it ends when the "
-          "first plan is "
-          "adopted.",
-          allocs, requests, FormatShare(replay::Share(allocs, requests)));
-    }
-    return fmt::format("The trace covers all of the job's {} allocations.", requests);
-  }
-  return input.content.trace.closed
-             ? "The recording was closed in order. Of a run that served, it ends when the first plan is "
-               "adopted."
-             : "The recording was cut short: the trace is read up to its last complete block.";
 }
 
 Json ProvenanceOf(const LoadedInput& input, const PageOptions& options) {
@@ -267,11 +233,12 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
                                    const PageOptions& options) {
   Json summary = Json::parse(options.summary, nullptr, /*allow_exceptions=*/false);
   if (summary.is_discarded()) summary = nullptr;
+  const std::string coverage = Coverage(input, findings.stats.stats.allocs, summary, options.redacted);
   if (options.redacted) summary = CountersAlone(summary);
   Payload payload;
   Json head = {{"format", kFormat},
                {"verdict", Verdict(findings)},
-               {"coverage", Coverage(input, findings, summary)},
+               {"coverage", coverage},
                {"provenance", ProvenanceOf(input, options)},
                {"stats", Json::parse(StatsJson(input, findings.stats))},
                {"compare", Json::parse(ContendersJson(input.name, options.capacity,

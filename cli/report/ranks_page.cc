@@ -25,8 +25,8 @@ std::string MostOfIt(const RankTraces& traces, int rank) {
       std::ranges::find_if(traces.compared, [&](size_t i) { return traces.traces[i].rank == rank; });
   if (at == traces.compared.end()) return "";
   const auto column = static_cast<size_t>(at - traces.compared.begin());
-  const RankTraces::Row* widest = nullptr;
-  for (const RankTraces::Row& row : traces.rows) {
+  const RankTable::Row* widest = nullptr;
+  for (const RankTable::Row& row : traces.rows) {
     const Bytes above = row.bytes[column] - row.median;
     if (widest == nullptr ? above > Bytes(0) : above > widest->bytes[column] - widest->median) widest = &row;
   }
@@ -78,7 +78,7 @@ Json JobJson(size_t number, const JobRanks& job, const RankTraces& traces, std::
          {"column", column == traces.compared.end() ? Json() : Json(column - traces.compared.begin())}});
   }
   for (size_t i = 0; i < traces.rows.size(); ++i) {
-    const RankTraces::Row& row = traces.rows[i];
+    const RankTable::Row& row = traces.rows[i];
     const std::string name = fmt::format("{}.{}", number, i);
     std::vector<double> column;
     column.reserve(row.bytes.size());
@@ -88,7 +88,7 @@ Json JobJson(size_t number, const JobRanks& job, const RankTraces& traces, std::
                             {"least", row.least.count()},
                             {"median", row.median.count()},
                             {"most", row.most.count()},
-                            {"most_rank", row.most_rank},
+                            {"most_rank", traces.traces[traces.compared[row.most_column]].rank},
                             {"column", name}});
   }
   return json;

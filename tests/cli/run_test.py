@@ -119,6 +119,17 @@ class Run(command.CommandTest):
         self.run_job("--mode", "record", "--out", "reprise-out", "--report")
         self.assertTrue(os.path.exists(self.path("reprise-out/report.2.html")))
 
+    def test_a_trace_of_a_further_device_finds_the_summary_of_its_process(self):
+        self.run_job("--mode", "record", "--out", "out")
+        summary = json.loads(self.read("out/summary.json"))
+        self.write("out/summary.rank3.json", json.dumps({**summary, "requests": summary["requests"] + 7, "passed": 7}))
+        os.remove(self.path("out/summary.json"))
+        os.rename(self.path("out/trace.reprise"), self.path("out/trace-device1.rank3.reprise"))
+        for name in ("out", "out/trace-device1.rank3.reprise"):
+            self.ok("report", name, "-o", "page.html")
+            head = json.loads(self.read("page.html").decode().split('id="head">')[1].split("</script>")[0])
+            self.assertRegex(head["coverage"], r"\d+ of the job's \d+ allocations .*: 7 were left to the real allocator\.")
+
     def test_report_of_a_job_without_a_trace(self):
         done = self.run_host("--mode", "off", "--out", "out", "--report", "--", "true")
         self.assert_status(done, 0)

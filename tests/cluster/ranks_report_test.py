@@ -93,6 +93,31 @@ class RanksReport(RanksByHand):
         self.write("e.csv", command.EVENTS)
         self.fails(3, "report", "e.csv", "e.csv", says="no ranks in them")
 
+    def test_by_folder_by_summaries_and_by_traces_it_is_the_same(self):
+        self.record("out", [0, 2, 0])
+        shutil.copyfile(self.path("out/trace.rank1.reprise"), self.path("out/trace-device1.rank1.reprise"))
+        summaries = [f"out/summary.rank{rank}.json" for rank in range(3)]
+        traces = [f"out/trace.rank{rank}.reprise" for rank in range(3)]
+        (by_folder,) = head_of(self.page("out"))["jobs"]
+        self.assertEqual(by_folder["rows"][0]["most"], 16 << 20, "the weights on two devices")
+        for named in (summaries, traces, summaries + traces, ["out", *traces], [*traces, "./out/trace.rank1.reprise"],
+                      ["out/trace-device1.rank1.reprise", *traces]):
+            with self.subTest(named=named):
+                head = head_of(self.page(*named))
+                same = ("rows", "traces", "verdict", "notes")
+                self.assertEqual([head["jobs"][0][name] for name in same], [by_folder[name] for name in same])
+                self.assertEqual(head["merge"]["jobs"][0]["missing"], [])
+
+    def test_what_comes_next_is_a_command_that_works(self):
+        self.record("out", [0, 1])
+        traces = [f"out/trace.rank{rank}.reprise" for rank in (0, 1)]
+        self.assertIn(f"next: reprise merge {' '.join(traces)}\n", self.ok("report", *traces).err)
+        self.merge(*traces)
+        for rank in (0, 1):
+            os.remove(self.path(f"out/summary.rank{rank}.json"))
+        self.assertIn(f"next: reprise stats {traces[0]}\n", self.ok("report", *traces).err)
+        self.assertIn(f"next: reprise stats {traces[0]}\n", self.ok("report", "out").err)
+
     def test_of_one_trace_the_page_is_that_of_one(self):
         self.record("out", [0, 0])
         self.assertIn("blocks", head_of(self.page("out/trace.rank1.reprise")))

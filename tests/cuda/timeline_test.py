@@ -189,6 +189,16 @@ class Timeline(CudaTest):
         self.assertEqual(self.counts()["kernel"], (2, 0))
         self.assertEqual(self.counts(name="trace-device1.reprise")["kernel"], (6, 0))
 
+    def test_what_is_said_of_the_job_is_said_of_its_devices(self):
+        self.run_timeline("begin()\nstep()\nstep(kib=256)\nbegin(1)\nstep(kib=128)\nend()\n", SIMCUDA_DEVICES="2")
+        names = ("trace.reprise", "trace-device1.reprise")
+        for device, name in enumerate(names):
+            self.reprise("report", self.trace(name=name), "-o", "page.html")
+            with open(os.path.join(self.at.folder, "page.html")) as page:
+                self.assertIn(f"all of the job's {2 - device} allocations on device {device}.", page.read())
+        (job,) = json.loads(self.reprise("merge", "--json", "out").stdout)["jobs"]
+        self.assertEqual(job["live_peak"], sum(self.stats(name=name)["live_peak"] for name in names))
+
     def test_many_at_once(self):
         """More than one of CUPTI's buffers, with work that runs late and on several threads."""
         self.run_timeline("begin()\nfor i in range(40):\n    step(kib=4, work=200)\nend()\n", SIMCUDA_STREAMS="deferred")

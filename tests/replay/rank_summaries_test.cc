@@ -58,6 +58,42 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   EXPECT_EQ(read->refused, "damaged");
 }
 
+Counters Held(int64_t live_peak, int64_t unknown_frees) {
+  Counters counters;
+  counters.live_peak = Bytes(live_peak);
+  counters.reserved_peak = Bytes(live_peak + 10);
+  counters.slab = Bytes(live_peak - 10);
+  counters.lower_bound = Bytes(live_peak - 20);
+  counters.plans = 1;
+  counters.plans_resumed = 1;
+  counters.unknown_frees = unknown_frees;
+  return counters;
+}
+
+// The core repeats the device with the largest live peak at the top.
+TEST(RankSummaries, OfSeveralDevicesEveryOneCountsOnce) {
+  Summary summary;
+  summary.host_counters.errors = 1;
+  summary.devices.resize(2);
+  summary.devices[0].counters = summary.counters = Held(1000, 10);
+  summary.devices[0].trace.counters.dropped = summary.trace.counters.dropped = 100;
+  summary.devices[1].counters = Held(300, 20);
+  summary.devices[1].trace.counters.dropped = 200;
+  summary.devices[1].complete = false;
+  summary.devices[1].plans.refused = "damaged";
+  const auto read = ParseSummary(SummaryJson(summary), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->live_peak, Bytes(1300));
+  EXPECT_EQ(read->reserved_peak, Bytes(1320));
+  EXPECT_EQ(read->slab, Bytes(1280));
+  EXPECT_EQ(read->lower_bound, Bytes(1260));
+  EXPECT_EQ(read->plans, 2);
+  EXPECT_EQ(read->plans_resumed, 2);
+  EXPECT_EQ(read->faults, 1 + 10 + 100 + 20 + 200 + 1);
+  EXPECT_FALSE(read->complete);
+  EXPECT_EQ(read->refused, "damaged");
+}
+
 TEST(RankSummaries, WhatIsNoneIsNamed) {
   for (const char* text : {"", "{", "[]", "{}", "7", R"({"live_peak":1,"reserved_peak":1,"rank":-1})",
                            R"({"live_peak":1,"reserved_peak":1,"world_size":2147483647})"}) {

@@ -69,6 +69,11 @@ static const struct reprise_host_core* load_core(void) {
   return core;
 }
 
+/* Registered for no library, the handlers stay until the process is gone. pthread_atfork registers them for
+ * ours, and exit would take them away while other threads still fork. */
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
+                             void* library);
+
 /* 1 while a thread opens the core. */
 static int opening;
 
@@ -121,7 +126,7 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* files are opened: a cancellation point is new */
   set_opening(1);
   /* Without the handlers a fork would leave a child with a lock that nobody releases. */
-  const int handled = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  const int handled = __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
   const struct reprise_host_core* const core = handled ? load_core() : NULL;
   if (core) {
     __atomic_store_n(&reprise_arena_begin, core->arena_begin, __ATOMIC_RELAXED);

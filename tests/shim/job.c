@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -262,6 +264,58 @@ static void forks_beside_threads(void) {
 }
 #endif
 
+#ifndef STATIC_JOB
+/* Children that nobody was told of, made while other threads are inside: what they free and take comes to an
+ * end. */
+static void forks_unseen(void) {
+  void* const inherited = take(64, kLarge);
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_endless_thread, NULL) == 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20); /* ends it where it would wait for ever */
+      CHECK(all_are(inherited, kLarge, 0x5A));
+      free(inherited);
+      free(take(64, kLarge));
+      _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+#endif
+
+static volatile sig_atomic_t forked_by_handler;
+static void fork_in_handler(int signal) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  ++forked_by_handler;
+}
+
+/* The timer's signal comes anywhere, most often while the thread is inside the core. */
+static void forks_in_handler(void) {
+  alarm(60); /* ends it where it would wait for ever */
+  free(take(64, kLarge));
+  CHECK(signal(SIGVTALRM, fork_in_handler) != SIG_ERR);
+  const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+  CHECK(setitimer(ITIMER_VIRTUAL, &often, NULL) == 0);
+  for (size_t i = 0; forked_by_handler < 100; ++i) {
+    void* block = NULL;
+    CHECK(posix_memalign(&block, 64, 4096 + 64 * (i % 100)) == 0);
+    free(block);
+  }
+  CHECK(setitimer(ITIMER_VIRTUAL, &never, NULL) == 0);
+  void* const block = take(64, kLarge);
+  CHECK(malloc_usable_size(block) >= kLarge);
+  free(block);
+}
+
 /* A thread that is to be cancelled, at the next point where that is allowed: no allocation is one. */
 static void* is_cancelled(void* unused) {
   CHECK(pthread_cancel(pthread_self()) == 0);
@@ -384,7 +438,7 @@ int main(int argc, char** argv) {
               {"at_exit", at_exit},         {"forks", forks},
               {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
               {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers},
-              {"cancelled", cancelled}};
+              {"cancelled", cancelled},     {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();
@@ -403,6 +457,10 @@ int main(int argc, char** argv) {
 #ifndef STATIC_JOB
   if (strcmp(name, "forks_beside_threads") == 0) {
     forks_beside_threads();
+    return 0;
+  }
+  if (strcmp(name, "forks_unseen") == 0) {
+    forks_unseen();
     return 0;
   }
   if (strcmp(name, "plugin") == 0 && argc > 2) {

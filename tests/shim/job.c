@@ -449,6 +449,11 @@ int main(int argc, char** argv) {
     iterate(strtol(argv[2], NULL, 10));
     return 0;
   }
+  if (strcmp(name, "elsewhere") == 0 && argc > 2) {
+    iterate(strtol(argv[2], NULL, 10));
+    CHECK(chdir("/") == 0);
+    return 0;
+  }
   if (strcmp(name, "titled") == 0 && argc > 2) {
     iterate(strtol(argv[2], NULL, 10));
     give_title(argc, argv);

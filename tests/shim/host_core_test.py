@@ -57,6 +57,9 @@ class Serving(CoreTest):
     def test_answers_are_those_of_the_c_library(self):
         self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
 
+    def test_large_blocks_grow_and_shrink(self):
+        self.assertEqual(self.served("reallocate_large")["passed"], 0)
+
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}
         without = run([built("JOB"), "more_than_there_is"], **untouched)

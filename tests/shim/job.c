@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -114,6 +115,51 @@ static void reallocate(void) {
   CHECK(block && malloc_usable_size(block) >= 100 && malloc_usable_size(NULL) == 0);
   free(realloc(block, 10));
   free(NULL);
+}
+
+/* In MiB: what the process holds now, and the most that it has held. */
+static long held(void) {
+  long pages = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  CHECK(file && fscanf(file, "%*d %ld", &pages) == 1);
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024) / 1024;
+}
+static long held_at_most(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_maxrss / 1024;
+}
+
+/* A large block that grows is not there twice, and one that shrinks gives its memory back; the blocks beside
+ * it, which share pages with it, stay as they are. */
+static void reallocate_large(void) {
+  enum { kMuch = (192 << 20) + 12345, kLittle = (10 << 20) + 321 };
+  unsigned char* const before = take(64, kLarge + 77);
+  unsigned char* grown = take(64, kMuch);
+  unsigned char* const between = take(64, kLarge + 77);
+  unsigned char* const shrunk = take(64, kMuch);
+  unsigned char* const after = take(64, kLarge + 77);
+  memset(grown + kMuch / 2, 0x33, kMuch / 4);
+  long has = held_at_most();
+  grown = realloc(grown, kMuch + kLarge);
+  CHECK(held_at_most() < has + 96);
+  CHECK(all_are(grown, kMuch / 2, 0x5A) && all_are(grown + kMuch / 2, kMuch / 4, 0x33));
+  CHECK(all_are(grown + kMuch / 2 + kMuch / 4, kMuch / 4, 0x5A));
+  has = held();
+  errno = 77;
+  CHECK(realloc(shrunk, kLittle) == shrunk && errno == 77);
+  CHECK(held() < has - 128);
+  CHECK(all_are(shrunk, kLittle, 0x5A));
+  CHECK(realloc(shrunk, kMuch) == shrunk);
+  memset(shrunk, 0x33, kMuch);
+  CHECK(all_are(before, kLarge + 77, 0x5A) && all_are(between, kLarge + 77, 0x5A));
+  CHECK(all_are(after, kLarge + 77, 0x5A));
+  free(before);
+  free(between);
+  free(after);
+  free(shrunk);
+  free(grown);
 }
 
 /* The frees of C23, where there are any: under the library, always. */
@@ -432,13 +478,21 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } jobs[] = {{"answers", answers},         {"served", served},
-              {"reallocate", reallocate},   {"threads", threads},
-              {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
-              {"at_exit", at_exit},         {"forks", forks},
-              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
-              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers},
-              {"cancelled", cancelled},     {"forks_in_handler", forks_in_handler}};
+  } jobs[] = {{"answers", answers},
+              {"served", served},
+              {"reallocate", reallocate},
+              {"reallocate_large", reallocate_large},
+              {"threads", threads},
+              {"interrupted", interrupted},
+              {"exit_from_handler", exit_from_handler},
+              {"at_exit", at_exit},
+              {"forks", forks},
+              {"ordinary", ordinary},
+              {"more_than_there_is", more_than_there_is},
+              {"sized_frees", sized_frees},
+              {"fork_handlers", fork_handlers},
+              {"cancelled", cancelled},
+              {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();

@@ -78,9 +78,15 @@ static void* take_aligned_memory(void* unused) {
   return NULL;
 }
 
-static void before_fork(void) {}
-static void after_fork_in_parent(void) { ++forks_told; }
-static void after_fork_in_child(void) { is_child = 1; }
+static void before_fork(void) { ++*shim->thread_depth(); }
+static void after_fork_in_parent(void) {
+  --*shim->thread_depth();
+  ++forks_told;
+}
+static void after_fork_in_child(void) {
+  --*shim->thread_depth();
+  is_child = 1;
+}
 
 static void* fork_here(void* unused) {
   __atomic_store_n(&forking, 1, __ATOMIC_RELEASE);

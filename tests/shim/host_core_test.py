@@ -151,11 +151,6 @@ class Chaos(CoreTest):
     def test_children_that_nobody_was_told_of(self):
         self.job("forks_unseen")
 
-    def test_forks_in_a_signal_handler(self):
-        for stacks in ["off", "native"]:
-            with self.subTest(stacks=stacks):
-                self.job("forks_in_handler", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
-
     def test_no_allocation_is_where_a_thread_is_cancelled(self):
         for stacks in ["off", "native", "python"]:
             with self.subTest(stacks=stacks):

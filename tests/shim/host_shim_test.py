@@ -88,6 +88,9 @@ class Signals(ShimTest):
         done = self.job("interrupted", FAKE_CORE="signal")
         self.assertIn("allocated 2, released 1, later 1", done.stderr)
 
+    def test_fork_from_a_handler_inside_the_core(self):
+        self.assertIn("allocated 2, released 2, later 0", self.job("forks_in_handler", FAKE_CORE="signal").stderr)
+
     def test_exit_from_a_handler_inside_the_core(self):
         self.assertIn("allocated 0,", self.job("exit_from_handler", FAKE_CORE="signal").stderr)
 

@@ -50,7 +50,8 @@ struct reprise_host_core {
    * on the thread that forks. */
   size_t (*usable_size)(void* block);
   /* Around every fork of the process, on the thread that forks: the first before it, then one of the others.
-   * They raise and lower that thread's depth. */
+   * They raise and lower that thread's depth, which is not 0 where a signal handler that interrupted the core
+   * forks. */
   void (*before_fork)(void);
   void (*after_fork_in_parent)(void);
   void (*after_fork_in_child)(void);

@@ -115,6 +115,7 @@ class HostCore {
   };
 
   std::optional<Engine::Guard> TakeLock();
+  bool HoldsForksLock(const int* depth) const noexcept;
   void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
@@ -134,8 +135,11 @@ class HostCore {
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
   std::atomic<int> forks_{0};       // going on now
   std::optional<Engine::Guard> forks_guard_;
-  std::atomic<bool> frozen_{false};  // forks_guard_ is there, and stays while there are readers
-  std::atomic<int> readers_{0};      // threads
+  // The depth of the thread that has put forks_guard_ there, and what it was: forks may be nested. The guard
+  // stays while there are readers.
+  std::atomic<int*> frozen_by_{nullptr};
+  int frozen_at_ = 0;
+  std::atomic<int> readers_{0};  // threads
   std::atomic<LateFree*> late_{nullptr};
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> late_frees_{0};
@@ -164,11 +168,13 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
 }
 
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
-// the lock while the job's own fork handlers run, and one of those may want a lock that our caller holds.
+// the lock while the job's own fork handlers run, and one of those may want a lock that our caller holds. Nor
+// is there anything to wait for in a child that was made behind our back (by a bare system call, say, or in a
+// signal handler that interrupted the engine): whoever holds the lock may not be there.
 std::optional<Engine::Guard> HostCore::TakeLock() {
   std::optional<Engine::Guard> guard = engine_->TryLock();
   while (!guard) {
-    if (forks_.load(std::memory_order_relaxed) != 0) return std::nullopt;
+    if (forks_.load(std::memory_order_relaxed) != 0 || !session_->InItsProcess()) return std::nullopt;
     guard = engine_->TryLockFor(std::chrono::milliseconds(1));
   }
   return guard;
@@ -242,8 +248,9 @@ size_t HostCore::UsableSize(void* block) noexcept {
       if (const std::optional<Engine::Guard> guard = TakeLock())
         return static_cast<size_t>(engine_->UsableSize(*guard, OffsetOf(block)).count());
       const Reading reading(readers_);
-      if (frozen_.load())
+      if (frozen_by_.load() != nullptr)
         return static_cast<size_t>(engine_->UsableSize(*forks_guard_, OffsetOf(block)).count());
+      if (!session_->InItsProcess()) return 0;
     }
   } catch (...) {
     Fail();
@@ -258,21 +265,34 @@ void HostCore::Fail() noexcept {
 }
 
 // The lock is held over the fork, so that the child finds the engine whole. The job's own handlers run
-// meanwhile on this thread, which is kept out by its depth.
+// meanwhile on this thread, which is kept out by its depth. A signal handler that forks may have interrupted
+// this very thread with the lock held: then it cannot be waited for, and the fork goes without it.
 void HostCore::BeforeFork() noexcept {
   forks_.fetch_add(1);
   if (takes_stacks()) session_->stacks()->BeforeFork();
-  Engine::Guard guard = engine_->Lock();
-  forks_guard_ = std::move(guard);
-  frozen_ = true;
-  ++*shim_.thread_depth();
+  int* const depth = shim_.thread_depth();
+  std::optional<Engine::Guard> guard = engine_->TryLock();
+  if (!guard && *depth == 0) guard = engine_->Lock();
+  if (guard) {
+    forks_guard_ = std::move(guard);
+    frozen_at_ = *depth;
+    frozen_by_ = depth;
+  }
+  ++*depth;
+}
+
+bool HostCore::HoldsForksLock(const int* depth) const noexcept {
+  return frozen_by_.load() == depth && frozen_at_ == *depth;
 }
 
 void HostCore::AfterForkInParent() noexcept {
-  --*shim_.thread_depth();
-  frozen_ = false;
-  while (readers_.load() != 0) std::this_thread::yield();
-  ReleaseForksLock();
+  int* const depth = shim_.thread_depth();
+  --*depth;
+  if (HoldsForksLock(depth)) {
+    frozen_by_ = nullptr;
+    while (readers_.load() != 0) std::this_thread::yield();
+    ReleaseForksLock();
+  }
   if (takes_stacks()) session_->stacks()->AfterForkInParent();
   forks_.fetch_sub(1);
 }
@@ -283,10 +303,13 @@ void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
   if (trace_ != nullptr) trace_->AbandonAfterFork();
   if (takes_stacks()) session_->stacks()->AbandonAfterFork();
-  --*shim_.thread_depth();
-  frozen_ = false;
+  int* const depth = shim_.thread_depth();
+  --*depth;
   readers_ = 0;
-  ReleaseForksLock();
+  if (HoldsForksLock(depth)) {
+    frozen_by_ = nullptr;
+    ReleaseForksLock();
+  }
   forks_ = 0;
 }
 

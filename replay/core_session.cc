@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,14 @@ std::string UtcNow() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
 }
 
+// What it means now, before the job goes to another folder.
+void MakeAbsolute(std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (!error) path = absolute.string();
+}
+
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
   const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
@@ -75,6 +85,7 @@ std::unique_ptr<CoreSession> CoreSession::Open() {
   BeginLog(config.log);
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
+  for (std::string* const path : {&config.out, &config.plan, &config.cache}) MakeAbsolute(*path);
   std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names), CommandWords()));
   if (!session->config_.cache.empty() && session->names_.launched.OneOfMany()) {
     session->solves_ = std::make_unique<SharedSolves>(session->config_.cache + "/solves");
@@ -114,6 +125,7 @@ void CoreSession::BeginStacks(int* (*depth)()) {
 }
 
 std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule) {
+  const WriteSignalsHeld signals_held;  // its first blocks are written here, on a thread of the job
   if (!OpenFolder()) return nullptr;
   CoreTrace::Options options;
   options.path = TracePath(device);

@@ -56,15 +56,13 @@ class StackSource {
   template <typename Run>
   void Guarded(Run run) noexcept {
     if (!wanted()) return;
-    int& inside = Inside();
-    if (inside != 0) return;
+    if (Inside() != 0) return;
     const Taking taking(*this);
     if (forks_.load() != 0) return;
     const int saved = errno;
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int* const depth = depth_ == nullptr ? nullptr : depth_();
-    ++inside;
     if (depth != nullptr) ++*depth;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     try {
@@ -74,7 +72,6 @@ class StackSource {
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;
-    --inside;
     pthread_setcancelstate(cancel, nullptr);
     errno = saved;
   }
@@ -82,11 +79,18 @@ class StackSource {
  private:
   static int& Inside();
 
-  // Counts a thread for as long as it lives.
+  // Counts a thread for as long as it lives. The thread knows it of itself first and last: a signal handler
+  // that forks in between must not wait for the thread that it has interrupted.
   class Taking {
    public:
-    explicit Taking(StackSource& source) : source_(source) { source_.taking_.fetch_add(1); }
-    ~Taking() { source_.taking_.fetch_sub(1); }
+    explicit Taking(StackSource& source) : source_(source) {
+      ++Inside();
+      source_.taking_.fetch_add(1);
+    }
+    ~Taking() {
+      source_.taking_.fetch_sub(1);
+      --Inside();
+    }
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
 

@@ -69,11 +69,17 @@ static const struct reprise_host_core* load_core(void) {
   return core;
 }
 
+/* Registered for no library, the handlers stay until the process is gone. pthread_atfork registers them for
+ * ours, and exit would take them away while other threads still fork. */
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
+                             void* library);
+
 /* 1 while a thread opens the core. */
 static int opening;
 
-/* The core that was told before this thread's fork, and is to be told after it. Set only in between. */
-static __thread const struct reprise_host_core* told_of_fork __attribute__((tls_model("initial-exec")));
+/* The forks of this thread that the core was told of, and is to be told the end of: a signal handler may fork
+ * while another fork is under way. */
+static __thread int forks_told __attribute__((tls_model("initial-exec")));
 
 /* A fork waits until the core is open: the child would inherit locks of the C library that the opening thread
  * holds (that of exit's list, above all) and hang on them. Not for ever, for another fork handler of the job
@@ -85,24 +91,21 @@ static void before_fork(void) {
     syscall(SYS_futex, &opening, FUTEX_WAIT_PRIVATE, 1, &a_while);
   }
   const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (core) core->before_fork();
-  told_of_fork = core;
-}
-
-static const struct reprise_host_core* told(void) {
-  const struct reprise_host_core* const core = told_of_fork;
-  told_of_fork = NULL;
-  return core;
+  if (!core) return;
+  core->before_fork();
+  ++forks_told;
 }
 
 static void after_fork_in_parent(void) {
-  const struct reprise_host_core* const core = told();
-  if (core) core->after_fork_in_parent();
+  if (!forks_told) return;
+  --forks_told;
+  open_core->after_fork_in_parent();
 }
 
 static void after_fork_in_child(void) {
-  const struct reprise_host_core* const core = told();
-  if (core) core->after_fork_in_child();
+  if (!forks_told) return;
+  --forks_told;
+  open_core->after_fork_in_child();
 }
 
 static void set_opening(int now) {
@@ -121,7 +124,7 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* files are opened: a cancellation point is new */
   set_opening(1);
   /* Without the handlers a fork would leave a child with a lock that nobody releases. */
-  const int handled = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  const int handled = __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
   const struct reprise_host_core* const core = handled ? load_core() : NULL;
   if (core) {
     __atomic_store_n(&reprise_arena_begin, core->arena_begin, __ATOMIC_RELAXED);
@@ -164,7 +167,8 @@ void reprise_release(void* block) {
 }
 
 size_t reprise_usable_size(void* block) {
-  if (depth && !told_of_fork) return 0; /* the job's own fork handlers are answered */
+  /* The job's own fork handlers are answered, one deep; deeper, the fork has interrupted the core. */
+  if (depth > 1 || (depth && !forks_told)) return 0;
   size_t bytes;
   INSIDE(bytes = open_core->usable_size(block));
   return bytes;

@@ -13,16 +13,20 @@
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 
-/* To stderr. If nobody reads it any more, that must not end the job. */
+/* To stderr. If nobody reads it any more, or it is a file at its limit, that must not end the job. */
 static void write_quietly(const char* text, size_t length) {
   static const struct timespec now;
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
+  sigset_t raised, before, pending;
+  sigemptyset(&raised);
+  sigaddset(&raised, SIGPIPE);
+  sigaddset(&raised, SIGXFSZ);
   sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &pipe, &before); /* of this thread, on Linux; pthread_sigmask is too new */
-  if (write(STDERR_FILENO, text, length) < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
-    sigtimedwait(&pipe, NULL, &now);
+  sigprocmask(SIG_BLOCK, &raised, &before); /* of this thread, on Linux; pthread_sigmask is too new */
+  if (write(STDERR_FILENO, text, length) < 0) {
+    /* Takes back what the write raised, and leaves what was on its way to the job before. */
+    if (errno != EPIPE || sigismember(&pending, SIGPIPE)) sigdelset(&raised, SIGPIPE);
+    if (errno != EFBIG || sigismember(&pending, SIGXFSZ)) sigdelset(&raised, SIGXFSZ);
+    sigtimedwait(&raised, NULL, &now);
   }
   sigprocmask(SIG_SETMASK, &before, NULL);
 }

@@ -2,8 +2,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "shim/core.h"
 #include "shim/probe.h"
@@ -56,21 +59,52 @@ EXPORTED void free(void* block) {
 #include "shim/host_hooks.def"
 #undef HOOK
 
-/* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. */
+/* The whole pages among these bytes of a block to the system. What it does not allow (locked pages) stays. */
+static void give_back(char* begin, size_t bytes) {
+  const int saved = errno;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char* const first = begin + (-(uintptr_t)begin & (page - 1));
+  char* const end = begin + bytes;
+  char* const last = end - ((uintptr_t)end & (page - 1));
+  if (first < last) madvise(first, (size_t)(last - first), MADV_DONTNEED);
+  errno = saved;
+}
+
+/* Gives back what has been copied as it goes: a large block is never there twice, as it would not be where
+ * the C library moves pages. The steps end where large pages do. */
+static void move_out(char* to, char* from, size_t bytes) {
+  static const size_t step = 32 << 20;
+  while (bytes > step) {
+    const size_t part = step - (uintptr_t)from % step;
+    memcpy(to, from, part);
+    give_back(from, part);
+    to += part;
+    from += part;
+    bytes -= part;
+  }
+  memcpy(to, from, bytes);
+}
+
+/* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. A
+ * block that shrinks by much keeps its addresses, not its memory. */
 RARE static void* realloc_ours(void* block, size_t bytes) {
   if (bytes == 0) {
     reprise_release(block);
     return NULL;
   }
+  static const size_t worth_giving_back = 1 << 20;
   const size_t usable = reprise_usable_size(block);
-  if (bytes <= usable) return block;
   if (usable == 0) { /* not a live block, or a signal handler in the middle of one of our calls */
     errno = ENOMEM;
     return NULL;
   }
+  if (bytes <= usable) {
+    if (usable - bytes >= worth_giving_back) give_back((char*)block + bytes, usable - bytes);
+    return block;
+  }
   void* const larger = REAL(realloc)(NULL, bytes);
   if (!larger) return NULL;
-  memcpy(larger, block, usable);
+  move_out(larger, block, usable);
   reprise_release(block);
   return larger;
 }

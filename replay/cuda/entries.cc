@@ -1,12 +1,15 @@
 // The seam to libreprise.so: every hooked call as a function that throws nothing (law 4), and the opening.
-#include <pthread.h>
-
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "replay/core_log.h"
 #include "replay/cuda/core.h"
+
+// The C library's own registration: for no library, so that the handlers stay until the process is gone.
+// pthread_atfork would have exit take them away while other threads still fork.
+extern "C" int __register_atfork(  // NOLINT(bugprone-reserved-identifier)
+    void (*before)(), void (*in_parent)(), void (*in_child)(), void* library);
 
 namespace reprise::replay::cuda {
 namespace {
@@ -263,8 +266,8 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   if (core != nullptr) return nullptr;
   core = Open(*shim);
   if (core == nullptr) return nullptr;
-  if (pthread_atfork([] { core->BeforeFork(); }, [] { core->AfterForkInParent(); },
-                     [] { core->AfterForkInChild(); }) != 0) {
+  if (__register_atfork([] { core->BeforeFork(); }, [] { core->AfterForkInParent(); },
+                        [] { core->AfterForkInChild(); }, nullptr) != 0) {
     Log(LogLevel::kWarn, "no memory for fork handlers; memory is left as it is");
     core = nullptr;
     return nullptr;

@@ -147,6 +147,28 @@ TEST(CoreHost, AForkHandlerMayWaitForAThreadThatAllocates) {
   EXPECT_EQ(Core()->usable_size(to_free), 0u);
 }
 
+// As in a signal handler that interrupted the core: the thread has the lock already.
+TEST(CoreHost, AForkInsideAForkGoesWithoutTheLock) {
+  void* const block = Core()->allocate(8192, 64);
+  Core()->before_fork();
+  Core()->before_fork();
+  EXPECT_EQ(depth, 2);
+  Core()->after_fork_in_parent();
+  EXPECT_EQ(depth, 1);
+  size_t seen_meanwhile = 0;
+  bool served_meanwhile = true;
+  std::thread([&] {
+    seen_meanwhile = Core()->usable_size(block);
+    served_meanwhile = Core()->allocate(8192, 64) != nullptr;
+  }).join();
+  EXPECT_GE(seen_meanwhile, 8192u);
+  EXPECT_FALSE(served_meanwhile);
+  Core()->after_fork_in_parent();
+  EXPECT_EQ(depth, 0);
+  Core()->release(block);
+  EXPECT_NE(Core()->allocate(8192, 64), nullptr);
+}
+
 // A fresh process, whose exit comes from inside a call (a signal handler that calls exit).
 TEST(CoreHostDeathTest, AnExitFromInsideEnds) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";

@@ -37,12 +37,13 @@ static int told(const char* word) {
 static size_t* header(void* block) { return (size_t*)((uintptr_t)block - sizeof(size_t)); }
 
 static pthread_t forking_thread;
-static int forking, opened, forked, forked_while_opening, forks_told;
+static int is_child, forking, opened, forked, forked_while_opening, forks_told;
 
 static void* allocate(size_t bytes, size_t alignment) {
+  if (is_child) return NULL;
   pthread_mutex_lock(&mutex);
   if (told("fork") && forking_thread) {
-    pthread_join(forking_thread, NULL); /* here, as at exit the loader takes the fork handlers away */
+    pthread_join(forking_thread, NULL);
     forking_thread = 0;
   }
   if (told("signal")) raise(SIGUSR1);
@@ -77,9 +78,15 @@ static void* take_aligned_memory(void* unused) {
   return NULL;
 }
 
-static void before_fork(void) {}
-static void after_fork_in_parent(void) { ++forks_told; }
-static void after_fork_in_child(void) {}
+static void before_fork(void) { ++*shim->thread_depth(); }
+static void after_fork_in_parent(void) {
+  --*shim->thread_depth();
+  ++forks_told;
+}
+static void after_fork_in_child(void) {
+  --*shim->thread_depth();
+  is_child = 1;
+}
 
 static void* fork_here(void* unused) {
   __atomic_store_n(&forking, 1, __ATOMIC_RELEASE);

@@ -57,6 +57,10 @@ class Serving(CoreTest):
     def test_answers_are_those_of_the_c_library(self):
         self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
 
+    def test_large_blocks_grow_and_shrink(self):
+        summary = self.served("reallocate_large", MALLOC_PERTURB_="0")  # which would touch all that malloc hands out
+        self.assertEqual(summary["passed"], 0)
+
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}
         without = run([built("JOB"), "more_than_there_is"], **untouched)
@@ -145,6 +149,9 @@ class Chaos(CoreTest):
             with self.subTest(stacks=stacks):
                 self.job("forks_beside_threads", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
 
+    def test_children_that_nobody_was_told_of(self):
+        self.job("forks_unseen")
+
     def test_no_allocation_is_where_a_thread_is_cancelled(self):
         for stacks in ["off", "native", "python"]:
             with self.subTest(stacks=stacks):
@@ -173,7 +180,22 @@ class Files(CoreTest):
         self.assertEqual(facts, {"events": 2 * 16017 - 8, "allocations": 16017, "dropped": 0, "closed": True,
                                  "words": 2})
         self.assertEqual(summary["trace_events"], facts["events"])
-        self.assertIn("reprise: next: reprise stats reprise-out/trace.reprise\n", done.stderr)
+        self.assertIn(f"reprise: next: reprise stats {self.out}/trace.reprise\n", done.stderr)
+
+    def test_a_job_that_goes_to_another_folder(self):
+        # How many iterations pass until there is a plan depends on the machine.
+        for iterations in ["2000", "8000", "32000", "128000"]:
+            self.job("elsewhere", iterations, REPRISE_OUT=iterations, REPRISE_CACHE="cache")
+            self.out = os.path.join(self.folder, iterations)
+            first = self.summary()
+            if first["plans"] > 0:
+                break
+        self.job("elsewhere", iterations, REPRISE_OUT="second", REPRISE_PLAN=f"{iterations}/plans.json")
+        self.out = os.path.join(self.folder, "second")
+        second = self.summary()
+        self.assertEqual(first["plans_written"].split("/")[:-1], [*self.folder.split("/"), "cache"])
+        self.assertEqual((second["plans_read"], second["plans_resumed"]),
+                         (os.path.join(self.folder, iterations, "plans.json"), 1))
 
     def test_an_unwritable_folder_costs_one_line(self):
         with open(os.path.join(self.folder, "file"), "w"):
@@ -201,6 +223,15 @@ class Files(CoreTest):
         facts = self.trace(summary["trace"])
         self.assertGreater(facts["events"], 0)
         self.assertFalse(facts["closed"])
+
+    def test_no_file_may_be_written(self):
+        """Not even a trace's first blocks, which the job's own thread writes, nor the line that says so."""
+        with open(os.path.join(self.folder, "stderr"), "w") as stderr:
+            done = subprocess.run([built("JOB"), "ordinary"], stdout=subprocess.PIPE, stderr=stderr, timeout=TIMEOUT,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+                                  env=clean_environment([self.at.shim], REPRISE_MODE="record", REPRISE_OUT=self.out))
+        self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
+        self.assertEqual(os.path.getsize(os.path.join(self.out, "trace.reprise")), 0)
 
     def test_trace_limit(self):
         summary = self.served("1", "0", "60000", program="CHAOS", REPRISE_TRACE_LIMIT="64KiB")

@@ -2,11 +2,12 @@
 whatever is wrong with the core costs the job one line and nothing else."""
 import os
 import re
+import resource
 import shutil
 import subprocess
 import unittest
 
-from preloading import Installed, built, run
+from preloading import TIMEOUT, Installed, built, clean_environment, run
 
 OPENED = "fake core: opened, threshold 4096\n"
 
@@ -87,6 +88,9 @@ class Signals(ShimTest):
         done = self.job("interrupted", FAKE_CORE="signal")
         self.assertIn("allocated 2, released 1, later 1", done.stderr)
 
+    def test_fork_from_a_handler_inside_the_core(self):
+        self.assertIn("allocated 2, released 2, later 0", self.job("forks_in_handler", FAKE_CORE="signal").stderr)
+
     def test_exit_from_a_handler_inside_the_core(self):
         self.assertIn("allocated 0,", self.job("exit_from_handler", FAKE_CORE="signal").stderr)
 
@@ -115,6 +119,13 @@ class OutOfOrder(ShimTest):
 
     def test_no_core(self):
         self.check("reprise: cannot open the core library: ")
+
+    def test_stderr_is_a_file_at_its_limit(self):
+        with open(os.path.join(self.at.folder, "stderr"), "w") as stderr:
+            done = subprocess.run([built("JOB"), "ordinary"], stdout=subprocess.PIPE, stderr=stderr, timeout=TIMEOUT,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+                                  env=clean_environment([self.at.shim]))
+        self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
 
     def test_core_is_not_a_library(self):
         with open(self.at.core, "w") as file:

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,6 +114,51 @@ static void reallocate(void) {
   CHECK(block && malloc_usable_size(block) >= 100 && malloc_usable_size(NULL) == 0);
   free(realloc(block, 10));
   free(NULL);
+}
+
+/* In MiB: what the process holds now, and the most that it has held. */
+static long held(void) {
+  long pages = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  CHECK(file && fscanf(file, "%*d %ld", &pages) == 1);
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024) / 1024;
+}
+static long held_at_most(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_maxrss / 1024;
+}
+
+/* A large block that grows is not there twice, and one that shrinks gives its memory back; the blocks beside
+ * it, which share pages with it, stay as they are. */
+static void reallocate_large(void) {
+  enum { kMuch = (192 << 20) + 12345, kLittle = (10 << 20) + 321 };
+  unsigned char* const before = take(64, kLarge + 77);
+  unsigned char* grown = take(64, kMuch);
+  unsigned char* const between = take(64, kLarge + 77);
+  unsigned char* const shrunk = take(64, kMuch);
+  unsigned char* const after = take(64, kLarge + 77);
+  memset(grown + kMuch / 2, 0x33, kMuch / 4);
+  long has = held_at_most();
+  grown = realloc(grown, kMuch + kLarge);
+  CHECK(held_at_most() < has + 96);
+  CHECK(all_are(grown, kMuch / 2, 0x5A) && all_are(grown + kMuch / 2, kMuch / 4, 0x33));
+  CHECK(all_are(grown + kMuch / 2 + kMuch / 4, kMuch / 4, 0x5A));
+  has = held();
+  errno = 77;
+  CHECK(realloc(shrunk, kLittle) == shrunk && errno == 77);
+  CHECK(held() < has - 128);
+  CHECK(all_are(shrunk, kLittle, 0x5A));
+  CHECK(realloc(shrunk, kMuch) == shrunk);
+  memset(shrunk, 0x33, kMuch);
+  CHECK(all_are(before, kLarge + 77, 0x5A) && all_are(between, kLarge + 77, 0x5A));
+  CHECK(all_are(after, kLarge + 77, 0x5A));
+  free(before);
+  free(between);
+  free(after);
+  free(shrunk);
+  free(grown);
 }
 
 /* The frees of C23, where there are any: under the library, always. */
@@ -262,6 +309,59 @@ static void forks_beside_threads(void) {
 }
 #endif
 
+#ifndef STATIC_JOB
+/* Children that nobody was told of, made while other threads are inside: what they free and take comes to an
+ * end. */
+static void forks_unseen(void) {
+  void* const inherited = take(64, kLarge);
+  for (int i = 0; i < 3; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, in_endless_thread, NULL) == 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20); /* ends it where it would wait for ever */
+      CHECK(all_are(inherited, kLarge, 0x5A));
+      free(inherited);
+      free(take(64, kLarge));
+      _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+#endif
+
+static void* asked_about;
+static size_t answers_in_fork[2];
+static int forks_begun;
+static void ask_in_fork(void) { answers_in_fork[forks_begun++ % 2] = malloc_usable_size(asked_about); }
+
+static void fork_and_wait(int signal) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* Run with FAKE_CORE=signal: a handler forks while the core holds its lock. The job's fork handlers get no
+ * answer then, for the core cannot give one; in a fork from outside they do. */
+static void forks_in_handler(void) {
+  CHECK(pthread_atfork(ask_in_fork, NULL, NULL) == 0);
+  CHECK(signal(SIGUSR1, SIG_IGN) != SIG_ERR);
+  asked_about = take(64, kLarge);
+  CHECK(signal(SIGUSR1, fork_and_wait) != SIG_ERR);
+  void* const block = take(64, kLarge);
+  CHECK(FAKE_SERVED(block) && forks_begun == 1 && answers_in_fork[0] == 0);
+  CHECK(signal(SIGUSR1, SIG_IGN) != SIG_ERR);
+  fork_and_wait(0);
+  CHECK(forks_begun == 2 && answers_in_fork[1] >= kLarge);
+  free(block);
+  free(asked_about);
+}
+
 /* A thread that is to be cancelled, at the next point where that is allowed: no allocation is one. */
 static void* is_cancelled(void* unused) {
   CHECK(pthread_cancel(pthread_self()) == 0);
@@ -378,13 +478,21 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } jobs[] = {{"answers", answers},         {"served", served},
-              {"reallocate", reallocate},   {"threads", threads},
-              {"interrupted", interrupted}, {"exit_from_handler", exit_from_handler},
-              {"at_exit", at_exit},         {"forks", forks},
-              {"ordinary", ordinary},       {"more_than_there_is", more_than_there_is},
-              {"sized_frees", sized_frees}, {"fork_handlers", fork_handlers},
-              {"cancelled", cancelled}};
+  } jobs[] = {{"answers", answers},
+              {"served", served},
+              {"reallocate", reallocate},
+              {"reallocate_large", reallocate_large},
+              {"threads", threads},
+              {"interrupted", interrupted},
+              {"exit_from_handler", exit_from_handler},
+              {"at_exit", at_exit},
+              {"forks", forks},
+              {"ordinary", ordinary},
+              {"more_than_there_is", more_than_there_is},
+              {"sized_frees", sized_frees},
+              {"fork_handlers", fork_handlers},
+              {"cancelled", cancelled},
+              {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
       jobs[i].run();
@@ -395,6 +503,11 @@ int main(int argc, char** argv) {
     iterate(strtol(argv[2], NULL, 10));
     return 0;
   }
+  if (strcmp(name, "elsewhere") == 0 && argc > 2) {
+    iterate(strtol(argv[2], NULL, 10));
+    CHECK(chdir("/") == 0);
+    return 0;
+  }
   if (strcmp(name, "titled") == 0 && argc > 2) {
     iterate(strtol(argv[2], NULL, 10));
     give_title(argc, argv);
@@ -403,6 +516,10 @@ int main(int argc, char** argv) {
 #ifndef STATIC_JOB
   if (strcmp(name, "forks_beside_threads") == 0) {
     forks_beside_threads();
+    return 0;
+  }
+  if (strcmp(name, "forks_unseen") == 0) {
+    forks_unseen();
     return 0;
   }
   if (strcmp(name, "plugin") == 0 && argc > 2) {

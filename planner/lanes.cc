@@ -183,8 +183,12 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   int64_t still_to_come = buffers;
   for (const Lane& lane : lanes) {
     Problem above = AboveBase(problem, lane.lane, Offset(whole.placement.slab.count()));
-    // What a lane leaves of the capacity is for those above it; only the last may be content with what fits.
-    if (&lane != &lanes.back()) above.capacity.reset();
+    // What a lane leaves of the capacity is for those above it; only the last may be content with what fits,
+    // and what another one pays to stay where it was may be what the last one lacks.
+    if (&lane != &lanes.back() && above.capacity) {
+      above.capacity.reset();
+      for (Buffer& buffer : above.buffers) buffer.previous.reset();
+    }
     Budget share = ShareOf(budget, static_cast<double>(lane.buffers) / static_cast<double>(buffers));
     share.seconds = (budget.seconds - stopwatch.seconds()) * static_cast<double>(lane.buffers) /
                     static_cast<double>(still_to_come);

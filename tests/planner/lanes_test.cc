@@ -131,6 +131,28 @@ TEST(Lanes, OnlyTheLastMayBeContentWithTheCapacity) {
   EXPECT_EQ(capacities, (std::vector<std::optional<Bytes>>{std::nullopt, Bytes(100)}));
 }
 
+// Where a lane stays where it was at a price, the next one may not fit any more.
+TEST(Lanes, KeepNothingBelowTheLastAtTheCostOfTheCapacity) {
+  Problem problem{{OnLane(0, Block(0, 1, 200)), OnLane(1, Block(0, 1, 100))}};
+  problem.reuse = Reuse::kForbidden;
+  problem.buffers[0].previous = Offset(2);
+  problem.capacity = Bytes(300);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(300));
+}
+
+TEST(Lanes, EachPaysForKeepingOnlyWhatItAdds) {
+  Problem problem{{OnLane(0, Block(0, 1, 10'000)), OnLane(1, Block(0, 1, 1'000))}};
+  problem.reuse = Reuse::kForbidden;
+  problem.buffers[0].previous = Offset(100);
+  problem.buffers[1].previous = Offset(10'200);  // a hole of 100 above a lane of 10,100
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.offsets[0], Offset(100));
+  EXPECT_EQ(solution->placement.offsets[1], Offset(10'100));
+}
+
 TEST(Lanes, WhatALaneLeavesOfTheTimeIsForTheOthers) {
   std::vector<double> seconds;
   const auto solve = [&](const Problem& lane, const Budget& budget) {

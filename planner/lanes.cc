@@ -21,6 +21,11 @@ namespace {
 // How much higher than the lowest placement one that avoids crossings may be.
 constexpr double kLimits[] = {0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
+// Of the time: what is left for avoiding crossings.
+constexpr double kShareOfAvoiding = 0.1;
+constexpr double kMostAvoiding = 1;  // seconds beyond the rest, if they are beyond the time
+constexpr size_t kBuffersBetweenLooks = 64;
+
 struct Lane {
   int32_t lane;
   int64_t buffers;
@@ -82,11 +87,14 @@ class AvoidingFirstFit {
     }
   }
 
-  // Places in `order`; false when a buffer would end above `limit`.
-  bool Place(const std::vector<int32_t>& order, int64_t limit, Placement& placement) {
+  // Places in `order`; false when a buffer would end above `limit`, or once `stop` says so.
+  bool Place(const std::vector<int32_t>& order, int64_t limit, const std::function<bool()>& stop,
+             Placement& placement) {
     first_fit_.Clear();
     taken_ = IntervalLists(static_cast<int32_t>(lane_index_.size()));
+    size_t placed = 0;
     for (const int32_t buffer : order) {
+      if (placed++ % kBuffersBetweenLooks == 0 && stop()) return false;
       const int64_t size = instance_.size[buffer];
       const int32_t lane = lane_index_.at(problem_.buffers[buffer].lane);
       int64_t offset = LowestWithoutCrossing(buffer, lane);
@@ -221,7 +229,7 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;
   Budget rest = ShareOf(budget, 0.5);
-  rest.seconds = std::min(rest.seconds, budget.seconds - stopwatch.seconds());
+  rest.seconds = std::min(rest.seconds, budget.seconds * (1 - kShareOfAvoiding) - stopwatch.seconds());
   absl::StatusOr<Solution> apart = SolveApart(problem, rest, solve);
   if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
   const Bytes bound = lowest->lower_bound;
@@ -232,10 +240,16 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
   Solution between = *lowest;
   between.solver = "first-fit-avoiding";
+  const double until = std::max(budget.seconds, stopwatch.seconds() + kMostAvoiding);
+  const auto stop = [&] {
+    const bool cancelled = budget.cancel != nullptr && budget.cancel->load(std::memory_order_relaxed);
+    return cancelled || stopwatch.seconds() >= until;
+  };
   for (const double more : kLimits) {
+    if (stop()) break;
     const int64_t limit =
         static_cast<int64_t>(static_cast<double>(lowest->placement.slab.count()) * (1 + more));
-    if (!avoiding.Place(order, limit, between.placement)) continue;
+    if (!avoiding.Place(order, limit, stop, between.placement)) continue;
     for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = between.placement.offsets[i].count();
     between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
     cheapest.Offer(between);

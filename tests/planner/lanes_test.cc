@@ -201,6 +201,24 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   EXPECT_TRUE(CheckPlacement(priced, without_apart->placement).ok());
 }
 
+TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
+  Problem problem;
+  for (int i = 0; i < 1000; ++i) problem.buffers.push_back(OnLane(i % 2, Block(i, i + 2, 4)));
+  problem.reuse = Reuse::kPriced;
+  problem.crossing_price = Bytes(1);
+  std::atomic<bool> cancel = false;
+  const auto solve = [&](const Problem& part, const Budget&) {
+    cancel = true;
+    return Stacked(part);
+  };
+  const auto solution = SolvePriced(problem, {.cancel = &cancel}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_NE(solution->solver, "first-fit-avoiding");
+  const auto in_time =
+      SolvePriced(problem, {}, [](const Problem& part, const Budget&) { return Stacked(part); });
+  EXPECT_EQ(in_time->solver, "first-fit-avoiding") << "which has the least cost here";
+}
+
 TEST(Lanes, RandomProblems) {
   RandomProblems random(41);
   for (int round = 0; round < 300; ++round) {

@@ -91,6 +91,9 @@ constexpr int64_t kFirstGrant = 400'000;
 // Of the first answer's steps: for how many more its solver goes on before the others begin.
 constexpr int64_t kPatience = 8;
 
+// Above every placement, and low enough for solvers to add to it. A capacity beyond it asks for no more.
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 4;
+
 // Of the time: what the search leaves for keeping previous offsets, where there are any.
 constexpr double kShareOfKeeping = 0.1;
 // A small problem is always kept to its end, however short the time: it takes milliseconds.
@@ -187,7 +190,8 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   Budget left = budget;
   left.seconds -= stopwatch.seconds();
   if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
-  Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
+  const int64_t target = decides ? std::min(problem.capacity->count(), kHighest) : bound;
+  Search first(instance, target, left, decides);
   const Team team = Work(first, left.seconds, solvers);
   const Search& search = team.best();
   if (search.cancelled() && search.best_slab() == Search::kNothing)

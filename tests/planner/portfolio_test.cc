@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -74,6 +75,24 @@ TEST(Solve, ACapacityOutOfReachIsNoError) {
   const auto solution = Solve(problem, {});
   ASSERT_TRUE(solution.ok()) << solution.status();
   EXPECT_EQ(solution->placement.slab, Bytes(7));
+}
+
+TEST(Solve, ACapacityBeyondAllNumbersIsMetByAnyPlacement) {
+  Problem problem = kEasy;
+  problem.buffers[1].lane = 1;
+  problem.capacity = Bytes(std::numeric_limits<int64_t>::max());
+  for (const Reuse reuse : {Reuse::kAllowed, Reuse::kForbidden, Reuse::kPriced}) {
+    problem.reuse = reuse;
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
+  problem.reuse = Reuse::kAllowed;
+  for (std::string_view name : SolverNames()) {
+    const auto solution = SolveWith(name, problem, {});
+    ASSERT_TRUE(solution.ok()) << name << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok()) << name;
+  }
 }
 
 TEST(Solve, RefusesFaultyProblems) {

@@ -219,6 +219,21 @@ TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
   EXPECT_EQ(in_time->solver, "first-fit-avoiding") << "which has the least cost here";
 }
 
+// What a lane's own problem has besides the lane, others outside and a floor, must not make it too high.
+TEST(Lanes, WhatFitsAnOffsetTogetherFitsLaneByLane) {
+  Problem problem{{OnLane(1, Block(7, 8, 567607731548766705, 26730988437608282)),
+                   OnLane(0, Block(2, 4, 264735920985504620, 476634854311257523))},
+                  8};
+  problem.crossing_price = Bytes(1);
+  ASSERT_TRUE(Validate(problem).ok());
+  for (const Reuse reuse : {Reuse::kForbidden, Reuse::kPriced}) {
+    problem.reuse = reuse;
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
+}
+
 TEST(Lanes, RandomProblems) {
   RandomProblems random(41);
   for (int round = 0; round < 300; ++round) {

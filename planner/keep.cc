@@ -137,7 +137,7 @@ void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Sol
   for (size_t i = 0; i < keeper.offsets().size(); ++i)
     solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
   solution.placement.slab = Bytes(keeper.slab());
-  solution.proven_optimal = solution.proven_optimal && solution.placement.slab == slab;
+  solution.proven_optimal = solution.placement.slab == solution.lower_bound;
   solution.solver = "keep-previous";
 }
 

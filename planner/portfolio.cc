@@ -116,7 +116,7 @@ struct Member {
   }
 };
 
-// Those that are switched on and have a share of the search's thread.
+// Those that are switched on and have a share of the search's thread; on the first, one that places leads.
 std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
@@ -127,7 +127,14 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
     const bool suits = solver.lines || search.instance().cyclic;
     if (search.on(solver.name) && suits && share > 0) members.push_back({&solver, share});
   }
-  if (members.empty() && search.worker() == 0) members.push_back({&solvers.front(), 1});  // who else answers?
+  if (search.worker() > 0) return members;
+  // The first answer comes from whoever is the first that places; were there nobody, who else should give it?
+  const auto opener = std::ranges::find_if(members, [](const Member& m) { return m.solver->places; });
+  if (opener == members.end()) {
+    members.insert(members.begin(), {&solvers.front(), 1});
+  } else {
+    std::rotate(members.begin(), opener, opener + 1);
+  }
   return members;
 }
 

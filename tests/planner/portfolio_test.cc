@@ -139,6 +139,22 @@ TEST(Solve, EndsHoweverLittleTimeIsLeftAfterTheFirstAnswer) {
   }
 }
 
+// What weighs cliques places nothing, and comes first once the usual opener is off.
+TEST(Solve, AnswersWhateverIsSwitchedOff) {
+  RandomProblems random(5);
+  const Problem problem = random.Make({.buffers = 60, .ticks = 50, .max_size = 100, .cyclic = true});
+  Budget budget{.seconds = 3600, .steps = 1};
+  budget.rules.SwitchOff("divide");
+  const auto without_opener = Solve(problem, budget);
+  ASSERT_TRUE(without_opener.ok()) << without_opener.status();
+  EXPECT_EQ(without_opener->solver, "best-fit");
+  EXPECT_EQ(without_opener->steps, SolveWith("best-fit", problem, budget)->steps) << "nobody else has worked";
+  for (std::string_view name : SolverNames()) budget.rules.SwitchOff(name);
+  const auto without_any = Solve(problem, budget);
+  ASSERT_TRUE(without_any.ok()) << without_any.status();
+  EXPECT_TRUE(CheckPlacement(problem, without_any->placement).ok());
+}
+
 TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {
   const auto solution = SolveWith("worst-fit", kEasy, {});
   EXPECT_TRUE(absl::IsNotFound(solution.status()));

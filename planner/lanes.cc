@@ -164,7 +164,8 @@ class Cheapest {
 Budget ShareOf(const Budget& budget, double share) {
   Budget part = budget;
   part.seconds *= share;
-  if (budget.steps != std::numeric_limits<int64_t>::max())
+  // All of the largest number there is would come back from a double as one more than that.
+  if (share < 1 && budget.steps != std::numeric_limits<int64_t>::max())
     part.steps = static_cast<int64_t>(static_cast<double>(budget.steps) * share);
   return part;
 }
@@ -215,6 +216,7 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
     }
     whole.placement.slab = solution->placement.slab;
     whole.solver = solution->solver;
+    whole.steps += solution->steps;
   }
   whole.proven_optimal = whole.placement.slab == whole.lower_bound;
   whole.seconds = stopwatch.seconds();
@@ -233,6 +235,7 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   absl::StatusOr<Solution> apart = SolveApart(problem, rest, solve);
   if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
   const Bytes bound = lowest->lower_bound;
+  const int64_t steps = lowest->steps + (apart.ok() ? apart->steps : 0);
   Cheapest cheapest(problem);
   AvoidingFirstFit avoiding(problem);
   std::vector<int64_t> offsets;
@@ -258,6 +261,7 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   if (apart.ok()) cheapest.Offer(*std::move(apart));
   Solution solution = std::move(cheapest).Take();
   solution.lower_bound = bound;
+  solution.steps = steps;
   solution.proven_optimal = solution.placement.slab == bound && solution.crossings == 0;
   solution.seconds = stopwatch.seconds();
   return solution;

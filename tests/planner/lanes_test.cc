@@ -201,6 +201,24 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   EXPECT_TRUE(CheckPlacement(priced, without_apart->placement).ok());
 }
 
+TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - 1;
+  int64_t granted = 0;
+  int calls = 0;
+  const auto solve = [&](const Problem& part, const Budget& budget) {
+    granted = budget.steps;
+    Solution solution = Stacked(part);
+    solution.steps = ++calls;
+    return solution;
+  };
+  ASSERT_TRUE(SolveApart({{Block(0, 1, 4)}}, {.steps = kMost}, solve).ok());
+  EXPECT_EQ(granted, kMost) << "one lane has all";
+  calls = 0;
+  EXPECT_EQ(SolveApart(TakingTurns(Reuse::kForbidden), {}, solve)->steps, 1 + 2);
+  calls = 0;
+  EXPECT_EQ(SolvePriced(TakingTurns(Reuse::kPriced), {}, solve)->steps, 1 + 2 + 3);
+}
+
 TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
   Problem problem;
   for (int i = 0; i < 1000; ++i) problem.buffers.push_back(OnLane(i % 2, Block(i, i + 2, 4)));

@@ -1,6 +1,7 @@
 #include "planner/keep.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -127,18 +128,21 @@ bool HasPrevious(const Problem& problem) {
 
 void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution) {
   if (!HasPrevious(problem) || stop()) return;
-  const Bytes slab = solution.placement.slab;
-  const Instance instance = Compress(problem);
-  const int64_t own = std::max<int64_t>(0, slab.count() - FloorOf(instance));
-  Bytes limit = slab + Bytes(static_cast<int64_t>(static_cast<double>(own) * kPriceOfKeeping));
-  if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
-  Keeper keeper(problem, instance, limit.count(), stop);
-  if (!keeper.Run()) return;
-  for (size_t i = 0; i < keeper.offsets().size(); ++i)
-    solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
-  solution.placement.slab = Bytes(keeper.slab());
-  solution.proven_optimal = solution.placement.slab == solution.lower_bound;
-  solution.solver = "keep-previous";
+  try {
+    const Bytes slab = solution.placement.slab;
+    const Instance instance = Compress(problem);
+    const int64_t own = std::max<int64_t>(0, slab.count() - FloorOf(instance));
+    Bytes limit = slab + Bytes(static_cast<int64_t>(static_cast<double>(own) * kPriceOfKeeping));
+    if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
+    Keeper keeper(problem, instance, limit.count(), stop);
+    if (!keeper.Run()) return;
+    for (size_t i = 0; i < keeper.offsets().size(); ++i)
+      solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
+    solution.placement.slab = Bytes(keeper.slab());
+    solution.proven_optimal = solution.placement.slab == solution.lower_bound;
+    solution.solver = "keep-previous";
+  } catch (const std::bad_alloc&) {  // nothing of the solution has changed yet
+  }
 }
 
 void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets, Problem& problem) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -161,6 +162,26 @@ class Cheapest {
   std::pair<bool, int64_t> cost_;  // is it above the capacity, and slab plus price
 };
 
+// Offers what avoids crossings without going far above the lowest placement, until `stop` says so.
+void OfferAvoiding(const Problem& problem, const Solution& lowest, const std::function<bool()>& stop,
+                   Cheapest& cheapest) {
+  AvoidingFirstFit avoiding(problem);
+  std::vector<int64_t> offsets;
+  for (const Offset offset : lowest.placement.offsets) offsets.push_back(offset.count());
+  const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
+  Solution between = lowest;
+  between.solver = "first-fit-avoiding";
+  for (const double more : kLimits) {
+    if (stop()) return;
+    const int64_t limit =
+        static_cast<int64_t>(static_cast<double>(lowest.placement.slab.count()) * (1 + more));
+    if (!avoiding.Place(order, limit, stop, between.placement)) continue;
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = between.placement.offsets[i].count();
+    between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
+    cheapest.Offer(between);
+  }
+}
+
 Budget ShareOf(const Budget& budget, double share) {
   Budget part = budget;
   part.seconds *= share;
@@ -230,32 +251,23 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   shared.reuse = Reuse::kAllowed;
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;
-  Budget rest = ShareOf(budget, 0.5);
-  rest.seconds = std::min(rest.seconds, budget.seconds * (1 - kShareOfAvoiding) - stopwatch.seconds());
-  absl::StatusOr<Solution> apart = SolveApart(problem, rest, solve);
-  if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
   const Bytes bound = lowest->lower_bound;
-  const int64_t steps = lowest->steps + (apart.ok() ? apart->steps : 0);
+  int64_t steps = lowest->steps;
   Cheapest cheapest(problem);
-  AvoidingFirstFit avoiding(problem);
-  std::vector<int64_t> offsets;
-  for (const Offset offset : lowest->placement.offsets) offsets.push_back(offset.count());
-  const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
-  Solution between = *lowest;
-  between.solver = "first-fit-avoiding";
-  const double until = std::max(budget.seconds, stopwatch.seconds() + kMostAvoiding);
-  const auto stop = [&] {
-    const bool cancelled = budget.cancel != nullptr && budget.cancel->load(std::memory_order_relaxed);
-    return cancelled || stopwatch.seconds() >= until;
-  };
-  for (const double more : kLimits) {
-    if (stop()) break;
-    const int64_t limit =
-        static_cast<int64_t>(static_cast<double>(lowest->placement.slab.count()) * (1 + more));
-    if (!avoiding.Place(order, limit, stop, between.placement)) continue;
-    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = between.placement.offsets[i].count();
-    between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
-    cheapest.Offer(between);
+  absl::StatusOr<Solution> apart;
+  try {
+    Budget rest = ShareOf(budget, 0.5);
+    rest.seconds = std::min(rest.seconds, budget.seconds * (1 - kShareOfAvoiding) - stopwatch.seconds());
+    apart = SolveApart(problem, rest, solve);
+    if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
+    if (apart.ok()) steps += apart->steps;
+    const double until = std::max(budget.seconds, stopwatch.seconds() + kMostAvoiding);
+    const auto stop = [&] {
+      const bool cancelled = budget.cancel != nullptr && budget.cancel->load(std::memory_order_relaxed);
+      return cancelled || stopwatch.seconds() >= until;
+    };
+    OfferAvoiding(problem, *lowest, stop, cheapest);
+  } catch (const std::bad_alloc&) {  // the lowest is as good as ever
   }
   cheapest.Offer(*std::move(lowest));
   if (apart.ok()) cheapest.Offer(*std::move(apart));

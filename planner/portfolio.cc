@@ -4,6 +4,7 @@
 #include <cassert>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -156,8 +157,9 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, doub
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }
 
-// Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer.
-Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
+// Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
+// there once the first answer is.
+void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
@@ -171,21 +173,16 @@ Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
   if (goes_on && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
   std::erase_if(members.front(), [](const Member& member) { return !member.active; });
 
-  Team team(first);
-  for (int worker = 1; worker < team.size(); ++worker) {
-    members.push_back(MembersFor(team.search(worker), solvers));
+  team.emplace(first);
+  for (int worker = 1; worker < team->size(); ++worker) {
+    members.push_back(MembersFor(team->search(worker), solvers));
   }
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
-  try {
-    for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
-      team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
-    }
-  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
-    if (team.best().best_slab() == Search::kNothing) throw;
+  for (int64_t grant = kFirstGrant; left() && !team->best().Over(); grant *= 2) {
+    team->Round([&](int worker) { TakeTurns(members[worker], team->search(worker), grant, last_begin); });
   }
-  return team;
 }
 
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
@@ -199,8 +196,13 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
   const int64_t target = decides ? std::min(problem.capacity->count(), kHighest) : bound;
   Search first(instance, target, left, decides);
-  const Team team = Work(first, left.seconds, solvers);
-  const Search& search = team.best();
+  std::optional<Team> team;
+  try {
+    Work(first, left.seconds, solvers, team);
+  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
+    if (first.best_slab() == Search::kNothing) throw;
+  }
+  const Search& search = team ? team->best() : first;
   if (search.cancelled() && search.best_slab() == Search::kNothing)
     return absl::DeadlineExceededError("cancelled before a first placement was found");
   if (search.best_slab() == Search::kNothing)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -199,6 +200,20 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   const auto without_apart = SolvePriced(priced, lowest.budget(), std::ref(lowest));
   ASSERT_TRUE(without_apart.ok()) << without_apart.status();
   EXPECT_TRUE(CheckPlacement(priced, without_apart->placement).ok());
+}
+
+TEST(Lanes, WhenMemoryRunsOutTheLowestIsAsGoodAsEver) {
+  const Problem problem = TakingTurns(Reuse::kPriced);
+  int calls = 0;
+  const auto solve = [&](const Problem& part, const Budget&) {
+    if (++calls > 1) throw std::bad_alloc();
+    return Stacked(part);
+  };
+  const auto solution = SolvePriced(problem, {}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(solution->placement.offsets, Stacked(problem).placement.offsets);
+  EXPECT_EQ(solution->crossings, CountCrossings(problem, solution->placement));
 }
 
 TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {

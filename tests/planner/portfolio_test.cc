@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <limits>
+#include <new>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -12,6 +14,22 @@
 #include "planner/bound.h"
 #include "planner/validator.h"
 #include "tests/planner/random_problem.h"
+
+namespace {
+
+thread_local int64_t allocations = 0;
+thread_local int64_t fails_at = -1;  // which of them
+
+}  // namespace
+
+// Not inlined, where compilers would take malloc and delete for a pair that does not match.
+[[gnu::noinline]] void* operator new(size_t size) {
+  void* const memory = allocations++ == fails_at ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace reprise::planner {
 namespace {
@@ -123,6 +141,33 @@ TEST(Solve, OnALargeDenseCycleTheFirstSolverKeepsNobodyWaiting) {
   ASSERT_TRUE(solution.ok());
   EXPECT_NE(solution->solver, first->solver);
   EXPECT_LT(solution->placement.slab, first->placement.slab);
+}
+
+// What a run without time allocates, for the problem, the first answer and what comes back, is the beginning
+// and the end of what one with time does; between these, there is a placement to come back with.
+TEST(Solve, HasItsBestPlacementWhereverMemoryRunsOutAfterTheFirst) {
+  RandomProblems random(6);
+  Problem problem;  // large enough to be divided, so that the first solver goes on
+  for (int64_t i = 0; i < 60'000; ++i)
+    problem.buffers.push_back(Block(i, i + 1 + random.Below(100), 1 + random.Below(1000)));
+  const auto allocated = [&](const Budget& budget) {
+    const int64_t before = allocations;
+    EXPECT_TRUE(Solve(problem, budget).ok());
+    return allocations - before;
+  };
+  const int64_t first = allocated({.seconds = 0});
+  const int64_t steps = Solve(problem, {.seconds = 0})->steps;
+  const Budget budget{.seconds = 3600, .steps = 4 * steps};
+  const int64_t all = allocated(budget);
+  ASSERT_GT(all, 2 * first);
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    fails_at = allocations + first + i * (all - 2 * first) / kTries;
+    const auto solution = Solve(problem, budget);
+    EXPECT_GT(allocations, fails_at);
+    ASSERT_TRUE(solution.ok()) << i << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
 }
 
 // Too late for some to begin, and not for others. Where a round in which nobody works came again for ever,

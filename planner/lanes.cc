@@ -28,50 +28,47 @@ constexpr double kMostAvoiding = 1;  // seconds beyond the rest, if they are bey
 constexpr size_t kBuffersBetweenLooks = 64;
 
 struct Lane {
-  int32_t lane;
-  int64_t buffers;
+  std::vector<size_t> buffers;  // their indices in the problem
   Bytes max_live;
 };
 
 bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
 
-// The problem of one lane above `base`: everything else is outside, and obstacles are cut off below.
-Problem AboveBase(const Problem& problem, int32_t lane, Offset base) {
-  Problem above = problem;
-  above.reuse = Reuse::kAllowed;
+// The problem of one lane above `base`: its own buffers, in the order of the lane, then obstacles.
+Problem AboveBase(const Problem& problem, const Lane& lane, Offset base) {
+  Problem above{.period = problem.period, .capacity = problem.capacity};
+  for (const size_t i : lane.buffers) above.buffers.push_back(problem.buffers[i]);
+  for (const Buffer& buffer : problem.buffers) {
+    if (!buffer.pinned || *buffer.pinned + buffer.size <= base) continue;
+    Buffer& obstacle = above.buffers.emplace_back(buffer);
+    if (*buffer.pinned >= base) continue;
+    obstacle.pinned = base;
+    obstacle.size = *buffer.pinned + buffer.size - base;
+  }
+  if (base == Offset(0)) return above;
   Buffer floor{.lower = Tick(0), .upper = Tick(problem.period.value_or(1)), .size = base - Offset(0)};
-  for (Buffer& buffer : above.buffers) {
-    if (!problem.period) {
+  floor.pinned = Offset(0);
+  if (!problem.period) {
+    for (const Buffer& buffer : above.buffers) {
       floor.lower = std::min(floor.lower, buffer.lower);
       floor.upper = std::max(floor.upper, buffer.upper);
     }
-    if (HasLane(buffer)) buffer.outside = buffer.lane != lane;
-    if (!buffer.pinned || *buffer.pinned >= base) continue;
-    const Offset end = *buffer.pinned + buffer.size;
-    buffer.pinned.reset();
-    buffer.outside = end <= base;
-    if (buffer.outside) continue;
-    buffer.pinned = base;
-    buffer.size = end - base;
   }
-  if (base > Offset(0)) {
-    floor.pinned = Offset(0);
-    above.buffers.push_back(floor);
-  }
+  above.buffers.push_back(floor);
   return above;
 }
 
 std::vector<Lane> LanesOf(const Problem& problem) {
-  std::map<int32_t, int64_t> buffers;
-  for (const Buffer& buffer : problem.buffers) {
-    if (HasLane(buffer)) ++buffers[buffer.lane];
+  std::map<int32_t, Lane> by_lane;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (HasLane(problem.buffers[i])) by_lane[problem.buffers[i].lane].buffers.push_back(i);
   }
   std::vector<Lane> lanes;
-  for (const auto& [lane, count] : buffers) {
-    Problem alone = problem;
-    for (Buffer& buffer : alone.buffers) buffer.outside |= !HasLane(buffer) || buffer.lane != lane;
-    for (Buffer& buffer : alone.buffers) buffer.pinned.reset();
-    lanes.push_back({lane, count, MaxLive(alone)});
+  for (auto& [number, lane] : by_lane) {
+    Problem alone{.period = problem.period};
+    for (const size_t i : lane.buffers) alone.buffers.push_back(problem.buffers[i]);
+    lane.max_live = MaxLive(alone);
+    lanes.push_back(std::move(lane));
   }
   std::stable_sort(lanes.begin(), lanes.end(),
                    [](const Lane& a, const Lane& b) { return a.max_live > b.max_live; });
@@ -198,10 +195,10 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const std::vector<Lane> lanes = LanesOf(problem);
-  int64_t buffers = 0;
+  size_t buffers = 0;
   Bytes loads;
   for (const Lane& lane : lanes) {
-    buffers += lane.buffers;
+    buffers += lane.buffers.size();
     loads += lane.max_live;
   }
   Solution whole;
@@ -210,18 +207,18 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
     if (problem.buffers[i].pinned) whole.placement.offsets[i] = *problem.buffers[i].pinned;
   }
   whole.lower_bound = std::max(loads, LowerBound(problem));
-  int64_t still_to_come = buffers;
+  size_t still_to_come = buffers;
   for (const Lane& lane : lanes) {
-    Problem above = AboveBase(problem, lane.lane, Offset(whole.placement.slab.count()));
+    Problem above = AboveBase(problem, lane, Offset(whole.placement.slab.count()));
     // What a lane leaves of the capacity is for those above it; only the last may be content with what fits,
     // and what another one pays to stay where it was may be what the last one lacks.
     if (&lane != &lanes.back() && above.capacity) {
       above.capacity.reset();
       for (Buffer& buffer : above.buffers) buffer.previous.reset();
     }
-    Budget share = ShareOf(budget, static_cast<double>(lane.buffers) / static_cast<double>(buffers));
-    share.seconds = (budget.seconds - stopwatch.seconds()) * static_cast<double>(lane.buffers) /
-                    static_cast<double>(still_to_come);
+    const auto own = static_cast<double>(lane.buffers.size());
+    Budget share = ShareOf(budget, own / static_cast<double>(buffers));
+    share.seconds = (budget.seconds - stopwatch.seconds()) * own / static_cast<double>(still_to_come);
     absl::StatusOr<Solution> solution = solve(above, share);
     if (absl::IsDeadlineExceeded(solution.status()) && &lane != &lanes.front()) {
       // With lanes laid already, the rest is laid as it first comes rather than all given up.
@@ -230,11 +227,9 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
       solution = solve(above, share);
     }
     if (!solution.ok()) return solution.status();
-    still_to_come -= lane.buffers;
-    for (size_t i = 0; i < problem.buffers.size(); ++i) {
-      if (HasLane(problem.buffers[i]) && problem.buffers[i].lane == lane.lane)
-        whole.placement.offsets[i] = solution->placement.offsets[i];
-    }
+    still_to_come -= lane.buffers.size();
+    for (size_t k = 0; k < lane.buffers.size(); ++k)
+      whole.placement.offsets[lane.buffers[k]] = solution->placement.offsets[k];
     whole.placement.slab = solution->placement.slab;
     whole.solver = solution->solver;
     whole.steps += solution->steps;

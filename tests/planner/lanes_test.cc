@@ -216,6 +216,21 @@ TEST(Lanes, WhenMemoryRunsOutTheLowestIsAsGoodAsEver) {
   EXPECT_EQ(solution->crossings, CountCrossings(problem, solution->placement));
 }
 
+TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
+  Problem problem{{Pinned(0, 9, 3, 0), Pinned(9, 10, 2, 1000)}};  // soon below the lanes laid; ever above them
+  for (int i = 0; i < 40; ++i) problem.buffers.push_back(OnLane(i % 10, Block(0, 4, 1)));
+  problem.reuse = Reuse::kForbidden;
+  std::vector<size_t> buffers;
+  const auto solution = SolveApart(problem, {}, [&](const Problem& lane, const Budget& budget) {
+    buffers.push_back(lane.buffers.size());
+    return Solve(lane, budget);
+  });
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  std::vector<size_t> expected(10, 4 + 1 + 1);  // its own, the obstacle above and the floor
+  EXPECT_EQ(buffers, expected) << "the first has the obstacle that is the floor";
+}
+
 TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - 1;
   int64_t granted = 0;

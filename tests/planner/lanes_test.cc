@@ -217,7 +217,8 @@ TEST(Lanes, WhenMemoryRunsOutTheLowestIsAsGoodAsEver) {
 }
 
 TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
-  Problem problem{{Pinned(0, 9, 3, 0), Pinned(9, 10, 2, 1000)}};  // soon below the lanes laid; ever above them
+  Problem problem{
+      {Pinned(0, 9, 3, 0), Pinned(9, 10, 2, 1000)}};  // soon below the lanes laid; ever above them
   for (int i = 0; i < 40; ++i) problem.buffers.push_back(OnLane(i % 10, Block(0, 4, 1)));
   problem.reuse = Reuse::kForbidden;
   std::vector<size_t> buffers;

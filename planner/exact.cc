@@ -16,7 +16,9 @@ constexpr double kNoiseOfLifetimes = 0.03;  // more would lose which ones are eq
 constexpr double kNoiseOfSizes = 0.1;
 constexpr double kGrowthOfFailure = 1.001;
 constexpr double kLargestFailure = 1e50;  // where all are scaled down, far from overflow
+// Of large instances, some nodes take as much as thousands of small ones.
 constexpr int64_t kNodesBetweenPolls = 64;
+constexpr int64_t kStepsBetweenPolls = 10'000;
 constexpr int64_t kLooksPerStep = 8;  // at lists' entries that lie side by side
 
 // Nothing is built for an instance that is too large to be looked at.
@@ -226,13 +228,16 @@ ExactSearch::Outcome ExactSearch::ExtendAll(const std::vector<Items>& parts) {
 
 bool ExactSearch::OutOfNodes() {
   ++nodes_;
-  if (nodes_ % kNodesBetweenPolls == 0) Poll();
+  if (nodes_ % kNodesBetweenPolls == 0 || steps() - steps_told_ >= kStepsBetweenPolls) Poll();
   return stopped_ || nodes_ > stop_at_node_;
 }
 
+int64_t ExactSearch::steps() const { return (state_.looks() + looks_) / kLooksPerStep; }
+
 void ExactSearch::Poll() {
-  const int64_t steps = (state_.looks() + looks_) / kLooksPerStep;
-  stopped_ = (*stop_)(steps - std::exchange(steps_told_, steps));
+  const int64_t worked = steps() - steps_told_;
+  steps_told_ += worked;
+  stopped_ = (*stop_)(worked);
 }
 
 // Cuts time where no lifetime of `items` crosses from one slot to the next, and appends the items of each

@@ -98,6 +98,7 @@ class ExactSearch {
   double Score(int32_t buffer, int32_t rivals) const;
   void FindLeastEnds(Items items);
   bool OutOfNodes();
+  int64_t steps() const;  // of all calls
   void Poll();
   std::span<const int32_t> In(Items items) const {
     return std::span(pool_).subspan(items.begin, items.end - items.begin);

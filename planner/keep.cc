@@ -1,6 +1,7 @@
 #include "planner/keep.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,12 +18,9 @@ constexpr size_t kBuffersBetweenLooks = 64;
 
 class Keeper {
  public:
-  Keeper(const Problem& problem, int64_t limit, const std::function<bool()>& stop)
-      : instance_(Compress(problem)),
-        first_fit_(instance_),
-        limit_(limit),
-        stop_(stop),
-        offsets_(instance_.pinned) {
+  // `instance` is the problem's and must outlive the keeper.
+  Keeper(const Problem& problem, const Instance& instance, int64_t limit, const std::function<bool()>& stop)
+      : instance_(instance), first_fit_(instance_), limit_(limit), stop_(stop), offsets_(instance_.pinned) {
     for (int32_t i = 0; i < instance_.buffers(); ++i) {
       const std::optional<Offset>& previous = problem.buffers[i].previous;
       previous_.push_back(previous ? previous->count() : Search::kNothing);
@@ -99,7 +97,7 @@ class Keeper {
     return any;
   }
 
-  const Instance instance_;
+  const Instance& instance_;
   FirstFit first_fit_;
   const int64_t limit_;
   const std::function<bool()>& stop_;
@@ -110,6 +108,17 @@ class Keeper {
   std::vector<int32_t> buffers_;   // the free ones, from the bottom up as they were
 };
 
+// The height up to which an obstacle fills everything, at all times, as the lanes below one do.
+int64_t FloorOf(const Instance& instance) {
+  int64_t floor = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i) && instance.pinned[i] == 0 && instance.ranges(i).front().begin == 0 &&
+        instance.ranges(i).front().end == instance.slots)
+      floor = std::max(floor, instance.size[i]);
+  }
+  return floor;
+}
+
 }  // namespace
 
 bool HasPrevious(const Problem& problem) {
@@ -119,16 +128,21 @@ bool HasPrevious(const Problem& problem) {
 
 void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution) {
   if (!HasPrevious(problem) || stop()) return;
-  const Bytes slab = solution.placement.slab;
-  Bytes limit(static_cast<int64_t>(static_cast<double>(slab.count()) * (1 + kPriceOfKeeping)));
-  if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
-  Keeper keeper(problem, limit.count(), stop);
-  if (!keeper.Run()) return;
-  for (size_t i = 0; i < keeper.offsets().size(); ++i)
-    solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
-  solution.placement.slab = Bytes(keeper.slab());
-  solution.proven_optimal = solution.proven_optimal && solution.placement.slab == slab;
-  solution.solver = "keep-previous";
+  try {
+    const Bytes slab = solution.placement.slab;
+    const Instance instance = Compress(problem);
+    const int64_t own = std::max<int64_t>(0, slab.count() - FloorOf(instance));
+    Bytes limit = slab + Bytes(static_cast<int64_t>(static_cast<double>(own) * kPriceOfKeeping));
+    if (problem.capacity && slab <= *problem.capacity) limit = std::min(limit, *problem.capacity);
+    Keeper keeper(problem, instance, limit.count(), stop);
+    if (!keeper.Run()) return;
+    for (size_t i = 0; i < keeper.offsets().size(); ++i)
+      solution.placement.offsets[i] = Offset(keeper.offsets()[i]);
+    solution.placement.slab = Bytes(keeper.slab());
+    solution.proven_optimal = solution.placement.slab == solution.lower_bound;
+    solution.solver = "keep-previous";
+  } catch (const std::bad_alloc&) {  // nothing of the solution has changed yet
+  }
 }
 
 void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets, Problem& problem) {

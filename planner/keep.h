@@ -15,10 +15,12 @@ inline constexpr double kPriceOfKeeping = 0.01;
 bool HasPrevious(const Problem& problem);
 
 // Replaces the placement of `solution` by one that leaves the buffers at Buffer::previous as far as it can,
-// without the slab going above kPriceOfKeeping more than it was. First every previous offset that is within
-// that limit and free is taken, from the bottom up; then the rest goes where it first fits, the largest
-// first. A buffer that finds no room takes back the offsets of those that share a slot with it, and all is
-// laid again; after a few such rounds, or once `stop` says so, `solution` stays as it is. O(n log n) a round.
+// without the slab going above kPriceOfKeeping more than it was; what an obstacle fills from the bottom on at
+// all times is none of the slab here, so that lanes on top of each other do not pay for those below. First
+// every previous offset that is within that limit and free is taken, from the bottom up; then the rest goes
+// where it first fits, the largest first. A buffer that finds no room takes back the offsets of those that
+// share a slot with it, and all is laid again; after a few such rounds, or once `stop` says so or memory runs
+// out, `solution` stays as it is. O(n log n) a round.
 void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution);
 
 // Gives the buffers of `problem` the offsets of an earlier placement of a problem that was much the same:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,51 +22,53 @@ namespace {
 // How much higher than the lowest placement one that avoids crossings may be.
 constexpr double kLimits[] = {0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
+// Of the time: what is left for avoiding crossings.
+constexpr double kShareOfAvoiding = 0.1;
+constexpr double kMostAvoiding = 1;  // seconds beyond the rest, if they are beyond the time
+constexpr size_t kBuffersBetweenLooks = 64;
+
 struct Lane {
-  int32_t lane;
-  int64_t buffers;
+  std::vector<size_t> buffers;  // their indices in the problem
   Bytes max_live;
 };
 
 bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
 
-// The problem of one lane above `base`: everything else is outside, and obstacles are cut off below.
-Problem AboveBase(const Problem& problem, int32_t lane, Offset base) {
-  Problem above = problem;
-  above.reuse = Reuse::kAllowed;
+// The problem of one lane above `base`: its own buffers, in the order of the lane, then obstacles.
+Problem AboveBase(const Problem& problem, const Lane& lane, Offset base) {
+  Problem above{.period = problem.period, .capacity = problem.capacity};
+  for (const size_t i : lane.buffers) above.buffers.push_back(problem.buffers[i]);
+  for (const Buffer& buffer : problem.buffers) {
+    if (!buffer.pinned || *buffer.pinned + buffer.size <= base) continue;
+    Buffer& obstacle = above.buffers.emplace_back(buffer);
+    if (*buffer.pinned >= base) continue;
+    obstacle.pinned = base;
+    obstacle.size = *buffer.pinned + buffer.size - base;
+  }
+  if (base == Offset(0)) return above;
   Buffer floor{.lower = Tick(0), .upper = Tick(problem.period.value_or(1)), .size = base - Offset(0)};
-  for (Buffer& buffer : above.buffers) {
-    if (!problem.period) {
+  floor.pinned = Offset(0);
+  if (!problem.period) {
+    for (const Buffer& buffer : above.buffers) {
       floor.lower = std::min(floor.lower, buffer.lower);
       floor.upper = std::max(floor.upper, buffer.upper);
     }
-    if (HasLane(buffer)) buffer.outside = buffer.lane != lane;
-    if (!buffer.pinned || *buffer.pinned >= base) continue;
-    const Offset end = *buffer.pinned + buffer.size;
-    buffer.pinned.reset();
-    buffer.outside = end <= base;
-    if (buffer.outside) continue;
-    buffer.pinned = base;
-    buffer.size = end - base;
   }
-  if (base > Offset(0)) {
-    floor.pinned = Offset(0);
-    above.buffers.push_back(floor);
-  }
+  above.buffers.push_back(floor);
   return above;
 }
 
 std::vector<Lane> LanesOf(const Problem& problem) {
-  std::map<int32_t, int64_t> buffers;
-  for (const Buffer& buffer : problem.buffers) {
-    if (HasLane(buffer)) ++buffers[buffer.lane];
+  std::map<int32_t, Lane> by_lane;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (HasLane(problem.buffers[i])) by_lane[problem.buffers[i].lane].buffers.push_back(i);
   }
   std::vector<Lane> lanes;
-  for (const auto& [lane, count] : buffers) {
-    Problem alone = problem;
-    for (Buffer& buffer : alone.buffers) buffer.outside |= !HasLane(buffer) || buffer.lane != lane;
-    for (Buffer& buffer : alone.buffers) buffer.pinned.reset();
-    lanes.push_back({lane, count, MaxLive(alone)});
+  for (auto& [number, lane] : by_lane) {
+    Problem alone{.period = problem.period};
+    for (const size_t i : lane.buffers) alone.buffers.push_back(problem.buffers[i]);
+    lane.max_live = MaxLive(alone);
+    lanes.push_back(std::move(lane));
   }
   std::stable_sort(lanes.begin(), lanes.end(),
                    [](const Lane& a, const Lane& b) { return a.max_live > b.max_live; });
@@ -82,11 +85,14 @@ class AvoidingFirstFit {
     }
   }
 
-  // Places in `order`; false when a buffer would end above `limit`.
-  bool Place(const std::vector<int32_t>& order, int64_t limit, Placement& placement) {
+  // Places in `order`; false when a buffer would end above `limit`, or once `stop` says so.
+  bool Place(const std::vector<int32_t>& order, int64_t limit, const std::function<bool()>& stop,
+             Placement& placement) {
     first_fit_.Clear();
     taken_ = IntervalLists(static_cast<int32_t>(lane_index_.size()));
+    size_t placed = 0;
     for (const int32_t buffer : order) {
+      if (placed++ % kBuffersBetweenLooks == 0 && stop()) return false;
       const int64_t size = instance_.size[buffer];
       const int32_t lane = lane_index_.at(problem_.buffers[buffer].lane);
       int64_t offset = LowestWithoutCrossing(buffer, lane);
@@ -153,10 +159,31 @@ class Cheapest {
   std::pair<bool, int64_t> cost_;  // is it above the capacity, and slab plus price
 };
 
+// Offers what avoids crossings without going far above the lowest placement, until `stop` says so.
+void OfferAvoiding(const Problem& problem, const Solution& lowest, const std::function<bool()>& stop,
+                   Cheapest& cheapest) {
+  AvoidingFirstFit avoiding(problem);
+  std::vector<int64_t> offsets;
+  for (const Offset offset : lowest.placement.offsets) offsets.push_back(offset.count());
+  const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
+  Solution between = lowest;
+  between.solver = "first-fit-avoiding";
+  for (const double more : kLimits) {
+    if (stop()) return;
+    const int64_t limit =
+        static_cast<int64_t>(static_cast<double>(lowest.placement.slab.count()) * (1 + more));
+    if (!avoiding.Place(order, limit, stop, between.placement)) continue;
+    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = between.placement.offsets[i].count();
+    between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
+    cheapest.Offer(between);
+  }
+}
+
 Budget ShareOf(const Budget& budget, double share) {
   Budget part = budget;
   part.seconds *= share;
-  if (budget.steps != std::numeric_limits<int64_t>::max())
+  // All of the largest number there is would come back from a double as one more than that.
+  if (share < 1 && budget.steps != std::numeric_limits<int64_t>::max())
     part.steps = static_cast<int64_t>(static_cast<double>(budget.steps) * share);
   return part;
 }
@@ -168,10 +195,10 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const std::vector<Lane> lanes = LanesOf(problem);
-  int64_t buffers = 0;
+  size_t buffers = 0;
   Bytes loads;
   for (const Lane& lane : lanes) {
-    buffers += lane.buffers;
+    buffers += lane.buffers.size();
     loads += lane.max_live;
   }
   Solution whole;
@@ -180,14 +207,18 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
     if (problem.buffers[i].pinned) whole.placement.offsets[i] = *problem.buffers[i].pinned;
   }
   whole.lower_bound = std::max(loads, LowerBound(problem));
-  int64_t still_to_come = buffers;
+  size_t still_to_come = buffers;
   for (const Lane& lane : lanes) {
-    Problem above = AboveBase(problem, lane.lane, Offset(whole.placement.slab.count()));
-    // What a lane leaves of the capacity is for those above it; only the last may be content with what fits.
-    if (&lane != &lanes.back()) above.capacity.reset();
-    Budget share = ShareOf(budget, static_cast<double>(lane.buffers) / static_cast<double>(buffers));
-    share.seconds = (budget.seconds - stopwatch.seconds()) * static_cast<double>(lane.buffers) /
-                    static_cast<double>(still_to_come);
+    Problem above = AboveBase(problem, lane, Offset(whole.placement.slab.count()));
+    // What a lane leaves of the capacity is for those above it; only the last may be content with what fits,
+    // and what another one pays to stay where it was may be what the last one lacks.
+    if (&lane != &lanes.back() && above.capacity) {
+      above.capacity.reset();
+      for (Buffer& buffer : above.buffers) buffer.previous.reset();
+    }
+    const auto own = static_cast<double>(lane.buffers.size());
+    Budget share = ShareOf(budget, own / static_cast<double>(buffers));
+    share.seconds = (budget.seconds - stopwatch.seconds()) * own / static_cast<double>(still_to_come);
     absl::StatusOr<Solution> solution = solve(above, share);
     if (absl::IsDeadlineExceeded(solution.status()) && &lane != &lanes.front()) {
       // With lanes laid already, the rest is laid as it first comes rather than all given up.
@@ -196,13 +227,12 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
       solution = solve(above, share);
     }
     if (!solution.ok()) return solution.status();
-    still_to_come -= lane.buffers;
-    for (size_t i = 0; i < problem.buffers.size(); ++i) {
-      if (HasLane(problem.buffers[i]) && problem.buffers[i].lane == lane.lane)
-        whole.placement.offsets[i] = solution->placement.offsets[i];
-    }
+    still_to_come -= lane.buffers.size();
+    for (size_t k = 0; k < lane.buffers.size(); ++k)
+      whole.placement.offsets[lane.buffers[k]] = solution->placement.offsets[k];
     whole.placement.slab = solution->placement.slab;
     whole.solver = solution->solver;
+    whole.steps += solution->steps;
   }
   whole.proven_optimal = whole.placement.slab == whole.lower_bound;
   whole.seconds = stopwatch.seconds();
@@ -216,30 +246,29 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   shared.reuse = Reuse::kAllowed;
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;
-  Budget rest = ShareOf(budget, 0.5);
-  rest.seconds = std::min(rest.seconds, budget.seconds - stopwatch.seconds());
-  absl::StatusOr<Solution> apart = SolveApart(problem, rest, solve);
-  if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
   const Bytes bound = lowest->lower_bound;
+  int64_t steps = lowest->steps;
   Cheapest cheapest(problem);
-  AvoidingFirstFit avoiding(problem);
-  std::vector<int64_t> offsets;
-  for (const Offset offset : lowest->placement.offsets) offsets.push_back(offset.count());
-  const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
-  Solution between = *lowest;
-  between.solver = "first-fit-avoiding";
-  for (const double more : kLimits) {
-    const int64_t limit =
-        static_cast<int64_t>(static_cast<double>(lowest->placement.slab.count()) * (1 + more));
-    if (!avoiding.Place(order, limit, between.placement)) continue;
-    for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = between.placement.offsets[i].count();
-    between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
-    cheapest.Offer(between);
+  absl::StatusOr<Solution> apart;
+  try {
+    Budget rest = ShareOf(budget, 0.5);
+    rest.seconds = std::min(rest.seconds, budget.seconds * (1 - kShareOfAvoiding) - stopwatch.seconds());
+    apart = SolveApart(problem, rest, solve);
+    if (!apart.ok() && !absl::IsDeadlineExceeded(apart.status())) return apart;
+    if (apart.ok()) steps += apart->steps;
+    const double until = std::max(budget.seconds, stopwatch.seconds() + kMostAvoiding);
+    const auto stop = [&] {
+      const bool cancelled = budget.cancel != nullptr && budget.cancel->load(std::memory_order_relaxed);
+      return cancelled || stopwatch.seconds() >= until;
+    };
+    OfferAvoiding(problem, *lowest, stop, cheapest);
+  } catch (const std::bad_alloc&) {  // the lowest is as good as ever
   }
   cheapest.Offer(*std::move(lowest));
   if (apart.ok()) cheapest.Offer(*std::move(apart));
   Solution solution = std::move(cheapest).Take();
   solution.lower_bound = bound;
+  solution.steps = steps;
   solution.proven_optimal = solution.placement.slab == bound && solution.crossings == 0;
   solution.seconds = stopwatch.seconds();
   return solution;

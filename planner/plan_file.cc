@@ -73,7 +73,9 @@ class RawPlanReader : public nlohmann::json_sax<nlohmann::json> {
     path_ = in_provenance_ ? fmt::format("{}.{}", kProvenance, name) : name;
     const auto field =
         std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.path == path_; });
-    field_ = field == fields_.end() ? nullptr : &*field;
+    // A name that brings a dot along only looks like a field within an object.
+    const bool known = field != fields_.end() && name.find('.') == std::string::npos;
+    field_ = known ? &*field : nullptr;
     if (field_ == nullptr) return true;
     return std::exchange(field_->seen, true) ? FailTwice() : true;
   }

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -91,6 +92,9 @@ constexpr int64_t kFirstGrant = 400'000;
 // Of the first answer's steps: for how many more its solver goes on before the others begin.
 constexpr int64_t kPatience = 8;
 
+// Above every placement, and low enough for solvers to add to it. A capacity beyond it asks for no more.
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 4;
+
 // Of the time: what the search leaves for keeping previous offsets, where there are any.
 constexpr double kShareOfKeeping = 0.1;
 // A small problem is always kept to its end, however short the time: it takes milliseconds.
@@ -113,7 +117,7 @@ struct Member {
   }
 };
 
-// Those that are switched on and have a share of the search's thread.
+// Those that are switched on and have a share of the search's thread; on the first, one that places leads.
 std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
@@ -124,7 +128,14 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
     const bool suits = solver.lines || search.instance().cyclic;
     if (search.on(solver.name) && suits && share > 0) members.push_back({&solver, share});
   }
-  if (members.empty() && search.worker() == 0) members.push_back({&solvers.front(), 1});  // who else answers?
+  if (search.worker() > 0) return members;
+  // The first answer comes from whoever is the first that places; were there nobody, who else should give it?
+  const auto opener = std::ranges::find_if(members, [](const Member& m) { return m.solver->places; });
+  if (opener == members.end()) {
+    members.insert(members.begin(), {&solvers.front(), 1});
+  } else {
+    std::rotate(members.begin(), opener, opener + 1);
+  }
   return members;
 }
 
@@ -146,8 +157,9 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, doub
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }
 
-// Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer.
-Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
+// Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
+// there once the first answer is.
+void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
@@ -161,21 +173,16 @@ Team Work(Search& first, double seconds, std::span<const Solver> solvers) {
   if (goes_on && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
   std::erase_if(members.front(), [](const Member& member) { return !member.active; });
 
-  Team team(first);
-  for (int worker = 1; worker < team.size(); ++worker) {
-    members.push_back(MembersFor(team.search(worker), solvers));
+  team.emplace(first);
+  for (int worker = 1; worker < team->size(); ++worker) {
+    members.push_back(MembersFor(team->search(worker), solvers));
   }
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
-  try {
-    for (int64_t grant = kFirstGrant; left() && !team.best().Over(); grant *= 2) {
-      team.Round([&](int worker) { TakeTurns(members[worker], team.search(worker), grant, last_begin); });
-    }
-  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
-    if (team.best().best_slab() == Search::kNothing) throw;
+  for (int64_t grant = kFirstGrant; left() && !team->best().Over(); grant *= 2) {
+    team->Round([&](int worker) { TakeTurns(members[worker], team->search(worker), grant, last_begin); });
   }
-  return team;
 }
 
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
@@ -187,9 +194,15 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   Budget left = budget;
   left.seconds -= stopwatch.seconds();
   if (HasPrevious(problem)) left.seconds *= 1 - kShareOfKeeping;
-  Search first(instance, decides ? problem.capacity->count() : bound, left, decides);
-  const Team team = Work(first, left.seconds, solvers);
-  const Search& search = team.best();
+  const int64_t target = decides ? std::min(problem.capacity->count(), kHighest) : bound;
+  Search first(instance, target, left, decides);
+  std::optional<Team> team;
+  try {
+    Work(first, left.seconds, solvers, team);
+  } catch (const std::bad_alloc&) {  // what was found before is as good as ever
+    if (first.best_slab() == Search::kNothing) throw;
+  }
+  const Search& search = team ? team->best() : first;
   if (search.cancelled() && search.best_slab() == Search::kNothing)
     return absl::DeadlineExceededError("cancelled before a first placement was found");
   if (search.best_slab() == Search::kNothing)

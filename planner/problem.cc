@@ -68,7 +68,8 @@ absl::Status CheckExtent(size_t index, const Buffer& buffer) {
   return absl::OkStatus();
 }
 
-// The height if everything were stacked must fit an offset, so that no solver needs to check its sums.
+// The height if everything were stacked must fit an offset, so that no solver needs to check its sums. Nobody
+// adds up what is outside, and what is pinned counts by where it ends.
 absl::Status CheckHeight(const Problem& problem) {
   int64_t obstacles = 0;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -84,12 +85,14 @@ absl::Status CheckHeight(const Problem& problem) {
   int64_t left = kMaxHeight - obstacles;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
+    int64_t alone = kMaxHeight;
+    int64_t& room = buffer.outside || buffer.pinned ? alone : left;
     for (int64_t part : {buffer.size.count(), buffer.alignment.count()}) {
-      if (part > left) {
+      if (part > room) {
         return Fault(i, "the sum of all sizes and alignments overflows the largest offset {} here",
                      kMaxHeight);
       }
-      left -= part;
+      room -= part;
     }
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "planner/bound.h"
 #include "planner/problem.h"
 #include "planner/search.h"
 #include "planner/validator.h"
@@ -195,6 +196,23 @@ TEST(Exact, StopsWhenToldTo) {
   EXPECT_EQ(search.Decide(64, kNoLimit, stop, offsets), Answer::kGaveUp);
   EXPECT_GT(worked, 0);
   EXPECT_LT(search.nodes(), 1000);
+}
+
+TEST(Exact, AsksWhetherToStopAtLeastEveryFewSteps) {
+  RandomProblems random(53);
+  const Problem problem =
+      random.Make({.buffers = ExactSearch::kMostBuffers, .ticks = 4000, .max_size = 1000});
+  const Instance instance = Compress(problem);
+  ExactSearch search(instance, 1);
+  std::vector<int64_t> offsets;
+  int64_t most = 0;
+  int64_t sum = 0;
+  const auto stop = [&](int64_t steps) {
+    most = std::max(most, steps);
+    return (sum += steps) > 20'000'000;
+  };
+  (void)search.Decide(LowerBound(problem).count(), kNoLimit, stop, offsets);
+  EXPECT_LT(most, 200'000) << "of which one node may take half";
 }
 
 TEST(Exact, TheSameSeedTheSameSearch) {

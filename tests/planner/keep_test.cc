@@ -3,6 +3,7 @@
 #include "planner/keep.h"
 
 #include <cstdio>
+#include <new>
 
 #include "gtest/gtest.h"
 #include "planner/portfolio.h"
@@ -61,7 +62,7 @@ TEST(KeepPrevious, StaysWithinTheCapacity) {
   EXPECT_LE(solution->placement.slab, Bytes(1010));
 }
 
-TEST(KeepPrevious, LeavesTheSolutionAsItIsWhenToldToStop) {
+TEST(KeepPrevious, LeavesTheSolutionAsItIsWhenToldToStopOrWithoutMemory) {
   Problem problem;
   Solution solution;
   for (int i = 0; i < 1000; ++i) {
@@ -75,6 +76,10 @@ TEST(KeepPrevious, LeavesTheSolutionAsItIsWhenToldToStop) {
   KeepPrevious(problem, third_time, solution);
   EXPECT_EQ(solution.placement.offsets, before);
   EXPECT_EQ(asked, 3);
+  asked = 0;
+  const auto no_memory_the_third_time = [&] { return ++asked < 3 ? false : throw std::bad_alloc(); };
+  EXPECT_NO_THROW(KeepPrevious(problem, no_memory_the_third_time, solution));
+  EXPECT_EQ(solution.placement.offsets, before);
   KeepPrevious(
       problem, [] { return false; }, solution);
   EXPECT_EQ(ShareKept(problem, solution.placement), 1);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -131,6 +132,28 @@ TEST(Lanes, OnlyTheLastMayBeContentWithTheCapacity) {
   EXPECT_EQ(capacities, (std::vector<std::optional<Bytes>>{std::nullopt, Bytes(100)}));
 }
 
+// Where a lane stays where it was at a price, the next one may not fit any more.
+TEST(Lanes, KeepNothingBelowTheLastAtTheCostOfTheCapacity) {
+  Problem problem{{OnLane(0, Block(0, 1, 200)), OnLane(1, Block(0, 1, 100))}};
+  problem.reuse = Reuse::kForbidden;
+  problem.buffers[0].previous = Offset(2);
+  problem.capacity = Bytes(300);
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.slab, Bytes(300));
+}
+
+TEST(Lanes, EachPaysForKeepingOnlyWhatItAdds) {
+  Problem problem{{OnLane(0, Block(0, 1, 10'000)), OnLane(1, Block(0, 1, 1'000))}};
+  problem.reuse = Reuse::kForbidden;
+  problem.buffers[0].previous = Offset(100);
+  problem.buffers[1].previous = Offset(10'200);  // a hole of 100 above a lane of 10,100
+  const auto solution = Solve(problem, {});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->placement.offsets[0], Offset(100));
+  EXPECT_EQ(solution->placement.offsets[1], Offset(10'100));
+}
+
 TEST(Lanes, WhatALaneLeavesOfTheTimeIsForTheOthers) {
   std::vector<double> seconds;
   const auto solve = [&](const Problem& lane, const Budget& budget) {
@@ -177,6 +200,87 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   const auto without_apart = SolvePriced(priced, lowest.budget(), std::ref(lowest));
   ASSERT_TRUE(without_apart.ok()) << without_apart.status();
   EXPECT_TRUE(CheckPlacement(priced, without_apart->placement).ok());
+}
+
+TEST(Lanes, WhenMemoryRunsOutTheLowestIsAsGoodAsEver) {
+  const Problem problem = TakingTurns(Reuse::kPriced);
+  int calls = 0;
+  const auto solve = [&](const Problem& part, const Budget&) {
+    if (++calls > 1) throw std::bad_alloc();
+    return Stacked(part);
+  };
+  const auto solution = SolvePriced(problem, {}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(solution->placement.offsets, Stacked(problem).placement.offsets);
+  EXPECT_EQ(solution->crossings, CountCrossings(problem, solution->placement));
+}
+
+TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
+  Problem problem{
+      {Pinned(0, 9, 3, 0), Pinned(9, 10, 2, 1000)}};  // soon below the lanes laid; ever above them
+  for (int i = 0; i < 40; ++i) problem.buffers.push_back(OnLane(i % 10, Block(0, 4, 1)));
+  problem.reuse = Reuse::kForbidden;
+  std::vector<size_t> buffers;
+  const auto solution = SolveApart(problem, {}, [&](const Problem& lane, const Budget& budget) {
+    buffers.push_back(lane.buffers.size());
+    return Solve(lane, budget);
+  });
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  std::vector<size_t> expected(10, 4 + 1 + 1);  // its own, the obstacle above and the floor
+  EXPECT_EQ(buffers, expected) << "the first has the obstacle that is the floor";
+}
+
+TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - 1;
+  int64_t granted = 0;
+  int calls = 0;
+  const auto solve = [&](const Problem& part, const Budget& budget) {
+    granted = budget.steps;
+    Solution solution = Stacked(part);
+    solution.steps = ++calls;
+    return solution;
+  };
+  ASSERT_TRUE(SolveApart({{Block(0, 1, 4)}}, {.steps = kMost}, solve).ok());
+  EXPECT_EQ(granted, kMost) << "one lane has all";
+  calls = 0;
+  EXPECT_EQ(SolveApart(TakingTurns(Reuse::kForbidden), {}, solve)->steps, 1 + 2);
+  calls = 0;
+  EXPECT_EQ(SolvePriced(TakingTurns(Reuse::kPriced), {}, solve)->steps, 1 + 2 + 3);
+}
+
+TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
+  Problem problem;
+  for (int i = 0; i < 1000; ++i) problem.buffers.push_back(OnLane(i % 2, Block(i, i + 2, 4)));
+  problem.reuse = Reuse::kPriced;
+  problem.crossing_price = Bytes(1);
+  std::atomic<bool> cancel = false;
+  const auto solve = [&](const Problem& part, const Budget&) {
+    cancel = true;
+    return Stacked(part);
+  };
+  const auto solution = SolvePriced(problem, {.cancel = &cancel}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_NE(solution->solver, "first-fit-avoiding");
+  const auto in_time =
+      SolvePriced(problem, {}, [](const Problem& part, const Budget&) { return Stacked(part); });
+  EXPECT_EQ(in_time->solver, "first-fit-avoiding") << "which has the least cost here";
+}
+
+// What a lane's own problem has besides the lane, others outside and a floor, must not make it too high.
+TEST(Lanes, WhatFitsAnOffsetTogetherFitsLaneByLane) {
+  Problem problem{{OnLane(1, Block(7, 8, 567607731548766705, 26730988437608282)),
+                   OnLane(0, Block(2, 4, 264735920985504620, 476634854311257523))},
+                  8};
+  problem.crossing_price = Bytes(1);
+  ASSERT_TRUE(Validate(problem).ok());
+  for (const Reuse reuse : {Reuse::kForbidden, Reuse::kPriced}) {
+    problem.reuse = reuse;
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
 }
 
 TEST(Lanes, RandomProblems) {

@@ -181,9 +181,11 @@ TEST(ParsePlan, SkipsFieldsItDoesNotKnow) {
   text.insert(1,
               R"("note": {"slab": [1, {"offsets": null}], "b": "c"}, "list": [[], {}, 1e5], "flag": true,)");
   text.insert(text.find("\"input\""), R"("host": ["a"], )");
+  text.insert(1, R"("provenance.program": 7,)");  // no field of the object of that name
   const auto plan = ParsePlan(text, "p.json");
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->slab, Bytes(8));
+  EXPECT_EQ(plan->provenance.program, SomePlan().provenance.program);
 }
 
 TEST(ParsePlan, DepthCostsNothing) {

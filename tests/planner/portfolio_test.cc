@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <new>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -11,6 +14,22 @@
 #include "planner/bound.h"
 #include "planner/validator.h"
 #include "tests/planner/random_problem.h"
+
+namespace {
+
+thread_local int64_t allocations = 0;
+thread_local int64_t fails_at = -1;  // which of them
+
+}  // namespace
+
+// Not inlined, where compilers would take malloc and delete for a pair that does not match.
+[[gnu::noinline]] void* operator new(size_t size) {
+  void* const memory = allocations++ == fails_at ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace reprise::planner {
 namespace {
@@ -76,6 +95,24 @@ TEST(Solve, ACapacityOutOfReachIsNoError) {
   EXPECT_EQ(solution->placement.slab, Bytes(7));
 }
 
+TEST(Solve, ACapacityBeyondAllNumbersIsMetByAnyPlacement) {
+  Problem problem = kEasy;
+  problem.buffers[1].lane = 1;
+  problem.capacity = Bytes(std::numeric_limits<int64_t>::max());
+  for (const Reuse reuse : {Reuse::kAllowed, Reuse::kForbidden, Reuse::kPriced}) {
+    problem.reuse = reuse;
+    const auto solution = Solve(problem, {});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
+  problem.reuse = Reuse::kAllowed;
+  for (std::string_view name : SolverNames()) {
+    const auto solution = SolveWith(name, problem, {});
+    ASSERT_TRUE(solution.ok()) << name << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok()) << name;
+  }
+}
+
 TEST(Solve, RefusesFaultyProblems) {
   const auto solution = Solve({{Block(0, 1, 1), Block(2, 2, 1)}}, {});
   EXPECT_TRUE(absl::IsInvalidArgument(solution.status()));
@@ -106,6 +143,33 @@ TEST(Solve, OnALargeDenseCycleTheFirstSolverKeepsNobodyWaiting) {
   EXPECT_LT(solution->placement.slab, first->placement.slab);
 }
 
+// What a run without time allocates, for the problem, the first answer and what comes back, is the beginning
+// and the end of what one with time does; between these, there is a placement to come back with.
+TEST(Solve, HasItsBestPlacementWhereverMemoryRunsOutAfterTheFirst) {
+  RandomProblems random(6);
+  Problem problem;  // large enough to be divided, so that the first solver goes on
+  for (int64_t i = 0; i < 60'000; ++i)
+    problem.buffers.push_back(Block(i, i + 1 + random.Below(100), 1 + random.Below(1000)));
+  const auto allocated = [&](const Budget& budget) {
+    const int64_t before = allocations;
+    EXPECT_TRUE(Solve(problem, budget).ok());
+    return allocations - before;
+  };
+  const int64_t first = allocated({.seconds = 0});
+  const int64_t steps = Solve(problem, {.seconds = 0})->steps;
+  const Budget budget{.seconds = 3600, .steps = 4 * steps};
+  const int64_t all = allocated(budget);
+  ASSERT_GT(all, 2 * first);
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    fails_at = allocations + first + i * (all - 2 * first) / kTries;
+    const auto solution = Solve(problem, budget);
+    EXPECT_GT(allocations, fails_at);
+    ASSERT_TRUE(solution.ok()) << i << solution.status();
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
+  }
+}
+
 // Too late for some to begin, and not for others. Where a round in which nobody works came again for ever,
 // three of four runs of so many searches hung.
 TEST(Solve, EndsHoweverLittleTimeIsLeftAfterTheFirstAnswer) {
@@ -118,6 +182,22 @@ TEST(Solve, EndsHoweverLittleTimeIsLeftAfterTheFirstAnswer) {
     ASSERT_TRUE(solution.ok());
     EXPECT_LE(solution->placement.slab, first->placement.slab);
   }
+}
+
+// What weighs cliques places nothing, and comes first once the usual opener is off.
+TEST(Solve, AnswersWhateverIsSwitchedOff) {
+  RandomProblems random(5);
+  const Problem problem = random.Make({.buffers = 60, .ticks = 50, .max_size = 100, .cyclic = true});
+  Budget budget{.seconds = 3600, .steps = 1};
+  budget.rules.SwitchOff("divide");
+  const auto without_opener = Solve(problem, budget);
+  ASSERT_TRUE(without_opener.ok()) << without_opener.status();
+  EXPECT_EQ(without_opener->solver, "best-fit");
+  EXPECT_EQ(without_opener->steps, SolveWith("best-fit", problem, budget)->steps) << "nobody else has worked";
+  for (std::string_view name : SolverNames()) budget.rules.SwitchOff(name);
+  const auto without_any = Solve(problem, budget);
+  ASSERT_TRUE(without_any.ok()) << without_any.status();
+  EXPECT_TRUE(CheckPlacement(problem, without_any->placement).ok());
 }
 
 TEST(SolveWith, ListsTheSolversWhenThereIsNoSuchOne) {

@@ -48,6 +48,14 @@ TEST(Validate, RefusesWhatCouldOverflow) {
   EXPECT_THAT(FaultOf({{Pinned(0, 1, kMax, 5)}}), HasSubstr("ends beyond the largest offset"));
 }
 
+TEST(Validate, CountsWhatIsPinnedByItsEndAndWhatIsOutsideNotAtAll) {
+  Buffer outside = Block(0, 1, kMax / 5);
+  outside.outside = true;
+  EXPECT_TRUE(Validate({{Pinned(0, 1, kMax / 5, 0), Block(0, 1, kMax / 25), outside, outside}}).ok());
+  outside.size = Bytes(kMax);
+  EXPECT_THAT(FaultOf({{outside}}), HasSubstr("buffer 0: the sum")) << "it is looked at all the same";
+}
+
 TEST(Validate, KeepsTheRulesOfCycles) {
   EXPECT_THAT(FaultOf({{}, 0}), HasSubstr("period of the cycle is 0"));
   EXPECT_THAT(FaultOf({{Block(-1, 1, 1)}, 10}), HasSubstr("begins at -1, outside of the cycle [0, 10)"));

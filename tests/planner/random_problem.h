@@ -61,6 +61,7 @@ struct RandomShape {
   bool gaps = false;
   bool outside = false;
   int32_t lanes = 1;
+  bool previous = false;
 };
 
 class RandomProblems {
@@ -81,6 +82,7 @@ class RandomProblems {
       if (shape.lanes > 1) buffer.lane = static_cast<int32_t>(Below(shape.lanes));
       if (i < shape.pinned) Pin(problem, buffer, shape);
       if (shape.outside && !buffer.pinned) buffer.outside = Below(5) == 0;
+      if (shape.previous && Below(3) > 0) buffer.previous = Offset(Below(3 * shape.max_size));
       problem.buffers.push_back(buffer);
     }
     return problem;

@@ -24,7 +24,8 @@ RandomShape ShapeOf(int round, int buffers, int64_t ticks, int64_t max_size) {
           .aligned = (round & 2) != 0,
           .pinned = (round & 4) != 0 ? buffers / 2 : 0,
           .gaps = (round & 8) != 0,
-          .outside = (round & 16) != 0};
+          .outside = (round & 16) != 0,
+          .previous = (round & 32) != 0};
 }
 
 // The exact search looks at small instances only, and says so.

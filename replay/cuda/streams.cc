@@ -72,6 +72,19 @@ StreamEvents::Event DeviceStreams::Record(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return nullptr;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
   if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return nullptr;
+  return RecordIn(entry);
+}
+
+// A stream that is not captured by now will not be any more: its caller is destroying it.
+StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
+  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  int status = 0;
+  if (!entry.in_use || driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0)
+    return nullptr;
+  return RecordIn(entry);
+}
+
+StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);
   std::vector<Recorded*>& unused = unused_[entry.context];

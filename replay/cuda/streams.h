@@ -70,6 +70,7 @@ class DeviceStreams : public StreamEvents {
   void DropContext(cu_context context);
 
   Event Record(Stream stream) override;
+  Event RecordLast(Stream stream) override;
   bool Wait(Stream stream, Event event) override;
   bool Complete(Event event) override;
   void Recycle(Stream stream, Event event) override;
@@ -86,6 +87,8 @@ class DeviceStreams : public StreamEvents {
     bool in_use = false;
     std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
+
+  Event RecordIn(const Entry& entry);
 
   const Driver& driver_;
   const std::atomic<int>& captures_;

@@ -53,12 +53,20 @@ class BothWays(CudaTest):
         for scenario in UNDER_FAILURES:
             self.assertIn("WorkCorruptedBytes() = 0\n", self.play(scenario).stdout)
 
+    def summary_of(self, scenario):
+        out = os.path.join(self.at.folder, "out")
+        self.under(scenario, REPRISE_OUT=out)
+        with open(os.path.join(out, "summary.json")) as file:
+            return json.load(file)
+
     def test_training_is_served(self):
-        self.under("training_stream_ordered", REPRISE_OUT=os.path.join(self.at.folder, "out"))
-        with open(os.path.join(self.at.folder, "out", "summary.json")) as file:
-            summary = json.load(file)
+        summary = self.summary_of("training_stream_ordered")
         self.assertGreater(summary["requests"], 2000)
         self.assertGreater(summary["planned"] + summary["arena"], 0.9 * summary["requests"])
+
+    def test_streams_that_have_ended_are_forgotten(self):
+        summary = self.summary_of("capture_while_other_streams_end")
+        self.assertLess(summary["devices"][0]["streams"], 10)
 
     def test_failing_calls_of_the_driver(self):
         """Our own calls fail; the job must not notice."""

@@ -21,7 +21,8 @@ constexpr Stream kC{2};
 // A device that completes what it is told to, and notes what it was asked.
 class FakeEvents : public StreamEvents {
  public:
-  Event Record(Stream stream) override {
+  Event Record(Stream stream) override { return capturing ? nullptr : RecordLast(stream); }
+  Event RecordLast(Stream stream) override {
     if (refused.count(stream) != 0) return nullptr;
     records.push_back(stream);
     return reinterpret_cast<Event>(records.size());
@@ -38,6 +39,7 @@ class FakeEvents : public StreamEvents {
   std::set<Stream> refused;
   size_t complete = 0;  // events up to this one
   int recycled = 0;
+  bool capturing = false;  // nothing is recorded but in a stream that ends
   bool waits_work = true;
 };
 
@@ -204,6 +206,17 @@ TEST_F(Order, AStreamThatIsGoneWithoutAnEventIsNotQuietUntilItsContextIsWaitedFo
   order_.Refresh();
   EXPECT_FALSE(order_.Quiet(kA));
   order_.Completed(order_.Take({kA}));
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+TEST_F(Order, AStreamThatEndsWhileAnotherIsCapturedIsQuietOnceItsWorkIs) {
+  MeetBoth();
+  events_.capturing = true;
+  order_.Freed(10, 20, kA, true);
+  order_.Retire(kA);
+  events_.complete = 1;
+  order_.Refresh();
   EXPECT_TRUE(order_.Quiet(kA));
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
 }

@@ -190,7 +190,22 @@ int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released);
   if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released);
+  if (released < wanted && plan_too) released += ReleaseAtBarrier();
   return released;
+}
+
+// The granule that the barrier cuts lies whole in no free range, even where nothing in it is live.
+int64_t Arena::ReleaseAtBarrier() {
+  const uint32_t begin = main_.barrier() >> granule_shift_ << granule_shift_;
+  const uint32_t end = begin + static_cast<uint32_t>(units_per_granule_);
+  if (begin == main_.barrier()) return 0;
+  for (uint32_t unit = end; unit > begin;) {
+    const Ranges::Run run = main_.RunBelow(unit);
+    if (!run.free) return 0;
+    unit = run.begin;
+  }
+  int looks = 1;
+  return ReleaseIn(begin, end, /*wanted=*/1, looks);
 }
 
 // Releases up to `wanted` committed granules that lie whole in free ranges of a group, largest ranges first:

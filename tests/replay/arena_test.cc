@@ -129,6 +129,22 @@ TEST(Arena, KeepsThePlansMemoryAndGivesBackTheRest) {
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 2);
 }
 
+TEST(Arena, GivesBackTheGranuleInWhichThePlanEnds) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const Offset end = Offset(0) + kGranule + Bytes(kGranule.count() / 2);
+  arena.SetPlanEnd(end);
+  const auto planned = arena.PlaceAt(Offset(0), end - Offset(0));
+  const auto stray = arena.Place(Bytes(4096), Bytes(1), kOutsidePlan);
+  ASSERT_EQ(memory.committed(), kGranule * 2) << "they share one";
+  arena.Remove(planned);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule);
+  arena.Remove(stray);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/false), Bytes(0));
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule);
+  EXPECT_EQ(memory.committed(), Bytes(0));
+}
+
 TEST(Arena, WhenThePlanIsNotFollowedItsFreeMemoryMoves) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

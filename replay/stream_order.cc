@@ -197,6 +197,7 @@ void StreamOrder::Completed(const Snapshot& before) {
 void StreamOrder::Retire(Stream stream) {
   BeginMarks();
   Lane& lane = LaneOf(stream);
+  if (lane.complete < lane.freed && events_->Finished(stream)) Completed({{stream, lane.freed}});
   if (lane.complete < lane.freed) Keep(lane, events_->RecordLast(stream), /*exact=*/false);
   lane.seen.clear();
 }

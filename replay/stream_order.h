@@ -49,6 +49,8 @@ class StreamEvents {
   virtual Event Record(Stream stream) = 0;
   // The same in a stream that is about to be destroyed, whatever is being captured elsewhere.
   virtual Event RecordLast(Stream stream) { return Record(stream); }
+  // Whether all that was queued on the stream is known to be over.
+  virtual bool Finished(Stream stream) { return false; }
   // Makes all work queued on the stream from now on wait for the event, on the device. False: it will not.
   virtual bool Wait(Stream stream, Event event) = 0;
   virtual bool Complete(Event event) = 0;

@@ -84,6 +84,15 @@ StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
   return RecordIn(entry);
 }
 
+// Not asked while anything is captured: some captures do not allow it.
+bool DeviceStreams::Finished(Stream stream) {
+  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return false;
+  if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
+  const ContextScope scope(driver_, entry.context);
+  return driver_.StreamQuery(entry.key.handle) == kSuccess;
+}
+
 StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);

@@ -71,6 +71,7 @@ class DeviceStreams : public StreamEvents {
 
   Event Record(Stream stream) override;
   Event RecordLast(Stream stream) override;
+  bool Finished(Stream stream) override;
   bool Wait(Stream stream, Event event) override;
   bool Complete(Event event) override;
   void Recycle(Stream stream, Event event) override;

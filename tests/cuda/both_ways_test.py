@@ -64,6 +64,12 @@ class BothWays(CudaTest):
         self.assertGreater(summary["requests"], 2000)
         self.assertGreater(summary["planned"] + summary["arena"], 0.9 * summary["requests"])
 
+    def test_new_streams_are_served_by_plan(self):
+        summary = self.summary_of("training_on_a_new_stream_in_each_iteration")
+        after = summary["requests"] - summary["first_planned_request"]
+        self.assertGreater(after, 1000)
+        self.assertGreater(summary["planned"], 0.95 * after)
+
     def test_streams_that_have_ended_are_forgotten(self):
         summary = self.summary_of("capture_while_other_streams_end")
         self.assertLess(summary["devices"][0]["streams"], 10)

@@ -27,6 +27,7 @@ class FakeEvents : public StreamEvents {
     records.push_back(stream);
     return reinterpret_cast<Event>(records.size());
   }
+  bool Finished(Stream stream) override { return finished.count(stream) != 0; }
   bool Wait(Stream stream, Event event) override {
     waits.emplace_back(stream, reinterpret_cast<size_t>(event));
     return waits_work;
@@ -37,6 +38,7 @@ class FakeEvents : public StreamEvents {
   std::vector<Stream> records;  // by event - 1
   std::vector<std::pair<Stream, size_t>> waits;
   std::set<Stream> refused;
+  std::set<Stream> finished;
   size_t complete = 0;  // events up to this one
   int recycled = 0;
   bool capturing = false;  // nothing is recorded but in a stream that ends
@@ -208,6 +210,16 @@ TEST_F(Order, AStreamThatIsGoneWithoutAnEventIsNotQuietUntilItsContextIsWaitedFo
   order_.Completed(order_.Take({kA}));
   EXPECT_TRUE(order_.Quiet(kA));
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+TEST_F(Order, AStreamThatHasFinishedIsQuietWhenItIsGone) {
+  MeetBoth();
+  events_.finished = {kA};
+  order_.Freed(10, 20, kA, false);
+  order_.Retire(kA);
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  EXPECT_TRUE(events_.records.empty());
 }
 
 TEST_F(Order, AStreamThatEndsWhileAnotherIsCapturedIsQuietOnceItsWorkIs) {

@@ -174,6 +174,8 @@ class Core {
   }
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
+  template <typename Call>
+  Result End(cu_context context, bool release, Call call);
   cu_context Primary(int ordinal) const;
   void DropContext(Device& device, cu_context context, bool release);
 

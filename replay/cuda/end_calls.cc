@@ -48,35 +48,33 @@ cu_context Core::Primary(int ordinal) const {
   return primary;
 }
 
-// Its streams are taken out first: while it ends another thread may be given the handle of one of them.
-Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+// `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
+// handle of one of them. Its blocks stay until it is gone: the driver may refuse.
+template <typename Call>
+Result Core::End(cu_context context, bool release, Call call) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
   StreamTable::Taken streams;
   if (device != nullptr) {
     const Engine::Guard guard = device->Lock();
     streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
   }
-  const Result result = call(context);
+  const Result result = call();
   if (result != kSuccess) {
     for (const auto& [key, place] : streams) streams_.Add(key, place);
     return result;
   }
-  TakeCapturesOf(context);
-  if (device != nullptr) DropContext(*device, context, /*release=*/false);
+  if (context != nullptr) TakeCapturesOf(context);
+  if (device != nullptr) DropContext(*device, context, release);
   return result;
 }
 
-// Everything on the device goes, so the arena's memory is given back while it still can be.
+Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+  return End(context, /*release=*/false, [&] { return call(context); });
+}
+
+// Everything on the device goes, and so does the arena's memory.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
-  Device* const device = KnownDevice(ordinal);
-  const cu_context primary = Primary(ordinal);
-  if (device != nullptr && primary != nullptr) {
-    DeviceOfEnding(primary);
-    DropContext(*device, primary, /*release=*/true);
-  }
-  const Result result = call(ordinal);
-  if (result == kSuccess && primary != nullptr) TakeCapturesOf(primary);
-  return result;
+  return End(Primary(ordinal), /*release=*/true, [&] { return call(ordinal); });
 }
 
 // The last release ends the context.

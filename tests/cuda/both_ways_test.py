@@ -82,6 +82,13 @@ class BothWays(CudaTest):
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
+    def test_a_reset_that_the_driver_refuses(self):
+        scenario = "end_of_the_primary_context_that_is_refused"
+        refused = {"SIMCUDA_FAIL": "cuDevicePrimaryCtxReset:1"}
+        without = self.play(scenario, **refused)
+        self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
+        self.assert_same(without, self.under(scenario, **refused))
+
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")
         for ours in ["cuEventRecord", "cuEventRecord,cuEventQuery"]:

@@ -175,6 +175,25 @@ SCENARIO(end_of_the_primary_context_by_reset) {
   }
 }
 
+// Where the driver refuses (it is told to fail by the test), all that was live still is.
+SCENARIO(end_of_the_primary_context_that_is_refused) {
+  const CUstream stream = NewStream();
+  CUdeviceptr kept = 0;
+  CUdeviceptr next = 0;
+  DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
+  DO(WorkFill(kept, 4 * kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  if (DO(cuDevicePrimaryCtxReset(0)) == CUDA_SUCCESS) return;
+  DO(cuMemAllocAsync(&next, 4 * kMiB, stream));
+  DO(WorkFill(next, 4 * kMiB, 2, stream));
+  DO(WorkVerify(kept, 4 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  DO(cuMemFreeAsync(next, stream));
+  CheckBytes();
+  CheckInfo(0);
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(end_of_the_primary_context_between_trainings) {
   Train({NewStream(), /*synchronous=*/false, 60});
   DO(cuDevicePrimaryCtxReset(0));

@@ -22,7 +22,7 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   bool refused = false;
   {
     const Engine::Guard guard = device.Lock();
-    if (device.memory().lost()) request.place = false;
+    if (!device.memory().Serves(device.ContextOf(guard, request.stream))) request.place = false;
     const int64_t refusals = device.memory().refusals();
     const Offset offset = device.engine().Allocate(guard, request, &left);
     if (offset != Engine::kNowhere) {
@@ -70,6 +70,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
   if (!session_->config().oversubscribe || !ours || !MayServe()) return std::nullopt;
   const Engine::Guard guard = device.Lock();
   DeviceMemory& memory = device.memory();
+  if (!memory.Serves(device.ContextOf(guard, request.stream))) return std::nullopt;
   const int64_t refusals = memory.refusals();
   memory.AllowHost(true);
   const std::optional<Offset> offset = device.engine().PlaceAgain(guard, request, left);

@@ -202,6 +202,22 @@ SCENARIO(end_of_the_primary_context_between_trainings) {
   CheckBytes();
 }
 
+// What was served in another context is that one's, wherever it lies.
+SCENARIO(end_of_the_primary_context_beside_another) {
+  Train({NewStream(), /*synchronous=*/false, 60});
+  NewContext(0);
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 3 * kMiB, stream));
+  DO(WorkFill(block, 3 * kMiB, 7, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuDevicePrimaryCtxReset(0));
+  DO(WorkVerify(block, 3 * kMiB, 7, stream));
+  DO(cuStreamSynchronize(stream));
+  NOTE(WorkCorruptedBytes());
+  DO(cuMemFreeAsync(block, stream));
+}
+
 SCENARIO(end_of_the_primary_context_by_release) {
   CUdeviceptr block = 0;
   DO(cuMemAlloc(&block, kMiB));

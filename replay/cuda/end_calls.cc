@@ -10,7 +10,8 @@ Device* Core::KnownDevice(int ordinal) const {
   return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
 }
 
-// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours.
+// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours. Where the
+// driver has taken that already, it must not count as held any more.
 void Core::DropContext(Device& device, cu_context context, bool release) {
   const Engine::Guard guard = device.Lock();
   const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
@@ -24,7 +25,7 @@ void Core::DropContext(Device& device, cu_context context, bool release) {
       return is_gone;
     });
   }
-  if (release) device.engine().GiveBack(guard, /*plan_too=*/true);
+  if (release || device.memory().lost()) device.engine().GiveBack(guard, /*plan_too=*/true);
 }
 
 // The device of a context that is about to end, with all that was queued done; null: nothing of ours is in

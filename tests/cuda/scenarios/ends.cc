@@ -218,6 +218,21 @@ SCENARIO(end_of_the_primary_context_beside_another) {
   DO(cuMemFreeAsync(block, stream));
 }
 
+// Memory that is gone with its context is free, but once.
+SCENARIO(end_of_the_context_that_trained) {
+  const CUcontext context = NewContext(0);
+  Train({NewStream(), /*synchronous=*/false, 60});
+  DO(cuCtxSynchronize());
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, total / 16 * 15));
+  CheckInfo(total / 16 * 15);
+  DO(cuMemFree(block));
+}
+
 SCENARIO(end_of_the_primary_context_by_release) {
   CUdeviceptr block = 0;
   DO(cuMemAlloc(&block, kMiB));

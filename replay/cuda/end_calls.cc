@@ -1,5 +1,6 @@
 // What ends: contexts, streams, captures. And peers, who begin.
 #include <algorithm>
+#include <bit>
 
 #include "replay/cuda/core.h"
 
@@ -59,8 +60,10 @@ Result Core::End(cu_context context, bool release, Call call) {
     const Engine::Guard guard = device->Lock();
     streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
   }
+  const bool peer = TakePeer(context);
   const Result result = call();
   if (result != kSuccess) {
+    if (peer) AddPeer(context);
     for (const auto& [key, place] : streams) streams_.Add(key, place);
     return result;
   }
@@ -106,12 +109,42 @@ Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
   return result;
 }
 
+void Core::AddPeer(cu_context context) {
+  const std::lock_guard lock(peer_contexts_mutex_);
+  if (std::find(peer_contexts_.begin(), peer_contexts_.end(), context) == peer_contexts_.end())
+    peer_contexts_.push_back(context);
+}
+
+// True: it was one.
+bool Core::TakePeer(cu_context context) {
+  const std::lock_guard lock(peer_contexts_mutex_);
+  return std::erase(peer_contexts_, context) > 0;
+}
+
+// The contexts of all, as far as there are any.
+std::vector<cu_context> Core::Peers() {
+  std::vector<cu_context> contexts;
+  {
+    const std::lock_guard lock(peer_contexts_mutex_);
+    contexts = peer_contexts_;
+  }
+  for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
+    if (const cu_context primary = Primary(std::countr_zero(peers))) contexts.push_back(primary);
+  }
+  return contexts;
+}
+
 // Blocks of the peer's device are from now on within reach of the current one.
 Result Core::AllowPeer(cu_context peer, int flags) {
   int current = -1;
   if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
   Device* const device = DeviceOf(peer);
-  AddPeer(current);
+  const cu_context context = driver_.Current();
+  if (context == Primary(current)) {
+    AddPeer(current);
+  } else {
+    AddPeer(context);
+  }
   if (device == nullptr) return kSuccess;
   const Engine::Guard guard = device->Lock();
   device->memory().SetAccess(current, flags);

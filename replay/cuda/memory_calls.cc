@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "replay/core_log.h"
@@ -266,9 +265,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // of its own.
 Result Core::FinishQueued() {
   if (captures_.load() == 0) {
-    for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
-      const cu_context peer = Primary(std::countr_zero(peers));
-      if (peer == nullptr) continue;
+    for (const cu_context peer : Peers()) {
       const ContextScope scope(driver_, peer);
       driver_.CtxSynchronize();  // what went wrong there is not this free's
     }

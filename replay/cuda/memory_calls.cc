@@ -105,15 +105,15 @@ cu_context Core::ContextOf(Device& device, const BlockInfo& block) {
   return device.streams(device.Lock()).context(block.stream);
 }
 
-// True: some memory of the device has gone back to the driver. Without a context to wait for that is what is
-// known to be idle.
+// True: some memory of the device has gone back to the driver.
 bool Core::GiveBackAll(int ordinal) {
   Device* const device = KnownDevice(ordinal);
   if (device == nullptr) return false;
   int current = -1;
   const bool is_current = driver_.CtxGetDevice(&current) == kSuccess && current == ordinal;
-  const cu_context context = is_current ? driver_.Current() : Primary(ordinal);
-  if (!MayServe() || (context != nullptr && !WaitForDevice(*device, context))) return false;
+  cu_context context = is_current ? driver_.Current() : Primary(ordinal);
+  if (context == nullptr) context = device->streams(device->Lock()).AnyContext();
+  if (context == nullptr || !WaitForDevice(*device, context)) return false;
   return device->engine().GiveBack(device->Lock(), /*plan_too=*/true) > Bytes(0);
 }
 

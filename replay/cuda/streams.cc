@@ -57,6 +57,12 @@ std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
   return streams;
 }
 
+cu_context DeviceStreams::AnyContext() const {
+  const auto known =
+      std::ranges::find_if(streams_, [](const Entry& entry) { return entry.context != nullptr; });
+  return known == streams_.end() ? nullptr : known->context;
+}
+
 void DeviceStreams::DropContext(cu_context context) {
   for (const Stream stream : OfContext(context)) streams_[static_cast<size_t>(stream)] = {};
   unused_.erase(context);

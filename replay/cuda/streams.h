@@ -64,6 +64,8 @@ class DeviceStreams : public StreamEvents {
   std::vector<Ended> OfEndedThreads() const;
   // The same for a stream that has been removed.
   cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
+  // One that has streams here; null: there is none.
+  cu_context AnyContext() const;
   // Removed ones too.
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.

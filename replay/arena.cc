@@ -95,7 +95,8 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
   return take(/*waits=*/false, /*present=*/false);
 }
 
-// The first place in a free range, from `begin` up, that the order allows; kNone after some tries.
+// A place in a free range, from `begin` up, that the order allows: the first, or after some tries the one
+// behind all that it does not.
 uint32_t Arena::FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                              Stream stream, bool waits) const {
   constexpr int kTries = 8;
@@ -109,7 +110,12 @@ uint32_t Arena::FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_
     const uint32_t next = waits ? answer.wait_from : answer.free_from;
     at = (uint64_t{next} + align - 1) / align * align;
   }
-  return Ranges::kNone;
+  if (at + units > range.end()) return Ranges::kNone;
+  // Many have used it: behind them all there may be room that nobody has.
+  const StreamOrder::Answer rest = order_->Ask(static_cast<uint32_t>(at), range.end(), stream);
+  const uint32_t behind = waits ? rest.wait_from : rest.free_from;
+  at = std::max(at, (uint64_t{behind} + align - 1) / align * align);
+  return at + units <= range.end() ? static_cast<uint32_t>(at) : Ranges::kNone;
 }
 
 bool Arena::Present(uint32_t begin, uint32_t units) const {
@@ -184,7 +190,22 @@ int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released);
   if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released);
+  if (released < wanted && plan_too) released += ReleaseAtBarrier();
   return released;
+}
+
+// The granule that the barrier cuts lies whole in no free range, even where nothing in it is live.
+int64_t Arena::ReleaseAtBarrier() {
+  const uint32_t begin = main_.barrier() >> granule_shift_ << granule_shift_;
+  const uint32_t end = begin + static_cast<uint32_t>(units_per_granule_);
+  if (begin == main_.barrier()) return 0;
+  for (uint32_t unit = end; unit > begin;) {
+    const Ranges::Run run = main_.RunBelow(unit);
+    if (!run.free) return 0;
+    unit = run.begin;
+  }
+  int looks = 1;
+  return ReleaseIn(begin, end, /*wanted=*/1, looks);
 }
 
 // Releases up to `wanted` committed granules that lie whole in free ranges of a group, largest ranges first:

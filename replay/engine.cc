@@ -214,7 +214,10 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
     arena_.PlanHasSettled();
     arena_.GiveBack(/*plan_too=*/split_);
   }
-  if (step.wants_plan) ConsiderPlanning(leading);
+  if (!step.wants_plan) return;
+  // This block is among the live ones too, which are told apart by what they were asked for.
+  if (outcome.block) Describe(request, outcome, Arena::Info(outcome.block));
+  ConsiderPlanning(leading);
 }
 
 inline void Engine::CountShare(Bytes bytes, bool planned) {

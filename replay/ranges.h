@@ -113,14 +113,6 @@ class Ranges {
     return TakeBest(units, align, below, above, [](const Range&, uint32_t begin) { return begin; });
   }
 
-  // Whether nothing is live in [begin, end).
-  bool AllFree(uint32_t begin, uint32_t end) const {
-    const uint64_t last = starts_.AtOrBefore(end - 1 - begin_);
-    if (last == BitTree::kNone) return true;
-    const Range& range = ranges_[at_[last]];
-    return range.live ? range.end() <= begin : range.begin <= begin;
-  }
-
   // What lies right below `unit` (> begin): down to where, and whether it is free.
   struct Run {
     uint32_t begin = 0;

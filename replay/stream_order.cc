@@ -148,11 +148,13 @@ bool StreamOrder::Idle(uint32_t begin, uint32_t end) const {
 void StreamOrder::Record(Stream stream, bool exact) {
   Lane& lane = LaneOf(stream);
   if (lane.recorded.size() >= kPollFrom) Poll(IndexOf(stream));
-  if (lane.recorded.size() >= kMostRecorded) return;
-  if (const StreamEvents::Event event = events_->Record(stream)) {
-    ++counters_.events;
-    lane.recorded.push_back({lane.freed, event, exact});
-  }
+  if (lane.recorded.size() < kMostRecorded) Keep(lane, events_->Record(stream), exact);
+}
+
+void StreamOrder::Keep(Lane& lane, StreamEvents::Event event, bool exact) {
+  if (event == nullptr) return;
+  ++counters_.events;
+  lane.recorded.push_back({lane.freed, event, exact});
 }
 
 void StreamOrder::Poll(uint32_t stream) {
@@ -191,11 +193,12 @@ void StreamOrder::Completed(const Snapshot& before) {
   }
 }
 
-// Another will come: it will want what this one has freed.
+// Another will come: it will want what this one has freed, and nobody can be asked later.
 void StreamOrder::Retire(Stream stream) {
   BeginMarks();
   Lane& lane = LaneOf(stream);
-  if (lane.complete < lane.freed) Record(stream, /*exact=*/false);
+  if (lane.complete < lane.freed && events_->Finished(stream)) Completed({{stream, lane.freed}});
+  if (lane.complete < lane.freed) Keep(lane, events_->RecordLast(stream), /*exact=*/false);
   lane.seen.clear();
 }
 

@@ -47,6 +47,10 @@ class StreamEvents {
   virtual ~StreamEvents() = default;
   // An event in the stream as it stands now. Null: not from here, or not now (it is being captured).
   virtual Event Record(Stream stream) = 0;
+  // The same in a stream that is about to be destroyed, whatever is being captured elsewhere.
+  virtual Event RecordLast(Stream stream) { return Record(stream); }
+  // Whether all that was queued on the stream is known to be over.
+  virtual bool Finished(Stream stream) { return false; }
   // Makes all work queued on the stream from now on wait for the event, on the device. False: it will not.
   virtual bool Wait(Stream stream, Event event) = 0;
   virtual bool Complete(Event event) = 0;
@@ -155,6 +159,7 @@ class StreamOrder {
   }
   const Recorded* ExactEvent(const Mark& mark) const;
   void Record(Stream stream, bool exact);
+  void Keep(Lane& lane, StreamEvents::Event event, bool exact);
   void Poll(uint32_t stream);
   void SetMark(uint32_t begin, const Mark& mark);
   void Overwrite(uint32_t begin, uint32_t end);

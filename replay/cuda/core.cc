@@ -89,6 +89,8 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   const Engine::Guard guard = device->Lock();
   // Two threads may meet here with a stream that neither has seen.
   if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  // A job that makes its streams anew in each round is to have the same numbers in each, while it has a plan.
+  device->engine().order(guard)->Refresh();
   ForgetEndedThreads(guard, *device);
   const StreamTable::Place place = {device,
                                     device->streams(guard).Add(key, context, *device->engine().order(guard))};

@@ -172,8 +172,13 @@ class Core {
   void AddPeer(int ordinal) {
     if (ordinal >= 0 && ordinal < kMostDevices) peers_ |= uint64_t{1} << ordinal;
   }
+  void AddPeer(cu_context context);
+  bool TakePeer(cu_context context);
+  std::vector<cu_context> Peers();
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
+  template <typename Call>
+  Result End(cu_context context, bool release, Call call);
   cu_context Primary(int ordinal) const;
   void DropContext(Device& device, cu_context context, bool release);
 
@@ -199,6 +204,8 @@ class Core {
   std::atomic<int> pool_changes_{0};
   // Devices that may use another's blocks, a bit each: what is queued in a block's own context is not all.
   std::atomic<uint64_t> peers_{0};
+  std::mutex peer_contexts_mutex_;
+  std::vector<cu_context> peer_contexts_;  // the same, of contexts that are no device's primary one
   std::atomic<bool> ipc_used_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};

@@ -97,6 +97,11 @@ class Device {
     return contexts_[static_cast<uint64_t>(stream) - static_cast<uint64_t>(kEveryStream)];
   }
 
+  // The context behind any number.
+  cu_context ContextOf(const Engine::Guard& guard, Stream stream) const {
+    return IsEveryStream(stream) ? SynchronousContext(guard, stream) : streams_.context(stream);
+  }
+
   // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. Negative: to be asked for; another
   // number after every change, so that an answer from before it is not kept.
   std::atomic<int> current_pool{-1};

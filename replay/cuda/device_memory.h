@@ -55,6 +55,8 @@ class DeviceMemory : public MemorySource {
   virtual void AllowHost(bool allowed) {}
   // A context has been destroyed, with everything that belonged to it.
   virtual void OnContextGone(cu_context context) {}
+  // Whether a context's blocks may lie in it. Memory that has an owner goes with that.
+  virtual bool Serves(cu_context context) const { return true; }
   // Whether that was all of the memory: what the arena has taken it still has for committed.
   virtual bool lost() const { return false; }
   // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away.
@@ -122,6 +124,9 @@ class SlabMemory : public DeviceMemory {
   void Release(int64_t first, int64_t count) override {}
   void Plan(Bytes end) override;
   void OnContextGone(cu_context context) override;
+  bool Serves(cu_context context) const override {
+    return !lost_ && context == (planned_ == 0 ? driver_.Current() : context_);
+  }
   bool lost() const override { return lost_; }
 
  private:

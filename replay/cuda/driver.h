@@ -75,6 +75,7 @@ struct Driver {
   FUNCTION(DeviceGetMemPool, "cuDeviceGetMemPool", (cu_pool*, int))                                       \
   FUNCTION(DeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", (cu_pool*, int))                         \
   FUNCTION(StreamGetCtx, "cuStreamGetCtx", (cu_stream, cu_context*))                                      \
+  FUNCTION(StreamQuery, "cuStreamQuery", (cu_stream))                                                     \
   FUNCTION(StreamIsCapturing, "cuStreamIsCapturing", (cu_stream, int*))                                   \
   FUNCTION(StreamWaitEvent, "cuStreamWaitEvent", (cu_stream, Event, unsigned))                            \
   FUNCTION(EventCreate, "cuEventCreate", (Event*, unsigned))                                              \

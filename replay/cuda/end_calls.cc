@@ -1,5 +1,6 @@
 // What ends: contexts, streams, captures. And peers, who begin.
 #include <algorithm>
+#include <bit>
 
 #include "replay/cuda/core.h"
 
@@ -10,7 +11,8 @@ Device* Core::KnownDevice(int ordinal) const {
   return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
 }
 
-// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours.
+// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours. Where the
+// driver has taken that already, it must not count as held any more.
 void Core::DropContext(Device& device, cu_context context, bool release) {
   const Engine::Guard guard = device.Lock();
   const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
@@ -24,7 +26,7 @@ void Core::DropContext(Device& device, cu_context context, bool release) {
       return is_gone;
     });
   }
-  if (release) device.engine().GiveBack(guard, /*plan_too=*/true);
+  if (release || device.memory().lost()) device.engine().GiveBack(guard, /*plan_too=*/true);
 }
 
 // The device of a context that is about to end, with all that was queued done; null: nothing of ours is in
@@ -48,35 +50,35 @@ cu_context Core::Primary(int ordinal) const {
   return primary;
 }
 
-// Its streams are taken out first: while it ends another thread may be given the handle of one of them.
-Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+// `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
+// handle of one of them. Its blocks stay until it is gone: the driver may refuse.
+template <typename Call>
+Result Core::End(cu_context context, bool release, Call call) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
   StreamTable::Taken streams;
   if (device != nullptr) {
     const Engine::Guard guard = device->Lock();
     streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
   }
-  const Result result = call(context);
+  const bool peer = TakePeer(context);
+  const Result result = call();
   if (result != kSuccess) {
+    if (peer) AddPeer(context);
     for (const auto& [key, place] : streams) streams_.Add(key, place);
     return result;
   }
-  TakeCapturesOf(context);
-  if (device != nullptr) DropContext(*device, context, /*release=*/false);
+  if (context != nullptr) TakeCapturesOf(context);
+  if (device != nullptr) DropContext(*device, context, release);
   return result;
 }
 
-// Everything on the device goes, so the arena's memory is given back while it still can be.
+Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+  return End(context, /*release=*/false, [&] { return call(context); });
+}
+
+// Everything on the device goes, and so does the arena's memory.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
-  Device* const device = KnownDevice(ordinal);
-  const cu_context primary = Primary(ordinal);
-  if (device != nullptr && primary != nullptr) {
-    DeviceOfEnding(primary);
-    DropContext(*device, primary, /*release=*/true);
-  }
-  const Result result = call(ordinal);
-  if (result == kSuccess && primary != nullptr) TakeCapturesOf(primary);
-  return result;
+  return End(Primary(ordinal), /*release=*/true, [&] { return call(ordinal); });
 }
 
 // The last release ends the context.
@@ -107,12 +109,42 @@ Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
   return result;
 }
 
+void Core::AddPeer(cu_context context) {
+  const std::lock_guard lock(peer_contexts_mutex_);
+  if (std::find(peer_contexts_.begin(), peer_contexts_.end(), context) == peer_contexts_.end())
+    peer_contexts_.push_back(context);
+}
+
+// True: it was one.
+bool Core::TakePeer(cu_context context) {
+  const std::lock_guard lock(peer_contexts_mutex_);
+  return std::erase(peer_contexts_, context) > 0;
+}
+
+// The contexts of all, as far as there are any.
+std::vector<cu_context> Core::Peers() {
+  std::vector<cu_context> contexts;
+  {
+    const std::lock_guard lock(peer_contexts_mutex_);
+    contexts = peer_contexts_;
+  }
+  for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
+    if (const cu_context primary = Primary(std::countr_zero(peers))) contexts.push_back(primary);
+  }
+  return contexts;
+}
+
 // Blocks of the peer's device are from now on within reach of the current one.
 Result Core::AllowPeer(cu_context peer, int flags) {
   int current = -1;
   if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
   Device* const device = DeviceOf(peer);
-  AddPeer(current);
+  const cu_context context = driver_.Current();
+  if (context == Primary(current)) {
+    AddPeer(current);
+  } else {
+    AddPeer(context);
+  }
   if (device == nullptr) return kSuccess;
   const Engine::Guard guard = device->Lock();
   device->memory().SetAccess(current, flags);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "replay/core_log.h"
@@ -22,7 +21,7 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   bool refused = false;
   {
     const Engine::Guard guard = device.Lock();
-    if (device.memory().lost()) request.place = false;
+    if (!device.memory().Serves(device.ContextOf(guard, request.stream))) request.place = false;
     const int64_t refusals = device.memory().refusals();
     const Offset offset = device.engine().Allocate(guard, request, &left);
     if (offset != Engine::kNowhere) {
@@ -70,6 +69,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
   if (!session_->config().oversubscribe || !ours || !MayServe()) return std::nullopt;
   const Engine::Guard guard = device.Lock();
   DeviceMemory& memory = device.memory();
+  if (!memory.Serves(device.ContextOf(guard, request.stream))) return std::nullopt;
   const int64_t refusals = memory.refusals();
   memory.AllowHost(true);
   const std::optional<Offset> offset = device.engine().PlaceAgain(guard, request, left);
@@ -111,7 +111,8 @@ bool Core::GiveBackAll(int ordinal) {
   if (device == nullptr) return false;
   int current = -1;
   const bool is_current = driver_.CtxGetDevice(&current) == kSuccess && current == ordinal;
-  const cu_context context = is_current ? driver_.Current() : Primary(ordinal);
+  cu_context context = is_current ? driver_.Current() : Primary(ordinal);
+  if (context == nullptr) context = device->streams(device->Lock()).AnyContext();
   if (context == nullptr || !WaitForDevice(*device, context)) return false;
   return device->engine().GiveBack(device->Lock(), /*plan_too=*/true) > Bytes(0);
 }
@@ -265,9 +266,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // of its own.
 Result Core::FinishQueued() {
   if (captures_.load() == 0) {
-    for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
-      const cu_context peer = Primary(std::countr_zero(peers));
-      if (peer == nullptr) continue;
+    for (const cu_context peer : Peers()) {
       const ContextScope scope(driver_, peer);
       driver_.CtxSynchronize();  // what went wrong there is not this free's
     }

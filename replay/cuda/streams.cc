@@ -57,6 +57,12 @@ std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
   return streams;
 }
 
+cu_context DeviceStreams::AnyContext() const {
+  const auto known =
+      std::ranges::find_if(streams_, [](const Entry& entry) { return entry.context != nullptr; });
+  return known == streams_.end() ? nullptr : known->context;
+}
+
 void DeviceStreams::DropContext(cu_context context) {
   for (const Stream stream : OfContext(context)) streams_[static_cast<size_t>(stream)] = {};
   unused_.erase(context);
@@ -72,6 +78,28 @@ StreamEvents::Event DeviceStreams::Record(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return nullptr;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
   if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return nullptr;
+  return RecordIn(entry);
+}
+
+// A stream that is not captured by now will not be any more: its caller is destroying it.
+StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
+  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  int status = 0;
+  if (!entry.in_use || driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0)
+    return nullptr;
+  return RecordIn(entry);
+}
+
+// Not asked while anything is captured: some captures do not allow it.
+bool DeviceStreams::Finished(Stream stream) {
+  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return false;
+  if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
+  const ContextScope scope(driver_, entry.context);
+  return driver_.StreamQuery(entry.key.handle) == kSuccess;
+}
+
+StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);
   std::vector<Recorded*>& unused = unused_[entry.context];

@@ -64,12 +64,16 @@ class DeviceStreams : public StreamEvents {
   std::vector<Ended> OfEndedThreads() const;
   // The same for a stream that has been removed.
   cu_context context(Stream stream) const { return streams_[static_cast<size_t>(stream)].context; }
+  // One that has streams here; null: there is none.
+  cu_context AnyContext() const;
   // Removed ones too.
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
   void DropContext(cu_context context);
 
   Event Record(Stream stream) override;
+  Event RecordLast(Stream stream) override;
+  bool Finished(Stream stream) override;
   bool Wait(Stream stream, Event event) override;
   bool Complete(Event event) override;
   void Recycle(Stream stream, Event event) override;
@@ -86,6 +90,8 @@ class DeviceStreams : public StreamEvents {
     bool in_use = false;
     std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
+
+  Event RecordIn(const Entry& entry);
 
   const Driver& driver_;
   const std::atomic<int>& captures_;

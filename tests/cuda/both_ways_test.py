@@ -23,7 +23,8 @@ FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "
             "cuMemSetAccess:4+", "cuMemAddressReserve:1+", "cuMemUnmap:1", "cuEventRecord:2", "cuEventCreate:1+",
             "cuStreamWaitEvent:1", "cuMemCreate:1+:801"]
 # Where memory comes in one piece, it ends with a context, and belongs on one device.
-WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "device_that_is_not_current_in_training"]
+WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "end_of_the_primary_context_beside_another",
+                     "end_of_the_context_that_trained", "device_that_is_not_current_in_training"]
 # Scenarios that call none of these themselves.
 UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions"]
 
@@ -53,12 +54,27 @@ class BothWays(CudaTest):
         for scenario in UNDER_FAILURES:
             self.assertIn("WorkCorruptedBytes() = 0\n", self.play(scenario).stdout)
 
+    def summary_of(self, scenario):
+        out = os.path.join(self.at.folder, "out")
+        self.under(scenario, REPRISE_OUT=out)
+        with open(os.path.join(out, "summary.json")) as file:
+            return json.load(file)
+
     def test_training_is_served(self):
-        self.under("training_stream_ordered", REPRISE_OUT=os.path.join(self.at.folder, "out"))
-        with open(os.path.join(self.at.folder, "out", "summary.json")) as file:
-            summary = json.load(file)
+        summary = self.summary_of("training_stream_ordered")
         self.assertGreater(summary["requests"], 2000)
         self.assertGreater(summary["planned"] + summary["arena"], 0.9 * summary["requests"])
+
+    def test_new_streams_are_served_by_plan(self):
+        summary = self.summary_of("training_on_a_new_stream_in_each_iteration")
+        after = summary["requests"] - summary["first_planned_request"]
+        self.assertGreater(after, 1000)
+        self.assertGreater(summary["planned"], 0.95 * after)
+
+    def test_streams_that_have_ended_are_forgotten(self):
+        device = self.summary_of("capture_while_other_streams_end")["devices"][0]
+        self.assertLess(device["streams"], 10)
+        self.assertEqual(device["passed"], 0, "their memory is used again")
 
     def test_failing_calls_of_the_driver(self):
         """Our own calls fail; the job must not notice."""
@@ -67,6 +83,13 @@ class BothWays(CudaTest):
             for failure in FAILURES:
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
+
+    def test_a_reset_that_the_driver_refuses(self):
+        scenario = "end_of_the_primary_context_that_is_refused"
+        refused = {"SIMCUDA_FAIL": "cuDevicePrimaryCtxReset:1"}
+        without = self.play(scenario, **refused)
+        self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
+        self.assert_same(without, self.under(scenario, **refused))
 
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <vector>
 
 #include "replay/counted_memory.h"
 
@@ -127,6 +129,22 @@ TEST(Arena, KeepsThePlansMemoryAndGivesBackTheRest) {
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 2);
 }
 
+TEST(Arena, GivesBackTheGranuleInWhichThePlanEnds) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  const Offset end = Offset(0) + kGranule + Bytes(kGranule.count() / 2);
+  arena.SetPlanEnd(end);
+  const auto planned = arena.PlaceAt(Offset(0), end - Offset(0));
+  const auto stray = arena.Place(Bytes(4096), Bytes(1), kOutsidePlan);
+  ASSERT_EQ(memory.committed(), kGranule * 2) << "they share one";
+  arena.Remove(planned);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule);
+  arena.Remove(stray);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/false), Bytes(0));
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule);
+  EXPECT_EQ(memory.committed(), Bytes(0));
+}
+
 TEST(Arena, WhenThePlanIsNotFollowedItsFreeMemoryMoves) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));
@@ -227,6 +245,30 @@ TEST(Arena, KnowsWhatIsPlaced) {
   EXPECT_EQ(arena.placed(), Bytes(5120));
   arena.Remove(block);
   EXPECT_EQ(arena.placed(), Bytes(0));
+}
+
+// A device that has finished nothing yet, and is told to wait for nothing.
+class BusyDevice : public StreamEvents {
+ public:
+  Event Record(Stream) override { return nullptr; }
+  bool Wait(Stream, Event) override { return false; }
+  bool Complete(Event) override { return false; }
+  void Recycle(Stream, Event) override {}
+};
+
+TEST(Arena, FindsRoomBehindHoweverManyBlocksThatAreStillInUse) {
+  CountedMemory memory(kGranule, kGiB);
+  BusyDevice device;
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  constexpr Stream kFirst{0}, kSecond{1};
+  std::vector<Arena::Block> blocks;
+  for (int i = 0; i < 24; ++i) blocks.push_back(arena.Place(kGranule, Bytes(1), kAnywhere, kFirst));
+  for (const Arena::Block& block : blocks) arena.Remove(block, kFirst);
+  const auto other = arena.Place(kGranule, Bytes(1), kAnywhere, kSecond);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(arena.OffsetOf(other), Offset(kGranule.count() * 24));
 }
 
 TEST(Arena, FindsOnlyLiveBlocks) {

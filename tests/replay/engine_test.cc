@@ -232,6 +232,22 @@ TEST(Engine, WhatNobodyCouldServeIsInNoShare) {
   EXPECT_EQ(after.passed, before.passed + 1);
 }
 
+// Taken for a stray it would stand in the way of the whole cycle.
+TEST(Engine, TheBlockWhoseRequestAsksForThePlanIsOfTheCycleToo) {
+  EventScript script;
+  for (int round = 0; round < 12; ++round) {
+    std::vector<BlockId> blocks;
+    for (int64_t i = 0; i < 12; ++i) blocks.push_back(script.Alloc((i % 5 + 1) * 65536));
+    for (const BlockId block : blocks) script.Free(block);
+  }
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  Feeder(engine.get(), script).All();
+  const Counters c = engine->counters(engine->Lock());
+  ASSERT_EQ(c.plans, 1);
+  EXPECT_EQ(c.slab, c.live_peak);
+}
+
 TEST(Engine, RecordingOnlyNeverPlans) {
   EventScript script;
   AppendTraining(script, 12);

@@ -96,22 +96,6 @@ TEST(Ranges, FindsOnlyTheBeginOfALiveBlock) {
   EXPECT_EQ(ranges.FindLive(10), Ranges::kNone);
 }
 
-TEST(Ranges, AllFreeWhetherFreeRangesAreOnRecordOrNot) {
-  for (const uint32_t barrier : {0u, 100u}) {
-    Ranges ranges(0, 100);
-    ranges.SetBarrier(barrier);
-    ranges.TakeAt(10, 20);
-    ranges.TakeAt(50, 1);
-    EXPECT_TRUE(ranges.AllFree(0, 10));
-    EXPECT_FALSE(ranges.AllFree(0, 11));
-    EXPECT_FALSE(ranges.AllFree(29, 35)) << "begins inside a block";
-    EXPECT_TRUE(ranges.AllFree(30, 50));
-    EXPECT_FALSE(ranges.AllFree(30, 51));
-    EXPECT_FALSE(ranges.AllFree(40, 60)) << "a block inside";
-    EXPECT_TRUE(ranges.AllFree(51, 100));
-  }
-}
-
 TEST(Ranges, BarrierSeparatesTheGroups) {
   Ranges ranges(0, 100);
   ranges.SetBarrier(50);

@@ -21,11 +21,13 @@ constexpr Stream kC{2};
 // A device that completes what it is told to, and notes what it was asked.
 class FakeEvents : public StreamEvents {
  public:
-  Event Record(Stream stream) override {
+  Event Record(Stream stream) override { return capturing ? nullptr : RecordLast(stream); }
+  Event RecordLast(Stream stream) override {
     if (refused.count(stream) != 0) return nullptr;
     records.push_back(stream);
     return reinterpret_cast<Event>(records.size());
   }
+  bool Finished(Stream stream) override { return finished.count(stream) != 0; }
   bool Wait(Stream stream, Event event) override {
     waits.emplace_back(stream, reinterpret_cast<size_t>(event));
     return waits_work;
@@ -36,8 +38,10 @@ class FakeEvents : public StreamEvents {
   std::vector<Stream> records;  // by event - 1
   std::vector<std::pair<Stream, size_t>> waits;
   std::set<Stream> refused;
+  std::set<Stream> finished;
   size_t complete = 0;  // events up to this one
   int recycled = 0;
+  bool capturing = false;  // nothing is recorded but in a stream that ends
   bool waits_work = true;
 };
 
@@ -204,6 +208,27 @@ TEST_F(Order, AStreamThatIsGoneWithoutAnEventIsNotQuietUntilItsContextIsWaitedFo
   order_.Refresh();
   EXPECT_FALSE(order_.Quiet(kA));
   order_.Completed(order_.Take({kA}));
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+}
+
+TEST_F(Order, AStreamThatHasFinishedIsQuietWhenItIsGone) {
+  MeetBoth();
+  events_.finished = {kA};
+  order_.Freed(10, 20, kA, false);
+  order_.Retire(kA);
+  EXPECT_TRUE(order_.Quiet(kA));
+  EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
+  EXPECT_TRUE(events_.records.empty());
+}
+
+TEST_F(Order, AStreamThatEndsWhileAnotherIsCapturedIsQuietOnceItsWorkIs) {
+  MeetBoth();
+  events_.capturing = true;
+  order_.Freed(10, 20, kA, true);
+  order_.Retire(kA);
+  events_.complete = 1;
+  order_.Refresh();
   EXPECT_TRUE(order_.Quiet(kA));
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
 }

@@ -266,3 +266,24 @@ SCENARIO(capture_beside_a_thread_that_trims) {
   NOTE(failures);
   DO(cuStreamDestroy(captured));
 }
+
+// Whoever ends while another is captured is forgotten once its work is over.
+SCENARIO(capture_while_other_streams_end) {
+  const CUstream captured = NewStream();
+  for (int i = 0; i < 100; ++i) {
+    const CUstream other = NewStream();
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, kBytes, other);
+    WorkFill(block, kBytes, i, other);
+    WorkVerify(block, kBytes, i, other);
+    cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    cuMemFreeAsync(block, other);
+    cuStreamDestroy(other);
+    CUgraph graph = nullptr;
+    cuStreamEndCapture(captured, &graph);
+    cuGraphDestroy(graph);
+    cuStreamSynchronize(captured);
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(captured));
+}

@@ -274,20 +274,20 @@ SCENARIO(device_that_is_a_peer_of_two_pools) {
   DO(cuStreamDestroy(stream));
 }
 
-// A synchronous free waits for the peers that use the block as well.
-SCENARIO(device_that_is_a_peer_until_the_free) {
-  if (!TwoDevices()) return;
-  const CUstream stream = NewStream();
-  PrimaryContext(1);
+namespace {
+
+// `second`, of the other device, reads each block until its free.
+void FreeWhatAPeerReads(CUcontext second) {
   const CUstream peer = NewStream();
   DO(cuCtxEnablePeerAccess(MainContext(), 0));
   DO(cuCtxSetCurrent(MainContext()));
+  const CUstream stream = NewStream();
   for (int i = 0; i < 40; ++i) {
     CUdeviceptr block = 0;
     cuMemAlloc(&block, 700 * kKiB);
     WorkFill(block, 700 * kKiB, i, stream);
     cuCtxSynchronize();
-    PrimaryContext(1);
+    cuCtxSetCurrent(second);
     WorkVerify(block, 700 * kKiB, i, peer);
     cuCtxSetCurrent(MainContext());
     cuMemFree(block);
@@ -297,13 +297,26 @@ SCENARIO(device_that_is_a_peer_until_the_free) {
     cuMemFree(block);
   }
   CheckBytes();
-  PrimaryContext(1);
+  DO(cuStreamDestroy(stream));
+  DO(cuCtxSetCurrent(second));
   DO(cuStreamSynchronize(peer));
   CheckBytes();
   DO(cuStreamDestroy(peer));
   DO(cuCtxDisablePeerAccess(MainContext()));
-  DO(cuCtxSetCurrent(MainContext()));
-  DO(cuStreamDestroy(stream));
+}
+
+}  // namespace
+
+// A synchronous free waits for the peers that use the block as well.
+SCENARIO(device_that_is_a_peer_until_the_free) {
+  if (TwoDevices()) FreeWhatAPeerReads(PrimaryContext(1));
+}
+
+SCENARIO(device_that_is_a_peer_by_a_context_of_its_own_until_the_free) {
+  if (!TwoDevices()) return;
+  const CUcontext second = NewContext(1);
+  FreeWhatAPeerReads(second);
+  DO(cuCtxDestroy(second));
 }
 
 // The stream says where memory comes from, whatever is current.

@@ -175,12 +175,62 @@ SCENARIO(end_of_the_primary_context_by_reset) {
   }
 }
 
+// Where the driver refuses (it is told to fail by the test), all that was live still is.
+SCENARIO(end_of_the_primary_context_that_is_refused) {
+  const CUstream stream = NewStream();
+  CUdeviceptr kept = 0;
+  CUdeviceptr next = 0;
+  DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
+  DO(WorkFill(kept, 4 * kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  if (DO(cuDevicePrimaryCtxReset(0)) == CUDA_SUCCESS) return;
+  DO(cuMemAllocAsync(&next, 4 * kMiB, stream));
+  DO(WorkFill(next, 4 * kMiB, 2, stream));
+  DO(WorkVerify(kept, 4 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  DO(cuMemFreeAsync(next, stream));
+  CheckBytes();
+  CheckInfo(0);
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(end_of_the_primary_context_between_trainings) {
   Train({NewStream(), /*synchronous=*/false, 60});
   DO(cuDevicePrimaryCtxReset(0));
   PrimaryContext(0);
   Train({NewStream(), /*synchronous=*/false, 60});
   CheckBytes();
+}
+
+// What was served in another context is that one's, wherever it lies.
+SCENARIO(end_of_the_primary_context_beside_another) {
+  Train({NewStream(), /*synchronous=*/false, 60});
+  NewContext(0);
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 3 * kMiB, stream));
+  DO(WorkFill(block, 3 * kMiB, 7, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuDevicePrimaryCtxReset(0));
+  DO(WorkVerify(block, 3 * kMiB, 7, stream));
+  DO(cuStreamSynchronize(stream));
+  NOTE(WorkCorruptedBytes());
+  DO(cuMemFreeAsync(block, stream));
+}
+
+// Memory that is gone with its context is free, but once.
+SCENARIO(end_of_the_context_that_trained) {
+  const CUcontext context = NewContext(0);
+  Train({NewStream(), /*synchronous=*/false, 60});
+  DO(cuCtxSynchronize());
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, total / 16 * 15));
+  CheckInfo(total / 16 * 15);
+  DO(cuMemFree(block));
 }
 
 SCENARIO(end_of_the_primary_context_by_release) {

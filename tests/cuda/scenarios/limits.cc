@@ -135,11 +135,11 @@ SCENARIO(limit_from_async_to_rows) {
   DO(cuStreamDestroy(stream));
 }
 
-// And for memory that the program maps itself, whichever device's context is current.
-SCENARIO(limit_from_async_to_memory_of_another_device) {
-  int devices = 0;
-  DO(cuDeviceGetCount(&devices));
-  if (devices < 2) return;
+namespace {
+
+// For memory that the program maps itself on another device, whichever device's context is current. `second`
+// is that device's.
+void MapWhatWasFreed(CUcontext second) {
   size_t total = 0;
   DO(cuDeviceTotalMem(&total, 1));
   CUmemAllocationProp prop = {};
@@ -148,7 +148,6 @@ SCENARIO(limit_from_async_to_memory_of_another_device) {
   size_t granularity = 0;
   DO(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   const size_t most = total / 4 * 3 / granularity * granularity;
-  const CUcontext second = PrimaryContext(1);
   const CUstream stream = NewStream();
   for (const CUcontext current : {MainContext(), CUcontext{}, second}) {
     DO(cuCtxSetCurrent(second));
@@ -165,4 +164,20 @@ SCENARIO(limit_from_async_to_memory_of_another_device) {
     if (DO(cuMemCreate(&handle, most, &prop, 0)) == CUDA_SUCCESS) DO(cuMemRelease(handle));
   }
   DO(cuCtxSetCurrent(MainContext()));
+}
+
+bool TwoDevices() {
+  int devices = 0;
+  DO(cuDeviceGetCount(&devices));
+  return devices >= 2;
+}
+
+}  // namespace
+
+SCENARIO(limit_from_async_to_memory_of_another_device) {
+  if (TwoDevices()) MapWhatWasFreed(PrimaryContext(1));
+}
+
+SCENARIO(limit_from_async_to_memory_of_a_device_without_its_primary_context) {
+  if (TwoDevices()) MapWhatWasFreed(NewContext(1));
 }

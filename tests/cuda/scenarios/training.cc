@@ -96,6 +96,16 @@ SCENARIO(training_synchronous) {
   DO(cuStreamDestroy(stream));
 }
 
+// Some jobs make their streams anew in each iteration: what they do is the same none the less.
+SCENARIO(training_on_a_new_stream_in_each_iteration) {
+  for (int i = 0; i < 200; ++i) {
+    const CUstream stream = NewStream();
+    Train({stream, /*synchronous=*/false, 1});
+    cuStreamDestroy(stream);
+  }
+  CheckBytes();
+}
+
 // cuMemFree waits for work on every stream, the block's user or not: libraries rely on it.
 SCENARIO(training_where_another_stream_reads_until_the_free) {
   const CUstream writer = NewStream();

@@ -17,17 +17,21 @@
 
 namespace {
 
-thread_local int64_t allocations = 0;
-thread_local int64_t fails_at = -1;  // which of them
+// The small ones of an assert's check would be most of all.
+constexpr size_t kLarge = 4096;
+thread_local int64_t allocations = 0;  // of large ones
+thread_local int64_t fails_at = -1;    // which of them
 
 }  // namespace
 
 // Not inlined, where compilers would take malloc and delete for a pair that does not match.
 [[gnu::noinline]] void* operator new(size_t size) {
-  void* const memory = allocations++ == fails_at ? nullptr : std::malloc(size);
+  const bool fails = size >= kLarge && allocations++ == fails_at;
+  void* const memory = fails ? nullptr : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return std::malloc(size); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

@@ -22,9 +22,9 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
 // For Reuse::kPriced: of several placements the one with the least slab + crossings * price. The candidates
 // are the lowest one whatever it crosses, the lanes apart, and between these what avoids crossings as long as
 // the slab stays under one of several limits; one within the capacity goes before one that is not. A cancel
-// once the lowest is found leaves the others out; where the time is over, what is between is looked for for a
-// second at most. The bound is that of the slab alone, so that only a
-// placement without crossings can be proven optimal.
+// once the lowest is found leaves the others out; once the time is over, what lies between is tried for a
+// second at most. The bound is that of the slab alone, so that only a placement without crossings can be
+// proven optimal.
 absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budget,
                                      const SolveFunction& solve);
 

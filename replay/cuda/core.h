@@ -151,6 +151,15 @@ class Core {
   void TakeCapturesOf(cu_context context);
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
   // waited for, given back and asked for again first.
+  // Writes down what the driver has done: it must not be done again where that fails.
+  template <typename Run>
+  void Note(Run run) noexcept {
+    try {
+      run();
+    } catch (...) {
+      Fail();
+    }
+  }
   template <typename Real>
   Result Serve(Device& device, cu_address* out, Engine::Request request, Real real);
   template <typename Real>

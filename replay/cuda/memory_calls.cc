@@ -131,15 +131,17 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
       return kSuccess;
     }
   }
-  const Engine::Guard guard = device.Lock();
-  if (result != kSuccess) {
-    device.engine().DropOutside(guard, left);
-    return result;
-  }
-  BlockInfo kept = left;
-  device.engine().KeepOutside(guard, kept, profiler::kDeviceAlignment);
-  const std::lock_guard lock(outside_mutex_);
-  outside_[*out] = {&device, kept};
+  Note([&] {
+    const Engine::Guard guard = device.Lock();
+    if (result != kSuccess) {
+      device.engine().DropOutside(guard, left);
+      return;
+    }
+    BlockInfo kept = left;
+    device.engine().KeepOutside(guard, kept, profiler::kDeviceAlignment);
+    const std::lock_guard lock(outside_mutex_);
+    outside_[*out] = {&device, kept};
+  });
   return result;
 }
 
@@ -290,13 +292,15 @@ Result Core::FreeOutside(cu_address block, Stream stream, Real real) {
   }
   const Result result = real();
   if (!known) return result;
-  if (result == kSuccess || result == kDeinitialized) {
-    const Engine::Guard guard = known->device->Lock();
-    known->device->engine().FreeOutside(guard, known->info, stream);
-  } else {
-    const std::lock_guard lock(outside_mutex_);
-    outside_[block] = *known;
-  }
+  Note([&] {
+    if (result == kSuccess || result == kDeinitialized) {
+      const Engine::Guard guard = known->device->Lock();
+      known->device->engine().FreeOutside(guard, known->info, stream);
+    } else {
+      const std::lock_guard lock(outside_mutex_);
+      outside_[block] = *known;
+    }
+  });
   return result;
 }
 

@@ -17,11 +17,8 @@ constexpr std::string_view kExpected =
     "expected a Reprise trace, an event CSV (header event,id,bytes,stream), a lifetime CSV (header "
     "id,lower,upper,size), a pickled snapshot of torch.cuda.memory or a trace of PyTorch's profiler";
 
-constexpr std::pair<std::string_view, std::string_view> kCompressed[] = {{"\x1f\x8b", "gzip"},
-                                                                         {"\x28\xb5\x2f\xfd", "zstd"},
-                                                                         {"\xfd"
-                                                                          "7zXZ",
-                                                                          "xz"}};
+constexpr std::pair<std::string_view, std::string_view> kCompressed[] = {
+    {"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"\xfd\x37zXZ", "xz"}};
 
 bool LooksLikeTrace(std::string_view contents) {
   const std::string_view begin = contents.substr(0, kTraceMagic.size());

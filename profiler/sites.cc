@@ -79,13 +79,16 @@ constexpr KnownLibrary kFunctions[] = {
     {"void torch::", "PyTorch", Role::kFramework},
     {"THP", "PyTorch", Role::kFramework},
     {"_Py", "Python", Role::kFramework},
-    {"Py", "Python", Role::kFramework},
+    {"Py_", "Python", Role::kFramework},
+    {"PyEval_", "Python", Role::kFramework},
+    {"PyObject_", "Python", Role::kFramework},
+    {"PyType_", "Python", Role::kFramework},
     {"std::", "C++ library", Role::kAllocator},
     {"execute_native_thread_routine", "C++ library", Role::kAllocator},
     {"pthread_", "C library", Role::kAllocator},
     {"start_thread", "C library", Role::kAllocator},
     {"__clone", "C library", Role::kAllocator},
-    {"clone", "C library", Role::kAllocator},
+    {"clone3", "C library", Role::kAllocator},
 };
 
 const KnownLibrary* FirstThatFits(std::span<const KnownLibrary> known, std::string_view name) {

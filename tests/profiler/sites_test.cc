@@ -69,6 +69,9 @@ TEST_F(SitesTest, NativeFramesWithoutModules) {
   const Site own = under({empty, bmm, Native("", 0, "Model::Forward(int)"), thread});
   EXPECT_EQ(own.label, "Model::Forward");
   EXPECT_EQ(own.library, "");
+  for (const char* function : {"PyramidNet::Forward", "cloneWeights"}) {
+    EXPECT_EQ(under({empty, bmm, Native("", 0, std::string(function) + "()"), thread}).label, function);
+  }
   const Frame engine =
       Native("", 0, "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask>)");
   EXPECT_EQ(under({empty, bmm, engine, thread}).label, "backward pass");

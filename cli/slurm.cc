@@ -118,7 +118,7 @@ int Sbatch(const std::vector<std::string>& options, const std::string& script, s
 
 // Where the files of job `id` will lie. "": what else the folder's name takes is not known here.
 std::string FolderOf(const std::vector<std::string>& own, const std::string& id) {
-  std::string folder = "reprise-out/%j";
+  std::string folder = FolderOfRanks({.job = id});
   for (size_t i = 0; i < own.size(); ++i) {
     if (own[i].starts_with("--out=")) folder = own[i].substr(6);
     if (own[i] == "--out" && i + 1 < own.size()) folder = own[i + 1];

@@ -54,6 +54,19 @@ class Main(command.CommandTest):
         self.assert_status(done, 2)
         self.assertIn("standard output: Bad file descriptor", done.err)
 
+    def test_where_a_submitted_job_will_write(self):
+        self.write("sbatch", "#!/bin/sh\necho Submitted >&2\necho 77\n")
+        os.chmod(self.path("sbatch"), 0o755)
+        env = {"PATH": self.folder + ":" + os.environ["PATH"]}
+        for options, folder in (
+            ([], "reprise-out/77"), (["--out", "o %j"], "'o 77'"), (["--out=of-%j/%j"], "of-77/77"), (["--out", "of-%h"], None)
+        ):
+            done = self.ok("slurm", *options, "submit", "--", "true", env=env)
+            if folder is None:
+                self.assertNotIn("next:", done.err)
+            else:
+                self.assertIn(f"next: reprise merge {folder}\n", done.err)
+
 
 if __name__ == "__main__":
     unittest.main()

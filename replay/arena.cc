@@ -22,6 +22,8 @@ constexpr int64_t kSlackForPlanned = 50;
 constexpr int64_t kSlackForStrays = 64;
 // Blocks and gaps of the plan looked at for one request, and granules that are not idle.
 constexpr int kMostLooks = 4096;
+// Of ReleaseFree: whatever there is, however long the search.
+constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
@@ -151,7 +153,7 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
-    ReleaseFree(std::numeric_limits<int64_t>::max(), /*plan_too=*/true);
+    ReleaseFree(kAll, /*plan_too=*/true);
     source_->Trim();
     done = CommitMissing(first, last);
   }
@@ -187,9 +189,10 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   if (wanted == 0) return 0;
   if (order_ != nullptr) order_->Refresh();
-  int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted);
-  if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released);
-  if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released);
+  int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;
+  int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted, looks);
+  if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released, looks);
+  if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released, looks);
   if (released < wanted && plan_too) released += ReleaseAtBarrier();
   return released;
 }
@@ -210,13 +213,12 @@ int64_t Arena::ReleaseAtBarrier() {
 
 // Releases up to `wanted` committed granules that lie whole in free ranges of a group, largest ranges first:
 // those are the last that best fit would use.
-int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted) {
+int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks) {
   int64_t released = 0;
-  int looks = std::numeric_limits<int>::max();
   zone.ForEachFreeBySize(side, [&](const Ranges::Range& range) {
     if (range.units < units_per_granule_) return false;
     released += ReleaseIn(range.begin, range.end(), wanted - released, looks);
-    return released < wanted;
+    return released < wanted && looks > 0;
   });
   return released;
 }
@@ -286,7 +288,7 @@ void Arena::Release(int64_t first, int64_t count) {
 }
 
 Bytes Arena::GiveBack(bool plan_too) {
-  const int64_t released = ReleaseFree(std::numeric_limits<int64_t>::max(), plan_too);
+  const int64_t released = ReleaseFree(kAll, plan_too);
   source_->Trim();
   return source_->granule() * released;
 }

@@ -157,12 +157,14 @@ class Arena {
   // A range taken becomes a block once there is memory under all of it.
   Block Taken(Ranges* zone, Ranges::Index index, Need need) {
     if (index == Ranges::kNone) return {};
-    const Ranges::Range& range = (*zone)[index];
-    const auto first = static_cast<uint64_t>(range.begin >> granule_shift_);
-    const uint64_t last = (uint64_t{range.end()} - 1) >> granule_shift_;
+    // Copied: to make room, records may be added, and then they move.
+    const uint32_t units = (*zone)[index].units;
+    const uint32_t begin = (*zone)[index].begin;
+    const auto first = static_cast<uint64_t>(begin >> granule_shift_);
+    const uint64_t last = (uint64_t{begin} + units - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
         CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need)) {
-      placed_units_ += range.units;
+      placed_units_ += units;
       if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
       return {zone, index};
     }
@@ -184,7 +186,7 @@ class Arena {
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
-  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted);
+  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
   int64_t ReleaseAtBarrier();
   int64_t ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks);

@@ -12,8 +12,9 @@ namespace {
 
 // A thread must have followed its own iteration for so many rounds before the device's is given up.
 constexpr int64_t kRoundsToSplit = 4;
-// Threads beyond these share the last one's sequence.
+// Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
 constexpr size_t kMostThreads = 64;
+constexpr int64_t kSilence = 1 << 16;
 // Most holders of the lock are done at once, before it is slept for.
 constexpr int kYields = 100;
 // The steady clock's wait is a call that GCC's thread sanitizer does not know: it would take what the lock
@@ -99,12 +100,12 @@ void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { 
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
   const auto request = static_cast<int64_t>(left.id);
-  if (left.requested >= kSmallBlock && counters_.plans > 0 && request > counters_.first_planned_request) {
+  const bool was_token = left.token.count() >= 0 || left.own_token.count() >= 0;
+  if (was_token && counters_.plans > 0 && request > counters_.first_planned_request) {
     --counters_.requests_after_plan;
     counters_.bytes_after_plan -= left.requested;
   }
-  if (left.token.count() >= 0) whole_.OnFree(left.token, left.stream);
-  if (left.own_token.count() >= 0) threads_[left.thread].sequence->OnFree(left.own_token, left.stream);
+  // Its token is never freed, so no plan makes room for it.
 }
 
 bool Engine::Free(const Guard&, Offset offset, Stream stream) {
@@ -163,6 +164,7 @@ inline void Engine::CountFreed(const BlockInfo& info, Stream stream) {
 
 inline void Engine::Take(const Request& request, Outcome& outcome) {
   ++counters_.requests;
+  if (request.bytes > arena_.main_end() - Offset(0)) return;  // no cycle has room for it
   if (request.bytes >= kSmallBlock) return TakeToken(request, outcome);
   if (!request.place) return;
   const Bytes bytes = std::max(request.bytes, Bytes(1));
@@ -235,12 +237,24 @@ uint16_t Engine::FindThread(uint64_t number) {
     AddThread(*first_thread_);
   }
   if (threads_[last_thread_].number == number) return last_thread_;
+  threads_[last_thread_].heard_at = counters_.requests;
   size_t i = 0;
   while (i < threads_.size() && threads_[i].number != number) ++i;
-  if (i == kMostThreads) i = kMostThreads - 1;
-  if (i == threads_.size()) AddThread(number);
+  if (i == kMostThreads) {
+    i = TakeOverThread(number);
+  } else if (i == threads_.size()) {
+    AddThread(number);
+  }
   last_thread_ = static_cast<uint16_t>(i);
   return last_thread_;
+}
+
+// A thread that has not been heard of for long has probably ended, and the new one may do what it did.
+uint16_t Engine::TakeOverThread(uint64_t number) {
+  const auto oldest = std::ranges::min_element(threads_, {}, &Thread::heard_at);
+  if (counters_.requests - oldest->heard_at < kSilence) return kMostThreads - 1;
+  oldest->number = number;
+  return static_cast<uint16_t>(oldest - threads_.begin());
 }
 
 void Engine::AddThread(uint64_t number) {
@@ -292,13 +306,16 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
 
 // False: there is no room for it.
 bool Engine::Adopt(Sequence& sequence) {
-  if (split_ && !MoveToOwnRegion(sequence.candidate())) {
+  if (split_ && !MoveToOwnRegion(sequence, sequence.candidate())) {
     sequence.Drop();
     return false;
   }
   sequence.Adopt();
-  const Offset end = sequence.plans_end();
-  arena_.SetPlanEnd(split_ ? std::max(arena_.plan_end(), end) : end);
+  Offset end = sequence.plans_end();
+  if (split_) {
+    for (const Thread& thread : threads_) end = std::max(end, thread.sequence->plans_end());
+  }
+  arena_.SetPlanEnd(end);
   CountPlan(sequence);
   return true;
 }
@@ -313,14 +330,21 @@ void Engine::CountPlan(const Sequence& sequence) {
 }
 
 Bytes Engine::NeedOfPlans() const {
-  const Offset end = arena_.plan_end();
-  Bytes beyond, small;
+  const Bytes granule = memory_->granule();
+  std::vector<std::pair<Offset, Offset>> covered;
+  if (!split_) covered.emplace_back(Offset(0), arena_.plan_end());
+  for (const Thread& thread : threads_) {
+    const ServingPlan* const plan = thread.sequence->plan();
+    if (split_ && plan != nullptr) covered.emplace_back(plan->begin, plan->end);
+  }
+  Bytes plans, beyond, small;
+  for (const auto& [begin, end] : covered) plans += RoundUp(end - begin, granule);
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
-    if (offset >= end) beyond += bytes;
+    const auto has = [&](const auto& range) { return offset >= range.first && offset < range.second; };
+    if (std::ranges::none_of(covered, has)) beyond += bytes;
   });
   arena_.ForEachSmallLive([&](Offset, Bytes bytes, const BlockInfo&) { small += bytes; });
-  const Bytes granule = memory_->granule();
-  return RoundUp(end - Offset(0), granule) + RoundUp(beyond, granule) + RoundUp(small, granule);
+  return plans + RoundUp(beyond, granule) + RoundUp(small, granule);
 }
 
 absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans) {
@@ -339,17 +363,30 @@ std::vector<Sequence::Known> Engine::KnownPlans(const Guard&) const {
   return split_ ? std::vector<Sequence::Known>() : whole_.KnownPlans();
 }
 
-// Above all other plans and everything that is live: addresses are cheap.
-bool Engine::MoveToOwnRegion(ServingPlan& plan) {
-  Offset base = arena_.plan_end();
+// The lowest where no other thread's plan is and nothing that is live: there are many addresses, but an end.
+bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const {
+  std::vector<std::pair<Offset, Offset>> taken;
   arena_.ForEachLive(
-      [&](Offset offset, Bytes bytes, const BlockInfo&) { base = std::max(base, offset + bytes); });
-  base = RoundUp(base, memory_->granule());
-  if (base + (plan.end - Offset(0)) > arena_.main_end()) return false;
+      [&](Offset offset, Bytes bytes, const BlockInfo&) { taken.emplace_back(offset, offset + bytes); });
+  const auto blocks = static_cast<std::ptrdiff_t>(taken.size());
+  for (const Thread& other : threads_) {
+    if (other.sequence.get() == &sequence) continue;
+    other.sequence->ForEachPlan([&](const ServingPlan& each) { taken.emplace_back(each.begin, each.end); });
+  }
+  std::sort(taken.begin() + blocks, taken.end());
+  std::inplace_merge(taken.begin(), taken.begin() + blocks, taken.end());
+  const Bytes height = plan.end - Offset(0);
+  Offset base;
+  for (const auto& [begin, end] : taken) {
+    if (base + height <= begin) break;
+    base = std::max(base, RoundUp(end, memory_->granule()));
+  }
+  if (base + height > arena_.main_end()) return false;
   for (ServingPlan::Slot& slot : plan.slots) {
     if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));
   }
-  plan.end = base + (plan.end - Offset(0));
+  plan.begin = base;
+  plan.end = base + height;
   return true;
 }
 
@@ -367,11 +404,6 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
   }
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
-}
-
-void Engine::CancelPlanning(const Guard&) {
-  whole_.CancelPlanning();
-  for (const Thread& thread : threads_) thread.sequence->CancelPlanning();
 }
 
 // The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot

@@ -197,8 +197,6 @@ class Engine {
   absl::Status Expect(const Guard&, std::vector<Sequence::Expected> plans);
   // What to keep for a later run, of the device as a whole; nothing where threads are planned apart.
   std::vector<Sequence::Known> KnownPlans(const Guard&) const;
-  // Tells a planning under way to stop; what it was solving is counted as failed.
-  void CancelPlanning(const Guard&);
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
 
  private:
@@ -219,6 +217,7 @@ class Engine {
     uint64_t number = 0;
     std::unique_ptr<Sequence> sequence;
     Bytes live;
+    int64_t heard_at = 0;  // the request with which others gave way to it last
   };
   void Take(const Request& request, Outcome& outcome);
   void TakeToken(const Request& request, Outcome& outcome);
@@ -233,6 +232,7 @@ class Engine {
   }
   uint16_t FindThread(uint64_t number);
   void AddThread(uint64_t number);
+  uint16_t TakeOverThread(uint64_t number);
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
@@ -243,7 +243,7 @@ class Engine {
   bool Adopt(Sequence& sequence);
   void CountPlan(const Sequence& sequence);
   Bytes NeedOfPlans() const;
-  bool MoveToOwnRegion(ServingPlan& plan);
+  bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
   void ConsiderPlanning(Sequence& sequence);
   uint32_t SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const;
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;

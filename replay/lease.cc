@@ -21,7 +21,8 @@ bool TakeLease(const std::string& path, int seconds) {
     struct stat there;
     // Clocks of two machines may differ: what is from far ahead is as dead as what is old.
     if (stat(path.c_str(), &there) == 0 && std::abs(time(nullptr) - there.st_mtime) <= seconds) return false;
-    unlink(path.c_str());
+    // Not ours to take away, it would stand for ever.
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return true;
   }
   return false;
 }

@@ -136,6 +136,12 @@ uint32_t Matcher::AtCut() const {
   return cut_lane_->cursor % cut_lane_->round == 0 ? cut_lane_->slots[cut_lane_->cursor] : kNoSlot;
 }
 
+uint32_t Matcher::BehindCut() const {
+  if (cut_lane_ == nullptr || cut_lane_->lost || cut_lane_->matches < kGram) return kNoSlot;
+  const uint32_t within = cut_lane_->cursor % cut_lane_->round;
+  return within > 0 && within <= kLookAhead ? cut_lane_->slots[cut_lane_->cursor - 1] : kNoSlot;
+}
+
 bool Matcher::Sure(Stream stream) const {
   const auto it = lane_of_.find(stream);
   return it != lane_of_.end() && !lanes_[it->second].lost && lanes_[it->second].matches >= kGram;

@@ -47,6 +47,9 @@ class Matcher {
   // The slot expected next, where a round begins with it and the lane has just matched kGram allocations in a
   // row; kNoSlot otherwise.
   uint32_t AtCut() const;
+  // The same a little behind the begin of a round, at most kLookAhead allocations of its lane: the slot that
+  // the latest one was.
+  uint32_t BehindCut() const;
   // Of rounds that are alike, goes on in the one so many later.
   void GoOnLater(uint32_t rounds);
   // True when the lane is following the cycle.

@@ -16,7 +16,9 @@ constexpr double kGoodShare = 0.98;
 constexpr int64_t kShadowLead = 64;
 // A plan that matches less than this much of what happens is not being followed, where others might be.
 constexpr double kUsefulShare = 0.9;
-// A plan whose cut has not come in so many rounds is not going to be adopted.
+// A plan whose cut was not met so often is adopted a little behind it.
+constexpr int kCutsToMiss = 2;
+// One that has not been adopted in so many is not going to be.
 constexpr int64_t kRoundsToAdopt = 4;
 // Live levels are the same that are apart by less than this part of them.
 constexpr int64_t kLevelTolerance = 64;
@@ -72,11 +74,11 @@ bool Sequence::PollCandidate() {
   if (candidate_ == nullptr || candidate_in_shadow_) return candidate_ != nullptr;
   if (!candidate_->ready.load(std::memory_order_acquire)) return false;
   if (!candidate_->status.ok()) {
-    ++counters_.plans_failed;
-    candidate_.reset();
+    Drop();
     return false;
   }
   candidate_in_shadow_ = true;
+  missed_cuts_ = 0;
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
@@ -86,18 +88,36 @@ bool Sequence::PollCandidate() {
 }
 
 // Steps the shadow matcher; true when this allocation is the cut, which is `slot` then, and the matcher in
-// step. Of several rounds it is the cut of the one that has come since the plan was asked for: then what is
-// live now is what the plan takes to be.
+// step. Where the allocations around the cut are never the same, one a little behind it has to do. Of several
+// rounds it is the cut of the one that has come since the plan was asked for: then what is live now is what
+// the plan takes to be.
 bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   Matcher& matcher = *candidate_->matcher;
   const uint32_t cut = matcher.AtCut();
-  if (matcher.Step(bytes, stream) != cut || cut == Matcher::kNoSlot) return false;
+  const uint32_t own = matcher.Step(bytes, stream);
+  if (own == Matcher::kNoSlot) return false;
+  if (own != cut && (own != matcher.BehindCut() || !MissesCuts())) return false;
   const auto cycle = static_cast<int64_t>(candidate_->plan.slots.size());
   const int64_t round = cycle / RoundsOf(candidate_->plan);
-  const int64_t since = history_.now() - 1 - candidate_cycle_.origin;
-  slot = static_cast<uint32_t>((since + round / 2) / round * round % cycle);
-  matcher.GoOnLater(static_cast<uint32_t>((slot + cycle - cut) % cycle / round));
+  const int64_t within = own % round;
+  const int64_t since = history_.now() - 1 - candidate_cycle_.origin - within;
+  slot = static_cast<uint32_t>((since + round / 2) / round * round % cycle + within);
+  matcher.GoOnLater(static_cast<uint32_t>((slot + cycle - own) % cycle / round));
   return true;
+}
+
+// Whether the job has come by the cut in step and not met it, a few times; asked behind it.
+bool Sequence::MissesCuts() {
+  if (history_.now() > missed_at_ + Matcher::kLookAhead) {
+    missed_at_ = history_.now();
+    ++missed_cuts_;
+  }
+  return missed_cuts_ > kCutsToMiss;
+}
+
+// For how many rounds the solved plan has waited for its cut.
+int64_t Sequence::ShadowRounds() const {
+  return candidate_in_shadow_ ? (history_.now() - shadow_since_) / candidate_cycle_.period.length : 0;
 }
 
 // A plan comes into use.
@@ -135,7 +155,7 @@ void Sequence::Adopt() {
   active_->window_matched = 1;
   BeginAccount(*active_);
   candidate_.reset();
-  ++counters_.plans;
+  failed_length_ = 0;
   if (active_->cycle.reason != Reason::kFound) ++counters_.plans_renewed;
 }
 
@@ -159,8 +179,8 @@ std::vector<Sequence::Known> Sequence::KnownPlans() const {
 }
 
 Offset Sequence::plans_end() const {
-  Offset end = active_ == nullptr ? Offset(0) : active_->plan.end;
-  for (const auto& plan : waiting_) end = std::max(end, plan->plan.end);
+  Offset end;
+  ForEachPlan([&](const ServingPlan& plan) { end = std::max(end, plan.end); });
   return end;
 }
 
@@ -205,17 +225,24 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
 
 bool Sequence::promising() const {
   const Tick now = history_.now();
-  if (candidate_ != nullptr) {
-    return !candidate_in_shadow_ || now < shadow_since_ + kRoundsToAdopt * candidate_cycle_.period.length;
-  }
+  if (candidate_ != nullptr) return ShadowRounds() < kRoundsToAdopt;
   if (active_ != nullptr) return active_->matched_share >= kUsefulShare;
   const std::optional<profiler::Period>& period = finder_.confirmed();
   return period.has_value() && now < period->found_at + kRoundsToAdopt * period->length;
 }
 
+// Tries again later, each time after twice as long.
 void Sequence::Drop() {
   candidate_.reset();
   ++counters_.plans_failed;
+  failed_length_ = candidate_cycle_.period.length;
+  PutOffPlanning(failed_length_);
+  AskAgain(replan_from_ - history_.now().count());
+}
+
+void Sequence::PutOffPlanning(int64_t round) {
+  replan_from_ = history_.now().count() + replan_rounds_ * round;
+  replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
 }
 
 void Sequence::CountShare(Bytes bytes, Step& step) {
@@ -260,6 +287,8 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   for (const auto& plan : waiting_) have_one = have_one || ServedBy(*plan);
   if (have_one && exact_) return std::nullopt;
   const Tick now = history_.now();
+  if (period->length == failed_length_ && now.count() < replan_from_)
+    return AskAgain(replan_from_ - now.count());
   if (looked_for_ == period->found_at && now < look_again_at_) return AskAgain(look_again_at_ - now);
   looked_for_ = period->found_at;
   look_again_at_ = now + period->length / kLooksAPeriod;
@@ -299,8 +328,8 @@ Tick Sequence::FirstRound(int64_t period) const {
 // The cycle of the plan in use as it is now, where that serves it badly: its tokens are others by now, or
 // something lies in their places.
 std::optional<profiler::Iteration> Sequence::ChangedIteration() {
-  if (active_ == nullptr || candidate_ != nullptr || history_.now().count() < replan_from_)
-    return std::nullopt;
+  const bool awaits = candidate_ != nullptr && ShadowRounds() < kRoundsToAdopt;
+  if (active_ == nullptr || awaits || history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
   const bool changed = rules_.replan && active_->matched_share < kUsefulShare;
   const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;
@@ -318,8 +347,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
       if (fingerprint == plan->cycle.fingerprint) return std::nullopt;
     }
   }
-  replan_from_ = history_.now().count() + replan_rounds_ * length;
-  replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
+  PutOffPlanning(length);
   next_cycle_ = {.period = {.length = length, .found_at = active_->cycle.period.found_at},
                  .fingerprint = fingerprint,
                  .reason = in_the_way ? Reason::kInTheWay : Reason::kChanged,
@@ -375,10 +403,6 @@ std::shared_ptr<Candidate> Sequence::BeginPlanning() {
   candidate_in_shadow_ = false;
   if (!exact_) AskAgain(2 * candidate_cycle_.period.length);
   return candidate_;
-}
-
-void Sequence::CancelPlanning() {
-  if (candidate_ != nullptr) candidate_->cancel = true;
 }
 
 Sequence::Counters Sequence::counters() const {

@@ -78,13 +78,19 @@ class Sequence {
   std::optional<profiler::Iteration> IterationToPlan();
   // A plan for that iteration is being solved; one on its way is dropped. The candidate belongs to both.
   std::shared_ptr<Candidate> BeginPlanning();
-  void CancelPlanning();
-  // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it.
+  // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it; dropping it
+  // puts off the next one.
   ServingPlan& candidate() { return candidate_->plan; }
   void Adopt();
   void Drop();
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
+  // Calls visit(plan) for the one in use and those beside it.
+  template <typename Visit>
+  void ForEachPlan(Visit visit) const {
+    if (active_ != nullptr) visit(active_->plan);
+    for (const auto& other : waiting_) visit(other->plan);
+  }
   // The end of the highest plan of the set.
   Offset plans_end() const;
   bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
@@ -99,7 +105,6 @@ class Sequence {
   struct Counters {
     int64_t mismatches = 0;     // not what the plan expected next
     int64_t times_lost = 0;     // the matcher lost its place
-    int64_t plans = 0;          // adopted
     int64_t plans_failed = 0;   // solved without a usable result
     int64_t plans_dropped = 0;  // solved, but another was found before the cut came
     int64_t plans_renewed = 0;  // adopted for a cycle that had changed, or whose places were taken
@@ -149,6 +154,9 @@ class Sequence {
   bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
   bool PollCandidate();
   bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
+  bool MissesCuts();
+  int64_t ShadowRounds() const;
+  void PutOffPlanning(int64_t round);
   static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
@@ -164,6 +172,8 @@ class Sequence {
   Cycle next_cycle_;  // what IterationToPlan has returned
   bool candidate_in_shadow_ = false;
   Tick shadow_since_;
+  int missed_cuts_ = 0;     // of the candidate's
+  Tick missed_at_;          // the last of them
   Stream last_stream_{};    // of the latest allocation
   Tick ask_again_at_{-1};   // the token at which a plan put off is asked for again
   Tick looked_for_{-1};     // when the period was found whose round was looked through last,
@@ -172,9 +182,11 @@ class Sequence {
   // that does not recur; it is followed all the same, and gives way to one that does.
   bool exact_ = false;
   uint64_t fingerprint_ = 0;
-  // Planning again waits for so many rounds, and not before this token.
+  // Planning again waits for so many rounds, and not before this token; also where a cycle of this length
+  // could not be planned.
   int64_t replan_rounds_ = 1;
   int64_t replan_from_ = 0;
+  int64_t failed_length_ = 0;
 
   Counters counters_;
 };

@@ -24,7 +24,8 @@ struct ServingPlan {
   std::vector<Slot> slots;
   // What the plan was made of, by slot; not looked at while serving.
   std::vector<profiler::Slot> cycle;
-  Offset end;         // the plan covers [0, end) of the arena
+  Offset begin;  // the plan covers [begin, end) of the arena
+  Offset end;
   Bytes slab;         // height of the planned slots above the arena's begin, as solved
   Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };

@@ -174,6 +174,19 @@ TEST_F(PlanCacheTest, ALeaseRunsOut) {
   }
 }
 
+// Another user's, in a folder where only the owner may remove a file; here a folder, which no user may unlink.
+TEST_F(PlanCacheTest, AnOldLeaseThatCannotBeRemovedIsNoReasonToWait) {
+  const std::string lease = Abandon(8192);
+  fs::remove(lease);
+  fs::create_directory(lease);
+  const timespec then = {time(nullptr) - 2 * PlanCache::kLeaseSeconds, 0};
+  const timespec times[2] = {then, then};
+  ASSERT_EQ(utimensat(AT_FDCWD, lease.c_str(), times, 0), 0);
+  const auto left = Rank(1).Leave(Learnt(8192), 0.1);
+  ASSERT_TRUE(left.ok());
+  EXPECT_TRUE(fs::exists(left->path));
+}
+
 TEST_F(PlanCacheTest, AFolderThatCannotBeWrittenIsNamed) {
   std::ofstream(folder_ + "/file") << "";
   const PlanCache cache(folder_ + "/file", {.command = {"train"}, .device = "host"}, 0);

@@ -20,8 +20,8 @@ namespace {
 // Feeds several scripts to one engine, each as a thread of its own.
 class Threads {
  public:
-  Threads() {
-    auto engine = Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64), &runner_);
+  explicit Threads(Bytes reserve = kGiB * 64) {
+    auto engine = Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), reserve), &runner_);
     EXPECT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
   }
@@ -122,6 +122,54 @@ TEST(Threads, InTurnsAllArePlannedTogether) {
   const Counters counters = threads.counters();
   EXPECT_EQ(counters.threads, 0);
   EXPECT_GT(PlannedShare(counters), 0.9);
+  EXPECT_EQ(threads.overlaps(), 0);
+}
+
+// Sizes that change again and again need new plans, and addresses come to an end.
+TEST(Threads, PlansOfTheirOwnTakeTheAddressesOfOldOnes) {
+  EventScript scripts[2];
+  for (int round = 0; round < 12 * 20; ++round) {
+    const int phase = round / 20;
+    for (const int thread : {0, 1}) {
+      std::vector<BlockId> blocks;
+      for (int i = 0; i < 20; ++i)
+        blocks.push_back(scripts[thread].Alloc((40 + (i + thread) * 7 % 20 + phase) * 8192));
+      for (const BlockId block : blocks) scripts[thread].Free(block);
+    }
+  }
+  Threads threads(kMiB * 64);
+  RunAtOnce(threads, scripts);
+  const Counters counters = threads.counters();
+  EXPECT_EQ(counters.threads, 2);
+  EXPECT_GE(counters.plans, 6);
+  EXPECT_EQ(counters.plans_failed, 0);
+  EXPECT_LT(counters.plan_needs, counters.live_peak * 2);
+  EXPECT_EQ(threads.overlaps(), 0);
+}
+
+// A job may begin new threads all the time.
+TEST(Threads, ThreadsThatHaveEndedMakeRoomForOthers) {
+  constexpr int kGenerations = 50;
+  Threads threads(kGiB * 256);
+  std::vector<EventScript> scripts(2 * kGenerations);
+  double share = 0;
+  for (int generation = 0; generation < kGenerations; ++generation) {
+    const uint64_t first = 2 * static_cast<uint64_t>(generation);
+    AppendTraining(scripts[first], 60, {.layers = 12, .scale = 8 * 1024});
+    AppendTraining(scripts[first + 1], 60, {.layers = 9, .scale = 12 * 1024});
+    const Counters before = threads.counters();
+    std::mt19937 random(3);
+    for (bool more = true; more;) {
+      more = false;
+      for (const uint64_t thread : {first, first + 1}) {
+        for (uint32_t i = 1 + random() % 40; i > 0; --i) more |= threads.Step(thread, scripts[thread]);
+      }
+    }
+    const Counters after = threads.counters();
+    share = static_cast<double>(after.planned - before.planned) /
+            static_cast<double>(after.requests - before.requests);
+  }
+  EXPECT_GT(share, 0.3) << "of the last two";
   EXPECT_EQ(threads.overlaps(), 0);
 }
 

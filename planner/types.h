@@ -6,14 +6,12 @@
 //   cyclic       a problem whose time is a circle of `period` ticks: a lifetime may run past the period and
 //                then wraps to its beginning, still with one offset
 //   gap          a range of ticks within a lifetime in which the buffer's bytes are not in use, so that
-//   others may
-//                have them (MiniMalloc's term). Not to be confused with the gap of a placement, below
+//                others may have them (MiniMalloc's term). Not to be confused with that of a placement, below
 //   pinned       a buffer whose offset is given and not to be chosen: an obstacle
 //   outside      a buffer that the placement leaves out: it lives elsewhere
 //   lane         the stream of execution that a buffer's uses are ordered on
 //   crossing     bytes of one lane that go to a buffer of another lane next: the free must record an event,
-//   and the
-//                next use wait for it
+//                and the next use wait for it
 //   placement    one offset a buffer
 //   slab         the height of a placement: the largest offset + size over the buffers that are not pinned.
 //                Obstacles lie where they lie; one far up is no reason to spread the plan up to it
@@ -78,10 +76,10 @@ struct Placement {
   Bytes slab;
 };
 
-// When the search ends, besides at the bound and at the capacity. With `steps` alone the answer is the same
-// on every machine and at every load; time is for those who wait.
 inline constexpr int kMostThreads = 2;
 
+// When the search ends, besides at the bound and at the capacity. With `steps` alone the answer is the same
+// on every machine and at every load; time is for those who wait.
 struct Budget {
   double seconds = 1.0;                       // wall-clock time
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best so far

@@ -181,8 +181,6 @@ class Follower {
   LifetimeClass lived_[65];  // by bit width
 };
 
-// The blocks live right after the event `at`, by size. A second pass costs less than keeping the sizes of
-// every new peak.
 }  // namespace
 
 Stats StatsOf(const std::vector<Event>& events, FoundIteration* found) {

@@ -3,8 +3,7 @@
 // Glossary
 //   event        one allocation, one free, or one mark
 //   sequence     the events of one job in the order they happened. In a consistent one the ids of allocations
-//   rise,
-//                every free names a block that is live, and the live bytes fit their type (event_check.h)
+//                rise, every free names a live block, and the live bytes fit their type (event_check.h)
 //   mark         a boundary told from outside (the true iteration number in the bench data, an annotation);
 //                never consulted when iterations are found
 //   live bytes   the sum of the requested bytes of the blocks allocated and not yet freed

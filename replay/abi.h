@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 2u
+#define REPRISE_ABI_VERSION 3u
 
 /* What the shim tells the core. Lives for ever. */
 struct reprise_host_shim {
@@ -29,6 +29,9 @@ struct reprise_host_shim {
    * allocation is passed to the real allocator and a free of a served block goes to release_later. The shim
    * raises it around every call into the core. The core raises it for good on threads of its own. */
   int* (*thread_depth)(void);
+  /* Requests of at least `threshold` that other threads made while the core was being opened, and that were
+   * passed. Read atomically. */
+  const int64_t* passed_early;
 };
 
 /* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim

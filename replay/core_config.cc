@@ -140,10 +140,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   read.Word<Mode>("REPRISE_MODE", {{"serve", Mode::kServe}, {"record", Mode::kRecord}, {"off", Mode::kOff}},
                   &config.mode, "serve");
   read.Word<LogLevel>("REPRISE_LOG",
-                      {{"quiet", LogLevel::kQuiet},
-                       {"warn", LogLevel::kWarn},
-                       {"info", LogLevel::kInfo},
-                       {"debug", LogLevel::kDebug}},
+                      {{"quiet", LogLevel::kQuiet}, {"warn", LogLevel::kWarn}, {"info", LogLevel::kInfo}},
                       &config.log, "warn");
   read.Size("REPRISE_CAPACITY", &config.capacity, "no limit");
   read.Size("REPRISE_TRACE_LIMIT", &config.trace_limit, "256MiB");
@@ -165,9 +162,18 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
                     config.out.empty() ? "no files" : config.out);
     }
   }
+  constexpr std::string_view kNoTrace = "needs REPRISE_OUT for the trace that it goes into";
   if (config.timeline && config.out.empty()) {
-    read.Complain("REPRISE_TIMELINE", "1", "needs REPRISE_OUT for the trace that it goes into", "0");
+    read.Complain("REPRISE_TIMELINE", "1", kNoTrace, "0");
     config.timeline = false;
+  }
+  if (config.stacks != Stacks::kOff && config.out.empty()) {
+    read.Complain("REPRISE_STACKS", *read.Text("REPRISE_STACKS"), kNoTrace, "off");
+    config.stacks = Stacks::kOff;
+  }
+  if (config.mode == Mode::kRecord && !config.plan.empty()) {
+    read.Complain("REPRISE_PLAN", config.plan, "is not followed where REPRISE_MODE is record", "none");
+    config.plan.clear();
   }
   if (names.launched.OneOfMany()) {
     const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;

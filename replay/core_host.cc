@@ -193,10 +193,10 @@ void HostCore::TakeInLateFrees(const Engine::Guard& guard) {
 
 void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
   const ErrnoKept errno_kept;
-  if (inert_.load(std::memory_order_relaxed)) return nullptr;
   try {
     // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
-    if (bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
+    const bool serves = !inert_.load(std::memory_order_relaxed);
+    if (serves && bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
@@ -301,6 +301,7 @@ void HostCore::AfterForkInParent() noexcept {
 // ones from the real allocator, and leaves no files and no summary.
 void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
+  session_->AbandonAfterFork();
   if (trace_ != nullptr) trace_->AbandonAfterFork();
   if (takes_stacks()) session_->stacks()->AbandonAfterFork();
   int* const depth = shim_.thread_depth();
@@ -352,7 +353,8 @@ void HostCore::Finish() {
   }
   session_->LeavePlans(known, kKind, 0, plans_);
   summary.plans = plans_;
-  summary.host_counters = {passed_.load(), late_frees_.load(), errors_.load()};
+  const int64_t early = __atomic_load_n(shim_.passed_early, __ATOMIC_RELAXED);
+  summary.host_counters = {passed_.load() + early, late_frees_.load(), errors_.load()};
   if (trace_ != nullptr) summary.trace = session_->FinishTrace(0, *trace_);
   session_->Report(summary);
 }

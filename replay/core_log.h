@@ -24,7 +24,7 @@ class WriteSignalsHeld {
   sigset_t pending_before_;
 };
 
-enum class LogLevel { kQuiet, kWarn, kInfo, kDebug };
+enum class LogLevel { kQuiet, kWarn, kInfo };
 
 // Before the first line; the level is kWarn until then. One thread.
 void BeginLog(LogLevel level);

@@ -61,6 +61,20 @@ void MakeAbsolute(std::string& path) {
   if (!error) path = absolute.string();
 }
 
+// The name that plans of a device are left under.
+std::string PlansName(int device) { return device == 0 ? "plans" : fmt::format("plans-device{}", device); }
+
+// The plans of a device, where the user has named those of the first: beside them, as they were left.
+std::string PlansOf(const std::string& named, int device) {
+  const std::filesystem::path path(named);
+  const std::string name = path.filename().string();
+  const std::string first = PlansName(0) + ".";
+  if (!name.starts_with(first)) return named;
+  const std::filesystem::path own = path.parent_path() / (PlansName(device) + name.substr(first.size() - 1));
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own.string() : named;
+}
+
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
   const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
@@ -100,7 +114,7 @@ Solver CoreSession::EngineSolver() const {
   };
 }
 
-bool CoreSession::InItsProcess() const { return getpid() == names_.pid; }
+bool CoreSession::InItsProcess() const { return !abandoned_ && getpid() == names_.pid; }
 
 // Whatever is wrong with files costs one line, and the files.
 bool CoreSession::OpenFolder() {
@@ -129,6 +143,11 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   if (!OpenFolder()) return nullptr;
   CoreTrace::Options options;
   options.path = TracePath(device);
+  if (const absl::Status claimed = device == 0 ? absl::OkStatus() : OutputDir::Claim(options.path);
+      !claimed.ok()) {
+    Log(LogLevel::kWarn, std::string(claimed.message()) + "; going on without a trace");
+    return nullptr;
+  }
   options.metadata.reprise_version = REPRISE_VERSION;
   options.metadata.command = command_;
   options.metadata.host = names_.host;
@@ -141,7 +160,7 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.world_size = names_.launched.world_size;
   options.until_planned = config_.mode == Mode::kServe;
   options.stacks = stacks_.get();
-  if (config_.timeline) options.names = &names();
+  if (config_.timeline) options.names = &activity_names();
   options.activity_limit = config_.trace_limit;
   if (options.until_planned) options.limit = config_.trace_limit;
   absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
@@ -163,7 +182,7 @@ PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, i
   const JobSignature job = Signature(kind, device);
   absl::Status used;
   if (!config_.plan.empty()) {
-    plans.read = config_.plan;
+    plans.read = PlansOf(config_.plan, device);
   } else if (!config_.cache.empty()) {
     const PlanCache cache(config_.cache, job, names_.launched.rank);
     const absl::StatusOr<std::string> found = cache.Find();
@@ -207,8 +226,7 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
     if (!saved.cycles.empty()) text = FormatSavedPlan(saved);
   }
   if (out_ && !text.empty()) {
-    const std::string path =
-        out_->PathOf(device == 0 ? "plans" : fmt::format("plans-device{}", device), ".json");
+    const std::string path = out_->PathOf(PlansName(device), ".json");
     const absl::Status written = WriteFileAtomically(path, text);
     if (written.ok())
       plans.written = path;
@@ -226,7 +244,7 @@ Summary CoreSession::NewSummary() const {
   summary.launched = names_.launched;
   summary.command = CommandLine(command_);
   summary.capacity = config_.capacity;
-  if (solves_ != nullptr) summary.solves = {solves_->solved(), solves_->taken()};
+  if (solves_ != nullptr) summary.solves = {solves_->solved(), solves_->taken(), solves_->lost()};
   return summary;
 }
 
@@ -239,8 +257,8 @@ TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace) const {
   return summary;
 }
 
-void CoreSession::Report(const Summary& summary) const {
-  if (out_) {
+void CoreSession::Report(const Summary& summary) {
+  if (OpenFolder()) {
     const absl::Status written = WriteSummary(out_->summary_path(), summary);
     if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
   }

@@ -23,17 +23,19 @@ class CoreSession {
   static std::unique_ptr<CoreSession> Open();
 
   const Config& config() const { return config_; }
-  const ProcessNames& names() const { return names_; }
   // False in a fork's child, also in one made while the core was being opened or without fork's handlers.
   bool InItsProcess() const;
+  // In the child, which may have its parent's number: in a namespace of its own.
+  void AbandonAfterFork() { abandoned_ = true; }
 
   // Begins to take call stacks where they are wanted; before the first trace. `depth`: see StackSource.
   void BeginStacks(int* (*depth)());
-  // Takes the calling thread's stack for what it is about to allocate. Before any lock; only where there are
-  // stacks.
+  // Null where no stacks are wanted.
   StackSource* stacks() { return stacks_.get(); }
   // Where the names of a trace's activities are kept.
-  profiler::SharedStacks& names() { return stacks_ == nullptr ? names_of_activities_ : stacks_->stacks(); }
+  profiler::SharedStacks& activity_names() {
+    return stacks_ == nullptr ? names_of_activities_ : stacks_->stacks();
+  }
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
@@ -54,7 +56,7 @@ class CoreSession {
   // Ends a trace and says what it came to.
   TraceSummary FinishTrace(int device, CoreTrace& trace) const;
   // Writes the summary's file, and the lines for people where the process was worth them.
-  void Report(const Summary& summary) const;
+  void Report(const Summary& summary);
 
  private:
   CoreSession(Config config, ProcessNames names, std::vector<std::string> command)
@@ -71,6 +73,7 @@ class CoreSession {
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere
   profiler::SharedStacks names_of_activities_;  // where there are no stacks
   bool folder_tried_ = false;
+  bool abandoned_ = false;
 };
 
 }  // namespace reprise::replay

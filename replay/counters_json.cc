@@ -22,6 +22,7 @@ nlohmann::ordered_json CountersJson(const Counters& c) {
       {"plan_switches", c.plan_switches},
       {"iterations", c.iterations},
       {"period", c.period},
+      {"threads", c.threads},
       {"first_planned_iteration", c.first_planned_iteration},
       {"first_planned_request", c.first_planned_request},
       {"planned_after_plan", Share(c.planned_requests_after_plan, c.requests_after_plan)},

@@ -23,7 +23,7 @@ constexpr Row kLaunchers[] = {
     {"Open MPI", nullptr, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"MPICH", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
     // Set by hand, by a script, or for a pod. Behind those above: a pod's own RANK is its mpirun's as well.
-    {"RANK", nullptr, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"RANK", "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     // A batch script has SLURM_PROCID too; ranks are in steps.
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
     {"Kubernetes", nullptr, "JOB_COMPLETION_INDEX", "WORLD_SIZE", "LOCAL_RANK"},

@@ -60,14 +60,18 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid, std::s
     if (attempt > 1) suffix += fmt::format(".{}", attempt);
     OutputDir names(folder, suffix);
     if (Exists(names.summary_path())) continue;
-    const int file = open(names.trace_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) {
-      close(file);
-      return names;
-    }
-    if (errno != EEXIST) return SystemError("cannot create", names.trace_path());
+    const absl::Status claimed = Claim(names.trace_path());
+    if (claimed.ok()) return names;
+    if (!absl::IsAlreadyExists(claimed)) return claimed;
   }
   return absl::AlreadyExistsError(fmt::format("every name for a trace is taken in {}", folder));
+}
+
+absl::Status OutputDir::Claim(const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return SystemError("cannot create", path);
+  close(file);
+  return absl::OkStatus();
 }
 
 std::string OutputDir::PathOf(std::string_view name, std::string_view extension) const {

@@ -1,7 +1,7 @@
 // Where a process leaves its files.
 //
 // Several processes may be given the same folder, at once and one after the other. Each takes names of its
-// own: `trace.reprise`, `summary.json`, `NAME.plan.json` for the first, the same with its process id before
+// own: `trace.reprise`, `summary.json`, `plans.json` for the first, the same with its process id before
 // the extension for others, so that nobody's file is ever overwritten and the files of one process belong
 // together.
 #pragma once
@@ -21,6 +21,9 @@ class OutputDir {
   // creating its trace file. Errors name the path and what the system said.
   // `label`: stands in each name, before the process id where both are needed; empty: none.
   static absl::StatusOr<OutputDir> Open(std::string_view path, int pid, std::string_view label = "");
+
+  // Makes an empty file for the process at a path of its own. AlreadyExists, naming it, where there is one.
+  static absl::Status Claim(const std::string& path);
 
   // "summary.json" -> "DIR/summary.json", or "DIR/summary.4711.json" for a second process.
   std::string PathOf(std::string_view name, std::string_view extension) const;

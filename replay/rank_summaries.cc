@@ -53,6 +53,9 @@ void ReadPart(const json& part, ProcessSummary& process) {
   process.slab += Size(part, "slab");
   process.plans += Count(part, "plans");
   process.plans_resumed += Count(part, "plans_resumed");
+  std::string not_served;
+  Read(part, "not_served", not_served);
+  process.faults += not_served.empty() ? 0 : 1;
   std::string refused;
   Read(part, "plans_refused", refused);
   if (process.refused.empty()) process.refused = refused;

@@ -83,7 +83,7 @@ absl::StatusOr<planner::Solution> SharedSolves::Solve(const planner::Problem& pr
   if (solution.ok() && !IsSet(budget.cancel)) {
     solved_.fetch_add(1, std::memory_order_relaxed);
     const std::string text = planner::FormatPlan(planner::MakePlan(problem, *solution, {}));
-    WriteFileAtomically(PlanPath(name), text).IgnoreError();
+    if (!WriteFileAtomically(PlanPath(name), text).ok()) lost_.fetch_add(1, std::memory_order_relaxed);
   }
   if (turn == Turn::kOurs) unlink(LeasePath(name).c_str());
   return solution;

@@ -35,6 +35,7 @@ class SharedSolves {
   // Valid on any thread.
   int64_t solved() const { return solved_.load(std::memory_order_relaxed); }
   int64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  int64_t lost() const { return lost_.load(std::memory_order_relaxed); }
 
  private:
   enum class Turn { kTaken, kOurs, kNoLonger, kCancelled };
@@ -45,6 +46,7 @@ class SharedSolves {
   const std::chrono::milliseconds patience_;
   std::atomic<int64_t> solved_{0};
   std::atomic<int64_t> taken_{0};
+  std::atomic<int64_t> lost_{0};  // solved, and not written
 };
 
 }  // namespace reprise::replay

@@ -36,6 +36,7 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   watch.Begin(events.size());
   OverlapChecker checker;
   absl::flat_hash_map<BlockId, Offset> placed;
+  absl::flat_hash_map<BlockId, BlockInfo> passed;  // live all the same
   const Engine::Guard guard = (*engine)->Lock();
   for (size_t i = 0; i < events.size(); ++i) {
     const profiler::Event& event = events[i];
@@ -45,18 +46,28 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
     }
     if (watch.track != nullptr) watch.track->reserved[i] = counted.committed();
     if (event.kind == profiler::EventKind::kAlloc) {
-      const std::optional<Offset> offset =
-          (*engine)->Allocate(guard, event.bytes, event.alignment, event.stream);
-      if (!offset.has_value()) continue;
-      checker.OnPlaced(*offset, event.bytes);
-      placed[event.id] = *offset;
+      BlockInfo left;
+      const Offset offset = (*engine)->Allocate(
+          guard, {.bytes = event.bytes, .alignment = event.alignment, .stream = event.stream}, &left);
+      if (offset == Engine::kNowhere) {
+        (*engine)->KeepOutside(guard, left, event.alignment);
+        passed[event.id] = left;
+        continue;
+      }
+      checker.OnPlaced(offset, event.bytes);
+      placed[event.id] = offset;
       if (watch.track != nullptr) {
-        watch.track->offsets[i] = *offset;
+        watch.track->offsets[i] = offset;
         watch.track->reserved[i] = counted.committed();
       }
     } else if (event.kind == profiler::EventKind::kFree) {
+      if (const auto left = passed.find(event.id); left != passed.end()) {
+        (*engine)->FreeOutside(guard, left->second, event.stream);
+        passed.erase(left);
+        continue;
+      }
       const auto it = placed.find(event.id);
-      if (it == placed.end()) continue;  // was left to the real allocator
+      if (it == placed.end()) continue;
       checker.OnFreed(it->second);
       (*engine)->Free(guard, it->second, event.stream);
       placed.erase(it);

@@ -44,7 +44,10 @@ std::string PlanRows(const Counters& counters) {
              fmt::format("of the bytes since the first plan, from iteration {}",
                          counters.first_planned_iteration)) +
          Row("iterations", std::to_string(counters.iterations),
-             fmt::format("of {} allocations; plans adopted: {}", counters.period, counters.plans));
+             fmt::format("of {} allocations; plans adopted: {}{}", counters.period, counters.plans,
+                         counters.threads == 0
+                             ? ""
+                             : fmt::format("; {} threads, each for itself", counters.threads)));
 }
 
 }  // namespace
@@ -85,8 +88,8 @@ std::string TraceRows(const TraceSummary& trace) {
   return text;
 }
 
-std::string SizeRows(const Counters& counters) {
-  return Row("live peak", FormatSize(counters.live_peak), "the most the job held at once") +
+std::string SizeRows(const Counters& counters, std::string_view live = "the most the job held at once") {
+  return Row("live peak", FormatSize(counters.live_peak), live) +
          Row("reserved peak", FormatSize(counters.reserved_peak),
              fmt::format("the most held for it, {:.3f} of the live peak",
                          Share(counters.reserved_peak.count(), counters.live_peak.count())));
@@ -129,6 +132,7 @@ std::string OversubscribedRows(const DeviceSummary& device) {
 
 std::string DeviceText(const DeviceSummary& device, Mode mode) {
   std::string text = fmt::format("  device {}: {}\n", device.ordinal, device.name);
+  if (!device.not_served.empty()) return text + fmt::format("  not served: {}\n", device.not_served);
   if (!device.complete) return text + "  ended inside an allocation; what was counted could not be read\n";
   const Counters& c = device.counters;
   text += Row("requests", std::to_string(c.requests),
@@ -167,11 +171,14 @@ void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
   json["trace_without_stack"] = trace.counters.without_stack;
   json["trace_activities"] = trace.counters.activities;
   json["trace_activities_dropped"] = trace.counters.activities_dropped;
+  json["trace_activities_full"] = trace.counters.activities_full;
 }
 
 nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
-  nlohmann::ordered_json json = {
-      {"device", device.ordinal}, {"name", device.name}, {"complete", device.complete}};
+  nlohmann::ordered_json json = {{"device", device.ordinal},
+                                 {"name", device.name},
+                                 {"complete", device.complete},
+                                 {"not_served", device.not_served}};
   json.update(CountersJson(device.counters));
   json["streams"] = device.counters.streams;
   json["stream_waits"] = device.counters.stream_waits;
@@ -208,7 +215,9 @@ std::string SummaryText(const Summary& summary) {
   const HostCounters& host = summary.host_counters;
   text += Row("requests", std::to_string(counters.requests + host.passed),
               fmt::format("of at least {}", FormatSize(summary.threshold)));
-  text += SizeRows(counters);
+  // What the host's own allocator has served is not heard of again.
+  const bool all = counters.passed + host.passed == 0;
+  text += SizeRows(counters, all ? "the most the job held at once" : "the most that was served at once");
   if (summary.mode == Mode::kServe) text += PlanRows(counters);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, late frees {}, "
@@ -244,6 +253,7 @@ std::string SummaryJson(const Summary& summary) {
   AddPlans(json, summary.plans);
   json["plans_solved_for_ranks"] = summary.solves.solved;
   json["plans_taken_from_ranks"] = summary.solves.taken;
+  json["plans_lost_to_ranks"] = summary.solves.lost;
   AddTrace(json, summary.trace);
   for (const DeviceSummary& device : summary.devices) json["devices"].push_back(DeviceJson(device));
   // A command line may hold any bytes; JSON may not.

@@ -14,8 +14,9 @@ namespace reprise::replay {
 
 // What the core counts beside the engine (law 7).
 struct HostCounters {
-  int64_t passed =
-      0;  // not asked of the engine: alignment or size beyond it, a fork going on, after an error
+  // Not asked of the engine: while the core was opened, alignment or size beyond it, a fork going on, after
+  // an error.
+  int64_t passed = 0;
   int64_t late_frees = 0;  // freed without the lock, taken in later
   int64_t errors = 0;      // exceptions met at the seam; after the first everything is passed
 };
@@ -47,7 +48,8 @@ struct PlansSummary {
 struct DeviceSummary {
   int ordinal = 0;
   std::string name;
-  bool complete = true;  // false: as in Summary
+  std::string not_served;  // why the device is left to the driver; nothing is counted then
+  bool complete = true;    // false: as in Summary
   Counters counters;
   std::string refusal;  // what the driver said when it last refused the arena memory
   // Oversubscribed: what lay in the host's memory for want of the device's.
@@ -67,6 +69,7 @@ struct DeviceSummary {
 struct SolvesSummary {
   int64_t solved = 0;  // by this process
   int64_t taken = 0;   // as another rank has solved them
+  int64_t lost = 0;    // by this process, and could not be written for the others
 };
 
 struct Summary {

@@ -23,6 +23,9 @@ size_t reprise_threshold;
 
 static const struct reprise_host_core* open_core;
 
+/* Requests that found no core, for its summary. */
+static int64_t passed_early;
+
 /* A preloaded library's thread-local variables are laid out before the program starts: no access to this one
  * can allocate or fail. */
 static __thread int depth __attribute__((tls_model("initial-exec")));
@@ -60,6 +63,7 @@ static const struct reprise_host_core* load_core(void) {
   shim.size = sizeof shim;
   shim.threshold = reprise_threshold;
   shim.thread_depth = thread_depth;
+  shim.passed_early = &passed_early;
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
   if (core->version != REPRISE_ABI_VERSION || core->size < sizeof *core) {
@@ -145,7 +149,9 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
   }
   if (!reprise_wants(bytes)) return NULL;
   INSIDE(try_to_open());
-  return __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  if (!core) __atomic_fetch_add(&passed_early, 1, __ATOMIC_RELAXED);
+  return core;
 }
 
 void* reprise_allocate(size_t bytes, size_t alignment) {

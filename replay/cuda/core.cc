@@ -17,12 +17,14 @@ Device* Core::DeviceNumber(int ordinal) {
   if (Device* const device = by_ordinal_[index].load(std::memory_order_acquire)) return device;
   const std::lock_guard lock(opening_);
   if (devices_[index] != nullptr) return devices_[index].get();
-  if (refused_[index]) return nullptr;
+  if (std::ranges::find(refused_, ordinal, &DeviceSummary::ordinal) != refused_.end()) return nullptr;
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver_, *session_, ordinal, captures_);
   if (!device.ok()) {
-    refused_[index] = true;
-    Log(LogLevel::kWarn, absl::StrCat("device ", ordinal, ": ", std::string(device.status().message()),
-                                      "; its memory is left as it is"));
+    refused_.push_back({.ordinal = ordinal,
+                        .name = driver_.NameOf(ordinal),
+                        .not_served = std::string(device.status().message())});
+    Log(LogLevel::kWarn,
+        absl::StrCat("device ", ordinal, ": ", refused_.back().not_served, "; its memory is left as it is"));
     return nullptr;
   }
   devices_[index] = *std::move(device);
@@ -130,6 +132,7 @@ void Core::AfterForkInParent() noexcept {
 
 void Core::AfterForkInChild() noexcept {
   passive_ = true;
+  session_->AbandonAfterFork();
   if (stacks() != nullptr) stacks()->AbandonAfterFork();
   Timeline::AbandonAfterFork();
   for (const std::unique_ptr<Device>& device : devices_) {
@@ -147,6 +150,8 @@ void Core::AtExit() noexcept {
       if (device == nullptr) continue;
       summary.devices.push_back(device->Finish(*session_));
     }
+    if (const std::unique_lock lock(opening_, std::try_to_lock); lock.owns_lock())
+      summary.devices.insert(summary.devices.end(), refused_.begin(), refused_.end());
     if (summary.devices.empty()) return;
     const auto busiest = std::max_element(summary.devices.begin(), summary.devices.end(),
                                           [](const DeviceSummary& a, const DeviceSummary& b) {

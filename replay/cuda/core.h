@@ -33,7 +33,7 @@ class Core {
   Core(const Driver& driver, std::unique_ptr<CoreSession> session)
       : driver_(driver), session_(std::move(session)) {
     session_->BeginStacks(nullptr);
-    if (session_->config().timeline) timeline_ = Timeline::Begin(session_->names());
+    if (session_->config().timeline) timeline_ = Timeline::Begin(session_->activity_names());
   }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -149,8 +149,6 @@ class Core {
   bool AddCapture(const Capture& capture);
   bool TakeCapture(const StreamKey& origin);
   void TakeCapturesOf(cu_context context);
-  // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
-  // waited for, given back and asked for again first.
   // Writes down what the driver has done: it must not be done again where that fails.
   template <typename Run>
   void Note(Run run) noexcept {
@@ -160,6 +158,8 @@ class Core {
       Fail();
     }
   }
+  // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
+  // waited for, given back and asked for again first.
   template <typename Real>
   Result Serve(Device& device, cu_address* out, Engine::Request request, Real real);
   template <typename Real>
@@ -195,7 +195,7 @@ class Core {
   const std::unique_ptr<CoreSession> session_;
   std::array<std::unique_ptr<Device>, kMostDevices> devices_;  // by ordinal; opening_ guards the filling
   std::array<std::atomic<Device*>, kMostDevices> by_ordinal_{};
-  std::array<bool, kMostDevices> refused_{};
+  std::vector<DeviceSummary> refused_;          // the devices that cannot be served
   std::array<Device*, kMostDevices> in_use_{};  // the first device_count_
   std::atomic<int> device_count_{0};
   std::mutex opening_;

@@ -18,8 +18,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
       DeviceMemory::Create(driver, ordinal, session.config().oversubscribe);
   if (!memory.ok()) return memory.status();
   std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
-  char name[128] = "";
-  if (driver.DeviceGetName(name, sizeof name, ordinal) == kSuccess) device->name_ = name;
+  device->name_ = driver.NameOf(ordinal);
   device->memory_ = memory->get();
   Engine::Options options;
   options.plan = session.config().mode == Mode::kServe;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "replay/abi.h"
 
@@ -30,7 +31,6 @@ inline CUstream_st* const kPerThreadStream =
 // CU_DEVICE_ATTRIBUTE_...
 inline constexpr int kVirtualMemoryManagementSupported = 102;
 inline constexpr int kRdmaWithVirtualMemorySupported = 110;
-inline constexpr int kMemoryPoolsSupported = 115;
 inline constexpr int kHostNumaId = 134;
 
 inline constexpr unsigned kEventDisableTiming = 2;
@@ -101,6 +101,10 @@ struct Driver {
   int Attribute(int device, int attribute) const {
     int value = 0;
     return DeviceGetAttribute(&value, attribute, device) == kSuccess ? value : 0;
+  }
+  std::string NameOf(int device) const {
+    char name[128] = "";
+    return DeviceGetName(name, sizeof name, device) == kSuccess ? name : "";
   }
   cu_context Current() const {
     cu_context context = nullptr;

@@ -133,12 +133,16 @@ Result Core::PointerAttributes(unsigned count, int* attributes, void** values, c
 }
 
 bool Core::RefuseExport(cu_address address, const char* call) {
-  Device* const device = FindOwner(address);
+  Device* device = nullptr;
+  Bytes bytes;
+  const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device == nullptr) return false;
   if (device->refused_exports.fetch_add(1) == 0) {
+    // Recorded only, a job still has its stream-ordered blocks from the arena, and no others.
+    const bool ordered = block && block->info.owner != kNoPool;
     Log(LogLevel::kWarn, fmt::format("{}: a block served from the arena cannot be exported; run the job with "
-                                     "REPRISE_MODE=record, or tell its library not to export",
-                                     call));
+                                     "{}, or tell its library not to export",
+                                     call, ordered ? "REPRISE_DISABLE=1" : "REPRISE_MODE=record"));
   }
   return true;
 }

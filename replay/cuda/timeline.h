@@ -1,8 +1,8 @@
 // What the device did beside what was allocated: CUPTI's activity records into the devices' traces.
 //
-//   CUPTI's threads        buffer completed -> records -> activities -> the recorder's queue of the device's
-//   trace a thread of ours       twice a second: has CUPTI hand over what is complete; lets go of it when no
-//   trace wants more
+//   CUPTI's threads      buffer completed -> records -> activities -> the recorder's queue of the device
+//   a thread of ours     twice a second: has CUPTI hand over what is complete; lets go of it when no trace
+//                        wants more
 //
 // CUPTI has one subscriber in a process. While it is us the job's own profiler finds it taken, and when
 // somebody else is there already we say so and step aside. A client that registers its buffers without

@@ -2,8 +2,7 @@
 //
 //   period_finder_bench                    times, by Google Benchmark
 //   period_finder_bench --plain KIND N     feeds N tokens of KIND (steady, searching) and nothing else, to
-//   count
-//                                          instructions: the difference of two N is the cost a token
+//                                          count instructions: the difference of two N is the cost a token
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

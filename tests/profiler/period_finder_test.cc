@@ -33,7 +33,6 @@ constexpr Model kTwelveLayers{.layers = 12, .kinds = 4};
 constexpr int64_t kStep =
     97;  // tokens of one of its steps: a batch, 12 times 4 forward, 2 backward, 2 to optimize
 constexpr int64_t kMicroBatch = 73;  // the same without the optimizer
-constexpr int64_t kBatch = 49;       // ... and without the backward pass
 
 std::vector<int64_t> Lengths(const Outcome& outcome) {
   std::vector<int64_t> lengths;

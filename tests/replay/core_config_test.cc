@@ -47,6 +47,20 @@ TEST(CoreConfig, ATimeLineIsAskedFor) {
   EXPECT_THAT(nowhere.complaints, ElementsAre(HasSubstr("needs REPRISE_OUT")));
 }
 
+TEST(CoreConfig, WhatHasNoTraceToGoIntoIsLeftOut) {
+  const Config nowhere = Read({{"REPRISE_STACKS", "native"}});
+  EXPECT_EQ(nowhere.stacks, Stacks::kOff);
+  EXPECT_THAT(nowhere.complaints, ElementsAre(HasSubstr("REPRISE_STACKS='native' needs REPRISE_OUT")));
+  EXPECT_EQ(Read({{"REPRISE_STACKS", "native"}, {"REPRISE_OUT", "/out"}}).stacks, Stacks::kNative);
+}
+
+TEST(CoreConfig, APlanIsNotFollowedWhileRecording) {
+  EXPECT_EQ(Read({{"REPRISE_PLAN", "/plans.json"}}).plan, "/plans.json");
+  const Config config = Read({{"REPRISE_PLAN", "/plans.json"}, {"REPRISE_MODE", "record"}});
+  EXPECT_EQ(config.plan, "");
+  EXPECT_THAT(config.complaints, ElementsAre(HasSubstr("REPRISE_PLAN='/plans.json' is not followed")));
+}
+
 TEST(CoreConfig, OversubscriptionIsAskedFor) {
   EXPECT_FALSE(Read({}).oversubscribe);
   EXPECT_TRUE(Read({{"REPRISE_OVERSUBSCRIBE", "1"}}).oversubscribe);
@@ -72,12 +86,12 @@ TEST(CoreConfig, ReadsEveryVariable) {
                               {"REPRISE_TRACE_LIMIT", "1M"},
                               {"REPRISE_STACKS", "python"},
                               {"REPRISE_THRESHOLD", "64KiB"},
-                              {"REPRISE_LOG", "debug"}});
+                              {"REPRISE_LOG", "info"}});
   EXPECT_EQ(config.mode, Mode::kRecord);
   EXPECT_EQ(config.out, "/data/run");
   EXPECT_EQ(config.capacity, kGiB * 2);
   EXPECT_EQ(config.trace_limit, kMiB);
-  EXPECT_EQ(config.log, LogLevel::kDebug);
+  EXPECT_EQ(config.log, LogLevel::kInfo);
   EXPECT_EQ(config.stacks, Stacks::kPython);
   EXPECT_THAT(config.complaints, IsEmpty());
 }
@@ -96,7 +110,7 @@ TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
   EXPECT_THAT(Read({{"REPRISE_MODE", "fast"}}).complaints,
               ElementsAre("REPRISE_MODE='fast' is not one of serve, record, off; using serve"));
   EXPECT_THAT(Read({{"REPRISE_LOG", "all"}}).complaints,
-              ElementsAre("REPRISE_LOG='all' is not one of quiet, warn, info, debug; using warn"));
+              ElementsAre("REPRISE_LOG='all' is not one of quiet, warn, info; using warn"));
   EXPECT_THAT(Read({{"REPRISE_CAPACITY", "-1"}}).complaints,
               ElementsAre("REPRISE_CAPACITY='-1' is not a size above 0 such as 64KiB; using no limit"));
   EXPECT_THAT(Read({{"REPRISE_TRACE_LIMIT", "0"}}).complaints, ElementsAre(HasSubstr("using 256MiB")));

@@ -20,7 +20,9 @@ namespace {
 
 thread_local int depth = 0;
 int* ThreadDepth() { return &depth; }
-const reprise_host_shim kShim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth};
+int64_t passed_early = 0;
+const reprise_host_shim kShim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth,
+                                 &passed_early};
 
 // What the job's own fork handlers do while the core holds its lock: set by a test.
 std::atomic<bool> allocate_while_forking{false};

@@ -54,14 +54,14 @@ TEST(CoreLog, QuietIsQuiet) {
 
 TEST(CoreLog, NotIntoAFileThatTookTheNumber) {
   const StderrInFile captured;
-  BeginLog(LogLevel::kDebug);
+  BeginLog(LogLevel::kInfo);
   const StderrInFile other;
   Log(LogLevel::kWarn, "one");
   EXPECT_EQ(other.Content(), "");
 }
 
 TEST(CoreLog, LeavesErrnoAlone) {
-  BeginLog(LogLevel::kDebug);
+  BeginLog(LogLevel::kInfo);
   const int kept = dup(STDERR_FILENO);
   close(STDERR_FILENO);
   errno = 77;

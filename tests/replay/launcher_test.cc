@@ -82,6 +82,13 @@ TEST(Launcher, ARowIsTakenWhole) {
   ExpectRank(step, "Slurm", 5, 1, 16);
 }
 
+TEST(Launcher, ARankAloneIsLeftFromSomethingElse) {
+  ExpectRank({{"RANK", "0"}}, "", 0, 0, 1);
+  Environment step = kStep;
+  step["RANK"] = "0";
+  ExpectRank(step, "Slurm", 5, 1, 16);
+}
+
 TEST(Launcher, AWorldThatIsNotSaidOrCannotBe) {
   ExpectRank({{"JOB_COMPLETION_INDEX", "0"}}, "Kubernetes", 0, 0, 0);
   EXPECT_TRUE(In({{"JOB_COMPLETION_INDEX", "0"}}).OneOfMany());

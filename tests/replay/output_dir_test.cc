@@ -51,6 +51,16 @@ TEST_F(OutputDirTest, OthersGetNamesOfTheirOwn) {
   EXPECT_EQ(after_exec->trace_path(), folder_ + "/trace.4711.2.reprise");
 }
 
+TEST_F(OutputDirTest, WhatIsThereIsNobodysToClaim) {
+  const std::string file = folder_ + "/trace-device1.reprise";
+  EXPECT_TRUE(OutputDir::Claim(file).ok());
+  EXPECT_EQ(OutputDir::Claim(file).code(), absl::StatusCode::kAlreadyExists);
+  const std::string link = folder_ + "/trace-device2.reprise";
+  std::filesystem::create_symlink(folder_ + "/precious", link);
+  EXPECT_EQ(OutputDir::Claim(link).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/precious"));
+}
+
 TEST_F(OutputDirTest, RanksOfOneFolderAreToldApartByLabel) {
   const auto rank = OutputDir::Open(folder_, 7, "rank3");
   const auto worker = OutputDir::Open(folder_, 8, "rank3");

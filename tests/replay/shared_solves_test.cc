@@ -152,6 +152,7 @@ TEST_F(SharedSolvesTest, WithoutAFolderItSolves) {
   SharedSolves rank(folder_ + "/file/below", std::chrono::hours(1));
   EXPECT_TRUE(rank.Solve(Example(), {}).ok());
   EXPECT_EQ(rank.solved(), 1);
+  EXPECT_EQ(rank.lost(), 1);
 }
 
 }  // namespace

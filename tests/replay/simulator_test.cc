@@ -70,6 +70,8 @@ TEST(Simulator, WhatExceedsTheCapacityIsPassedAndTheRestServed) {
   EXPECT_EQ(result.counters.passed, 1);
   EXPECT_EQ(result.counters.arena, 2);
   EXPECT_LE(result.reserved_peak, Bytes(16 << 20));
+  EXPECT_EQ(result.counters.live_peak, Bytes(73 << 20));
+  EXPECT_EQ(result.counters.live, Bytes(9 << 20));
 }
 
 TEST(Simulator, TwoRunsGiveTheSameFigures) {

@@ -61,6 +61,20 @@ TEST(SummaryText, SaysWhatWasServed) {
   EXPECT_THAT(text, HasSubstr("\nreprise: next: reprise stats out/trace.reprise\n"));
 }
 
+TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
+  Summary summary = Served();
+  EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));
+  summary.counters.passed = summary.host_counters.passed = 0;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
+}
+
+TEST(SummaryText, SaysThatThreadsAreApart) {
+  Summary summary = Served();
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("each for itself")));
+  summary.counters.threads = 3;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("; 3 threads, each for itself\n"));
+}
+
 TEST(SummaryText, SaysThatNothingWasPlanned) {
   Summary summary = Served();
   summary.counters = {};

@@ -1,7 +1,7 @@
 /* A core without an engine, so that the thin library is tested alone: a bump arena at a fixed address, where
  * a test program can tell a served block from a real one by its address.
  *
- * It prints one line when it is opened and one at exit. FAKE_CORE, a word, makes it misbehave:
+ * It prints one line when it is opened and what it counted at exit. FAKE_CORE, a word, makes it misbehave:
  *   refuse      will not serve
  *   newer       answers with a version that the thin library does not know
  *   allocates   takes aligned memory itself while it is being opened, as the loader may
@@ -140,6 +140,6 @@ __attribute__((destructor)) static void say(void) {
   if (told("fork")) {
     fprintf(stderr, "fake core: forked while opening %d, told of %d\n", forked_while_opening, forks_told);
   }
-  fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu\n", counts.allocated, counts.released,
-          counts.later);
+  fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu, passed early %zu\n", counts.allocated,
+          counts.released, counts.later, (size_t)*shim->passed_early);
 }

@@ -271,7 +271,7 @@ class Refused(CoreTest):
 
     def test_off_is_off(self):
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
-            done = self.job("threads", REPRISE_OUT=self.out, REPRISE_LOG="debug", **variables)
+            done = self.job("threads", REPRISE_OUT=self.out, REPRISE_LOG="info", **variables)
             self.assertEqual((done.stderr, os.path.exists(self.out)), ("", False))
 
 

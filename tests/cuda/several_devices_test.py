@@ -1,0 +1,60 @@
+"""A process on two devices: each has its trace and its plans, and the next run, given the one file, follows both."""
+import json
+import os
+import sys
+import unittest
+
+from cuda_programs import CudaTest, built
+
+JOB = """
+import ctypes
+cu = ctypes.CDLL("libcuda.so.1")
+def check(result):
+    assert result == 0, result
+check(cu.cuInit(0))
+contexts = []
+for device in range(2):
+    contexts.append(ctypes.c_void_p())
+    check(cu.cuDevicePrimaryCtxRetain(ctypes.byref(contexts[-1]), device))
+for step in range(40):
+    for device, context in enumerate(contexts):
+        check(cu.cuCtxSetCurrent(context))
+        blocks = []
+        for layer in range(40):
+            blocks.append(ctypes.c_uint64())
+            size = ctypes.c_size_t((layer + 1 + 7 * device) << 14)
+            check(cu.cuMemAllocAsync(ctypes.byref(blocks[-1]), size, None))
+        for block in reversed(blocks):
+            check(cu.cuMemFreeAsync(block, None))
+"""
+
+
+class SeveralDevices(CudaTest):
+    core = "CORE_PLANNING_IN_CALLER"
+
+    def play(self, out, **variables):
+        out = os.path.join(self.at.folder, out)
+        done = self.run_job([sys.executable, "-c", JOB], [self.at.shim], SIMCUDA_DEVICES="2", REPRISE_OUT=out, **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "summary.json")) as file:
+            return sorted(os.listdir(out)), json.load(file)["devices"], done.stderr
+
+    def test_each_has_its_plans(self):
+        files, first, _ = self.play("first")
+        self.assertEqual(files, ["plans-device1.json", "plans.json", "summary.json", "trace-device1.reprise", "trace.reprise"])
+        self.assertEqual([device["plans_resumed"] for device in first], [0, 0])
+        _, second, said = self.play("second", REPRISE_PLAN=os.path.join("first", "plans.json"))
+        self.assertEqual([device["plans_refused"] for device in second], ["", ""], said)
+        self.assertEqual([device["plans_resumed"] for device in second], [1, 1], said)
+        self.assertGreater(min(device["planned"] for device in second), max(device["planned"] for device in first))
+
+    def test_a_file_of_another_name_is_the_first_devices(self):
+        self.play("first")
+        os.rename(os.path.join(self.at.folder, "first/plans.json"), os.path.join(self.at.folder, "mine.json"))
+        _, second, said = self.play("second", REPRISE_PLAN="mine.json")
+        self.assertEqual([device["plans_resumed"] for device in second], [1, 0], said)
+        self.assertIn("this is", second[1]["plans_refused"])
+
+
+if __name__ == "__main__":
+    unittest.main()

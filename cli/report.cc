@@ -30,28 +30,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The largest trace of a folder: a job's processes leave one each. Another input is one itself.
+// Of a folder the largest trace. Another input is one itself.
 absl::StatusOr<std::string> TraceOf(const std::string& input) {
   std::error_code error;
   if (!fs::is_directory(input, error)) return input;
-  std::string best;
-  uintmax_t most = 0;
-  int traces = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(input, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("trace") || !name.ends_with(".reprise")) continue;
-    ++traces;
-    const uintmax_t size = entry.file_size(error);
-    if (best.empty() || size > most || (size == most && name < best)) {
-      best = name;
-      most = size;
-    }
+  const absl::StatusOr<std::vector<std::string>> traces = TracesIn(input);
+  if (!traces.ok()) return traces.status();
+  std::string largest = LargestTrace(*traces);
+  if (largest.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: a folder without a trace{}", input, traces->empty() ? "" : " that can be read"));
   }
-  if (best.empty()) {
-    return absl::InvalidArgumentError(fmt::format("{}: a folder without a trace", input));
+  if (traces->size() > 1) {
+    Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces->size(),
+                    fs::path(largest).filename().string()));
   }
-  if (traces > 1) Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces, best));
-  return (input.ends_with('/') ? input : input + "/") + best;
+  return largest;
 }
 
 std::string DefaultOutput(const std::string& input, const std::string& trace) {

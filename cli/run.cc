@@ -146,14 +146,11 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   return variables;
 }
 
-// Names in `folder` that were not there before and look like PREFIX...SUFFIX, the shortest first.
-std::vector<std::string> NewFiles(const OutputFolder& folder, std::string_view prefix,
-                                  std::string_view suffix) {
+// Names in `folder` that were not there before and are of that kind, the shortest first.
+std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view)) {
   std::vector<std::string> names;
   for (const std::string& name : FilesIn(folder.path)) {
-    if (folder.before.count(name) == 0 && name.starts_with(prefix) && name.ends_with(suffix)) {
-      names.push_back(name);
-    }
+    if (!folder.before.contains(name) && is_of_kind(name)) names.push_back(name);
   }
   std::stable_sort(names.begin(), names.end(),
                    [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
@@ -208,24 +205,19 @@ std::string PagePath(const OutputFolder& folder) {
 // job's.
 void WritePage(const OutputFolder& folder, const std::vector<std::string>& summaries,
                const std::vector<std::string>& traces) {
-  std::vector<std::string> paths;
-  for (const auto* names : {&summaries, &traces}) {
-    for (const std::string& name : *names) paths.push_back(folder.path + "/" + name);
-  }
+  std::vector<std::string> paths, trace_paths;
+  for (const std::string& name : traces) trace_paths.push_back(folder.path + "/" + name);
+  for (const std::string& name : summaries) paths.push_back(folder.path + "/" + name);
+  paths.insert(paths.end(), trace_paths.begin(), trace_paths.end());
   const FilesBelow files = FilesOfRanks(paths);
   MergedSummaries merged = MergeBelow(files);
   absl::Status status;
   if (HasRanks(merged, files)) {
     status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)});
-  } else if (traces.empty()) {
+  } else if (const std::string largest = LargestTrace(trace_paths); largest.empty()) {
     status = absl::NotFoundError("there is no trace to report on");
   } else {
-    std::error_code error;
-    const auto size = [&](const std::string& trace) {
-      return fs::file_size(folder.path + "/" + trace, error);
-    };
-    const std::string largest = *std::ranges::max_element(traces, {}, size);
-    status = WriteReport({.input = folder.path + "/" + largest, .output = PagePath(folder)}).status();
+    status = WriteReport({.input = largest, .output = PagePath(folder)}).status();
   }
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
@@ -254,8 +246,8 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     SayNext("stats TRACE");
     return;
   }
-  const std::vector<std::string> summaries = NewFiles(folder, "summary", ".json");
-  const std::vector<std::string> traces = NewFiles(folder, "trace", ".reprise");
+  const std::vector<std::string> summaries = NewFiles(folder, IsSummary);
+  const std::vector<std::string> traces = NewFiles(folder, IsTrace);
   std::error_code error;
   if (folder.made_here) fs::remove(folder.path, error);  // only if it is empty
   if (summaries.empty() && traces.empty()) {

@@ -181,6 +181,13 @@ class Report(command.CommandTest):
         self.assertIn("next: reprise stats out/trace.reprise\n", self.ok("report", "out").err)
         self.ok("stats", "out/trace.reprise")
 
+    def test_a_trace_that_is_a_link_to_nothing_is_passed_over(self):
+        os.mkdir(self.path("out"))
+        os.symlink("gone.reprise", self.path("out/trace.reprise"))
+        self.fails(3, "report", "out", says="out: a folder without a trace that can be read")
+        self.write("out/trace.4711.reprise", command.EVENTS)
+        self.assertIn("next: reprise stats out/trace.4711.reprise\n", self.ok("report", "out").err)
+
     def test_what_is_there_is_written_to_and_what_lies_beside_stays(self):
         self.write("e.csv", command.EVENTS)
         page = self.ok("report", "e.csv", "-o", "-").out

@@ -217,7 +217,8 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   } else if (const std::string largest = LargestTrace(trace_paths); largest.empty()) {
     status = absl::NotFoundError("there is no trace to report on");
   } else {
-    status = WriteReport({.input = largest, .output = PagePath(folder)}).status();
+    const absl::StatusOr<Report> report = MakeReport({.input = largest, .output = PagePath(folder)});
+    status = report.ok() ? WriteReport(*report) : report.status();
   }
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }

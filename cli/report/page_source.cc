@@ -19,9 +19,7 @@ std::string WholePage(const PageSource& source, std::string_view head, std::stri
 }
 
 absl::Status WritePage(const std::string& path, std::string_view page) {
-  if (const absl::Status written = WriteOutput(path, page); !written.ok()) {
-    return absl::UnknownError(written.message());
-  }
+  if (absl::Status written = WriteOutput(path, page); !written.ok()) return written;
   if (path != "-") {
     Say(fmt::format("wrote {}, {}", path, FormatSize(Bytes(static_cast<int64_t>(page.size())))));
   }

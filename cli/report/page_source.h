@@ -18,7 +18,7 @@ struct PageSource {
 extern const PageSource kReportPage;
 extern const PageSource kRanksPage;
 
-// To the file, whole or not at all, or to standard output for `-`; says so. Unknown: why not.
+// To the file, whole or not at all, or to standard output for `-`; says so.
 absl::Status WritePage(const std::string& path, std::string_view page);
 
 // Date and time, for the page to say when it was made.

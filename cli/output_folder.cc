@@ -66,10 +66,14 @@ OutputFolder NewFolder() {
 
 }  // namespace
 
-OutputFolder ChooseFolder(const RunOptions& options) {
-  if (!options.out.empty()) return NamedFolder(options.out);
+std::string NamedPattern(const RunOptions& options) {
+  if (!options.out.empty()) return options.out;
   const char* const present = getenv("REPRISE_OUT");
-  if (present != nullptr && *present != '\0') return NamedFolder(present);
+  return present == nullptr ? "" : present;
+}
+
+OutputFolder ChooseFolder(const RunOptions& options) {
+  if (const std::string pattern = NamedPattern(options); !pattern.empty()) return NamedFolder(pattern);
   if (const replay::Launched here = LaunchedHere(); options.mode != "off" && here.OneOfMany()) {
     return NamedFolder(FolderOfRanks(here));
   }

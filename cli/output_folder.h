@@ -18,6 +18,9 @@ struct OutputFolder {
   std::set<std::string> before;  // what was in it
 };
 
+// What --out, else REPRISE_OUT says; empty: neither.
+std::string NamedPattern(const RunOptions& options);
+
 // What the user has named, else where ranks meet, else `options.folder`, else a new one; none where nothing
 // is caught. Says so where none can be made.
 OutputFolder ChooseFolder(const RunOptions& options);

@@ -23,7 +23,6 @@
 #include "cli/output_folder.h"
 #include "cli/preload.h"
 #include "cli/run_ending.h"
-#include "cli/run_options.h"
 #include "cli/status.h"
 
 namespace reprise::cli {
@@ -129,7 +128,7 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
       "stays.\n\nExample:\n"
       "  reprise run --mode record -- python train.py --epochs 3");
   command->callback([options, command, instead = kind.instead, &job, &exit_status] {
-    if (const std::optional<int> done = instead ? instead(command->remaining()) : std::nullopt) {
+    if (const std::optional<int> done = instead ? instead(*options, command->remaining()) : std::nullopt) {
       exit_status = *done;
       return;
     }

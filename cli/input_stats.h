@@ -46,7 +46,4 @@ std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId ac
 // Whose memory it is, as the driver numbers devices; 0 where the input does not say.
 int64_t DeviceOf(const LoadedInput& input);
 
-// One object on one line, so that several inputs give JSON lines.
-std::string StatsJson(const LoadedInput& input, const InputStats& result);
-
 }  // namespace reprise::cli

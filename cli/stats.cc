@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/quantity.h"
+#include "cli/stats_json.h"
 #include "cli/status.h"
 
 namespace reprise::cli {

@@ -11,6 +11,7 @@
 #include "cli/report/coverage.h"
 #include "cli/report/page_source.h"
 #include "cli/report/payload.h"
+#include "cli/stats_json.h"
 #include "planner/bound.h"
 #include "replay/simulator.h"
 

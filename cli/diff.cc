@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input_stats.h"
+#include "cli/json_text.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 
@@ -147,7 +148,7 @@ std::string ResultJson(const Side& before, const Side& after, bool by_site, cons
                             {"change", row.change().count()}});
     if (!by_site) json["rows"].back()["size"] = row.size.count();
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string ResultText(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows) {

@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
+#include "cli/json_text.h"
 #include "cli/memory_limits.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
@@ -219,7 +220,7 @@ std::string ChecksJson(const std::vector<Check>& checks, bool ready) {
                     {"advice", check.advice}});
   }
   const Json json = {{"ready", ready}, {"checks", list}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 int Doctor(bool json) {

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/fit_model.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -186,7 +187,7 @@ std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capaci
                              {"at_smallest", site.at_smallest.count()},
                              {"at_largest", site.at_largest.count()}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 int Fit(const FitOptions& options) {

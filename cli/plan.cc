@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -91,7 +92,7 @@ std::string SolutionJson(const planner::Problem& problem, const planner::Solutio
                      {"kept", planner::ShareKept(problem, solution.placement)},
                      {"crossings", planner::CountCrossings(problem, solution.placement)},
                      {"solver", solution.solver}};
-  return json.dump(2) + "\n";
+  return JsonText(json);
 }
 
 std::string SolutionText(const planner::Problem& problem, const planner::Solution& solution) {

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -29,7 +30,7 @@ std::string ResultJson(const replay::SimulationResult& result) {
   json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
   json["overlaps"] = result.overlaps;
   json["seconds"] = result.seconds;
-  return json.dump(2) + "\n";
+  return JsonText(json);
 }
 
 std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/json_text.h"
+
 namespace reprise::cli {
 namespace {
 
@@ -132,7 +134,7 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                {"libraries", ArrayOf(result.libraries, LibraryJson)},
                {"sites", ArrayOf(result.sites_at_peak, site)}};
   if (result.device) json["device_activity"] = DeviceJson(trace.stacks, *result.device);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json) + "\n";
 }
 
 }  // namespace reprise::cli

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -24,6 +23,7 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "cli/utc_now.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/keep.h"
@@ -73,14 +73,6 @@ class Deadline {
 };
 
 std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
-
-std::string Now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
 
 std::string SolutionJson(const planner::Problem& problem, const planner::Solution& solution) {
   const Json json = {{"buffers", problem.buffers.size()},
@@ -185,7 +177,7 @@ void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
 
 planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,
                      const planner::Solution& solution) {
-  return planner::MakePlan(problem, solution, {"reprise " REPRISE_VERSION, input.name, input.hash, Now()});
+  return planner::MakePlan(problem, solution, {"reprise " REPRISE_VERSION, input.name, input.hash, UtcNow()});
 }
 
 void AddPlan(CLI::App& app, int& exit_status) {

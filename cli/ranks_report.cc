@@ -15,6 +15,7 @@
 #include "cli/rank_traces.h"
 #include "cli/report/page_source.h"
 #include "cli/report/ranks_page.h"
+#include "cli/utc_now.h"
 
 namespace reprise::cli {
 namespace {
@@ -134,7 +135,7 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
   RanksPageOptions page_options = {.input = options.redact ? "input" : options.input,
                                    .redacted = options.redact,
                                    .capacity = options.capacity,
-                                   .created = TimeNow()};
+                                   .created = UtcNow()};
   const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
   if (!page.ok()) return page.status();
   return WritePage(options.output, *page);

@@ -23,6 +23,7 @@
 #include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
+#include "cli/utc_now.h"
 #include "profiler/read_file.h"
 
 namespace reprise::cli {
@@ -118,7 +119,7 @@ absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   if (!trace.ok()) return trace.status();
   absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
-  PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = TimeNow()};
+  PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
   if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
     const absl::StatusOr<std::string> summary = profiler::ReadFile(beside);
     if (summary.ok()) page.summary = *summary;

@@ -39,19 +39,6 @@ struct Row {
   Bytes change() const { return after - before; }
 };
 
-struct Side {
-  LoadedInput input;
-  InputStats stats;
-};
-
-absl::StatusOr<Side> SideOf(const std::string& path) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
-  if (!input.ok()) return input.status();
-  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
-  if (!stats.ok()) return stats.status();
-  return Side{*std::move(input), *std::move(stats)};
-}
-
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // A site without its line, which an edit further up moves.
@@ -131,15 +118,14 @@ std::optional<double> LimitOf(const std::string& text, Bytes before) {
   return static_cast<double>(before.count()) * percent / 100;
 }
 
-std::string ResultJson(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows,
-                       bool failed) {
-  Json json = {
-      {"before", {{"input", before.input.name}, {"live_peak", before.stats.stats.live_peak.count()}}},
-      {"after", {{"input", after.input.name}, {"live_peak", after.stats.stats.live_peak.count()}}},
-      {"change", (after.stats.stats.live_peak - before.stats.stats.live_peak).count()},
-      {"failed", failed},
-      {"by", by_site ? "site" : "size"},
-      {"rows", Json::array()}};
+std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
+                       const std::vector<Row>& rows, bool failed) {
+  Json json = {{"before", {{"input", before.input.name}, {"live_peak", before.stats.live_peak.count()}}},
+               {"after", {{"input", after.input.name}, {"live_peak", after.stats.live_peak.count()}}},
+               {"change", (after.stats.live_peak - before.stats.live_peak).count()},
+               {"failed", failed},
+               {"by", by_site ? "site" : "size"},
+               {"rows", Json::array()}};
   for (const Row& row : rows) {
     json["rows"].push_back({{"name", row.name},
                             {"kind", KindOf(row)},
@@ -151,8 +137,9 @@ std::string ResultJson(const Side& before, const Side& after, bool by_site, cons
   return JsonText(json);
 }
 
-std::string ResultText(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows) {
-  const Bytes was = before.stats.stats.live_peak, is = after.stats.stats.live_peak;
+std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
+                       const std::vector<Row>& rows) {
+  const Bytes was = before.stats.live_peak, is = after.stats.live_peak;
   std::string text =
       fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is), Signed(is - was));
   if (was > Bytes(0)) {
@@ -176,14 +163,14 @@ std::string ResultText(const Side& before, const Side& after, bool by_site, cons
 }
 
 int Diff(const DiffOptions& options) {
-  const absl::StatusOr<Side> before = SideOf(options.before);
+  const absl::StatusOr<MeasuredInput> before = Measured(LoadInput(options.before));
   if (!before.ok()) return Fail(before.status(), kBadInput);
-  const absl::StatusOr<Side> after = SideOf(options.after);
+  const absl::StatusOr<MeasuredInput> after = Measured(LoadInput(options.after));
   if (!after.ok()) return Fail(after.status(), kBadInput);
-  const Bytes grown = after->stats.stats.live_peak - before->stats.stats.live_peak;
+  const Bytes grown = after->stats.live_peak - before->stats.live_peak;
   bool failed = false;
   if (!options.fail_above.empty()) {
-    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.stats.live_peak);
+    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.live_peak);
     if (!limit) {
       return Fail(fmt::format("--fail-above: \"{}\" is neither a size such as 100MiB nor a share such as 5%",
                               options.fail_above),
@@ -191,9 +178,8 @@ int Diff(const DiffOptions& options) {
     }
     failed = static_cast<double>(grown.count()) > *limit;
   }
-  const bool by_site = !before->stats.sites_at_peak.empty() && !after->stats.sites_at_peak.empty();
-  std::vector<Row> rows =
-      by_site ? RowsBySite(before->stats, after->stats) : RowsBySize(before->stats, after->stats);
+  const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
+  std::vector<Row> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::abs(a.change().count()) > std::abs(b.change().count());
   });

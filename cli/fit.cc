@@ -47,25 +47,19 @@ std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& wor
 }
 
 absl::StatusOr<BatchRun> RunOf(const std::string& path, int64_t batch) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
-  if (!input.ok()) return input.status();
-  if (input->is_lifetimes()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}:1: a lifetime CSV; fit needs events in order, a trace, an event CSV or a snapshot", path));
-  }
-  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
-  if (!stats.ok()) return stats.status();
-  if (stats->stats.allocs == 0) {
+  absl::StatusOr<MeasuredInput> measured = Measured(LoadEvents(path, "fit"));
+  if (!measured.ok()) return measured.status();
+  if (measured->stats.allocs == 0) {
     return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", path));
   }
   absl::StatusOr<std::vector<Contender>> contenders =
-      AllContenders(input->content.trace.events, std::nullopt);
+      AllContenders(measured->input.content.trace.events, std::nullopt);
   if (!contenders.ok()) return contenders.status();
   for (const Contender& c : *contenders) {
     if (!c.failed) continue;
     Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
   }
-  return BatchRun{batch, *std::move(input), *std::move(stats), *std::move(contenders)};
+  return BatchRun{*std::move(measured), batch, *std::move(contenders)};
 }
 
 std::string SignedSize(double bytes) {
@@ -82,7 +76,7 @@ std::string Caveats(const FitModel& model) {
     text += fmt::format("  the inputs are within {} of it\n", SignedSize(model.live.residual));
   }
   for (const BatchRun& run : model.runs) {
-    const auto& peaks = run.stats.stats.peaks;
+    const auto& peaks = run.stats.peaks;
     if (!peaks) {
       text +=
           fmt::format("  {}: no iteration was found, so how far the peaks of others lie apart is not known\n",
@@ -96,7 +90,7 @@ std::string Caveats(const FitModel& model) {
                           FormatSize(missing), FormatSize(run.input.content.trace.metadata.threshold));
     }
   }
-  const Bytes peak = model.runs[0].stats.stats.live_peak;
+  const Bytes peak = model.runs[0].stats.live_peak;
   if (static_cast<double>(model.moved.count()) > kMovedShare * static_cast<double>(peak.count())) {
     text += fmt::format(
         "  {} that are live at the peak of batch {} are not at that of batch {}: the peak has moved to "
@@ -142,8 +136,7 @@ std::string CapacityRows(const FitModel& model, Bytes capacity) {
 std::string ResultText(const FitModel& model, const std::optional<Bytes>& capacity) {
   std::string text = "     batch     live peak\n";
   for (const BatchRun& run : model.runs) {
-    text +=
-        fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.stats.live_peak), run.input.name);
+    text += fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.live_peak), run.input.name);
   }
   text += fmt::format("live peak = {} + {} a sample\n", SignedSize(model.live.line.at_zero),
                       SignedSize(model.live.line.slope));
@@ -166,7 +159,7 @@ std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capaci
   for (const BatchRun& run : model.runs) {
     json["inputs"].push_back({{"input", run.input.name},
                               {"batch", run.batch},
-                              {"live_peak", run.stats.stats.live_peak.count()},
+                              {"live_peak", run.stats.live_peak.count()},
                               {"error", LivePeak(run, model.runs.back()).error}});
   }
   for (const Overhead& overhead : AllOf(model)) {

@@ -15,7 +15,7 @@ std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
     if (std::ranges::any_of(runs, [i](const BatchRun& run) { return run.contenders[i].failed; })) continue;
     Overhead overhead{.name = runs[0].contenders[i].name};
     for (const BatchRun& run : runs) {
-      overhead.seen.push_back({static_cast<double>(run.stats.stats.live_peak.count()),
+      overhead.seen.push_back({static_cast<double>(run.stats.live_peak.count()),
                                static_cast<double>(run.contenders[i].reserved_peak.count())});
     }
     overheads.push_back(std::move(overhead));
@@ -24,11 +24,11 @@ std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
 }
 
 void AddSites(FitModel& model) {
-  const auto has_none = [](const BatchRun& run) { return run.stats.sites_at_peak.empty(); };
+  const auto has_none = [](const BatchRun& run) { return run.sites_at_peak.empty(); };
   if (std::ranges::any_of(model.runs, has_none)) return;
   std::map<std::string, std::vector<Bytes>> bytes_of;  // by run
   for (size_t i = 0; i < model.runs.size(); ++i) {
-    const InputStats& stats = model.runs[i].stats;
+    const InputStats& stats = model.runs[i];
     for (const profiler::SiteBytes& at : stats.sites_at_peak) {
       std::vector<Bytes>& bytes = bytes_of[stats.sites.sites[at.site].label];
       bytes.resize(model.runs.size());
@@ -73,7 +73,7 @@ Bytes Unrecorded(const BatchRun& run, const BatchRun& largest) {
   const double scale = static_cast<double>(run.batch) / static_cast<double>(largest.batch);
   const auto threshold = static_cast<double>(run.input.content.trace.metadata.threshold.count());
   double bytes = 0;
-  for (const profiler::SizeCount& c : largest.stats.stats.at_peak) {
+  for (const profiler::SizeCount& c : largest.stats.at_peak) {
     const double here = scale * static_cast<double>(c.size.count());
     if (here < threshold) bytes += here * static_cast<double>(c.blocks);
   }
@@ -81,13 +81,13 @@ Bytes Unrecorded(const BatchRun& run, const BatchRun& largest) {
 }
 
 Bytes Apart(const BatchRun& run) {
-  const auto& peaks = run.stats.stats.peaks;
+  const auto& peaks = run.stats.peaks;
   return peaks ? peaks->most - peaks->least : Bytes(0);
 }
 
 profiler::Measurement LivePeak(const BatchRun& run, const BatchRun& largest) {
   return {.x = static_cast<double>(run.batch),
-          .y = static_cast<double>(run.stats.stats.live_peak.count()),
+          .y = static_cast<double>(run.stats.live_peak.count()),
           .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
 }
 

@@ -15,10 +15,8 @@
 namespace reprise::cli {
 
 // The job at one batch.
-struct BatchRun {
+struct BatchRun : MeasuredInput {
   int64_t batch = 0;
-  LoadedInput input;
-  InputStats stats;
   std::vector<Contender> contenders;
 };
 

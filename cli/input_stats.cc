@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/console.h"
 #include "planner/bound.h"
@@ -103,6 +104,13 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
   }
   result.lower_bound = planner::LowerBound(*problem);
   return result;
+}
+
+absl::StatusOr<MeasuredInput> Measured(absl::StatusOr<LoadedInput> input) {
+  if (!input.ok()) return input.status();
+  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
+  if (!stats.ok()) return stats.status();
+  return MeasuredInput{*std::move(stats), *std::move(input)};
 }
 
 std::string_view NameOf(profiler::InputFormat format) {

@@ -69,15 +69,8 @@ std::string ResultText(const replay::SimulationResult& result) {
 }
 
 int Simulate(const SimulateOptions& options) {
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "simulate");
   if (!input.ok()) return Fail(input.status(), kBadInput);
-  if (input->is_lifetimes()) {
-    return Fail(
-        fmt::format(
-            "{}:1: a lifetime CSV; simulate needs events in order, a trace, an event CSV or a snapshot",
-            input->name),
-        kBadInput);
-  }
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
   if (!result.ok()) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -101,21 +100,13 @@ std::string_view KindOf(const Row& row) {
   return row.change() == Bytes(0) ? "same" : "changed";
 }
 
-std::string Signed(Bytes bytes) {
-  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : "+", FormatSize(Bytes(std::abs(bytes.count()))));
-}
-
 // The most that the peak may grow by. nullopt: `text` is neither a size nor a percentage.
 std::optional<double> LimitOf(const std::string& text, Bytes before) {
-  if (!text.ends_with('%')) {
-    const std::optional<Bytes> size = text == "0" ? Bytes(0) : ParseSize(text);
-    return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
+  if (const std::optional<double> percent = ParsePercent(text)) {
+    return static_cast<double>(before.count()) * *percent / 100;
   }
-  char* end = nullptr;
-  const std::string number = text.substr(0, text.size() - 1);
-  const double percent = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end != '\0' || !std::isfinite(percent) || percent < 0) return std::nullopt;
-  return static_cast<double>(before.count()) * percent / 100;
+  const std::optional<Bytes> size = text == "0" ? Bytes(0) : ParseSize(text);
+  return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
 }
 
 std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
@@ -140,8 +131,8 @@ std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, 
 std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
                        const std::vector<Row>& rows) {
   const Bytes was = before.stats.live_peak, is = after.stats.live_peak;
-  std::string text =
-      fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is), Signed(is - was));
+  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is),
+                                 FormatSignedSize(is - was, "+"));
   if (was > Bytes(0)) {
     text += fmt::format(" ({:+.2f} %)",
                         100 * static_cast<double>((is - was).count()) / static_cast<double>(was.count()));
@@ -154,7 +145,7 @@ std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, 
       ++same;
     } else if (shown++ < kRowsShown) {
       text += fmt::format("  {:<7} {:>12} -> {:>12}  {:>13}  {}\n", KindOf(row), FormatSize(row.before),
-                          FormatSize(row.after), Signed(row.change()), row.name);
+                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), row.name);
     }
   }
   if (shown > kRowsShown)

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -63,8 +62,7 @@ absl::StatusOr<BatchRun> RunOf(const std::string& path, int64_t batch) {
 }
 
 std::string SignedSize(double bytes) {
-  const auto count = static_cast<int64_t>(std::llround(bytes));
-  return fmt::format("{}{}", count < 0 ? "-" : "", FormatSize(Bytes(std::abs(count))));
+  return FormatSignedSize(Bytes(static_cast<int64_t>(std::llround(bytes))));
 }
 
 // What is known, and what is not, of the line.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +36,7 @@ std::string Row(std::string_view name, std::string_view value, std::string_view 
 std::string LeakRow(const profiler::Stats& stats) {
   if (!stats.leak) return "";
   const auto slope = static_cast<int64_t>(std::llround(stats.leak->bytes_per_iteration));
-  return Row("leaking", fmt::format("{}{}", slope < 0 ? "-" : "", FormatSize(Bytes(std::abs(slope)))),
+  return Row("leaking", FormatSignedSize(Bytes(slope)),
              fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
 }
 

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +27,7 @@
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "cli/subprocess.h"
+#include "cli/variables.h"
 #include "profiler/read_file.h"
 #include "replay/core_config.h"
 
@@ -133,16 +134,11 @@ void CheckLimits(std::vector<Check>& checks) {
 }
 
 void CheckVariables(std::vector<Check>& checks) {
-  const std::set<std::string_view> known = {
-      "REPRISE_MODE",         "REPRISE_OUT",       "REPRISE_CAPACITY", "REPRISE_STACKS",
-      "REPRISE_TRACE_LIMIT",  "REPRISE_THRESHOLD", "REPRISE_LOG",      "REPRISE_DISABLE",
-      "REPRISE_PLAN",         "REPRISE_CACHE",     "REPRISE_GATHERED", "REPRISE_TIMELINE",
-      "REPRISE_OVERSUBSCRIBE"};
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));
     if (!name.starts_with("REPRISE_")) continue;
-    if (known.count(name) == 0) {
+    if (std::ranges::find(kVariables, name, &Variable::name) == std::end(kVariables)) {
       checks.push_back(Note(std::string(name), "is not a variable that Reprise reads"));
       continue;
     }

@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import unittest
@@ -159,10 +160,20 @@ class Report(command.CommandTest):
     def test_time_limit_leaves_out_and_says_so(self):
         self.write("job.csv", job(40))
         done = self.ok("report", "job.csv", "-o", "out.html", "--time-limit", "0.000001ms")
-        self.assertIn("left out: reprise", done.err)
+        self.assertIn("left out: reprise: not finished within", done.err)
         head = head_of(self.read("out.html").decode())
         self.assertTrue(any("reprise" in line for line in head["left_out"]))
         self.assertEqual(head["stats"], self.json("stats", "job.csv"))
+
+    def test_what_fails_is_left_out_for_its_own_reason(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+        if self.reprise("--version", preexec_fn=limited).returncode != 0:
+            self.skipTest("a sanitizer needs more addresses than that")
+        self.write("e.csv", command.EVENTS)
+        done = self.ok("report", "e.csv", "-o", "out.html", preexec_fn=limited)
+        self.assertIn("left out: reprise: no address space for the arena's tables\n", done.err)
 
     def test_where_it_goes(self):
         self.write("e.csv", command.EVENTS)

@@ -72,7 +72,8 @@ class Assigner {
     for (const auto& [where, ranks] : without_summary_) {
       if (known.contains(where.first)) continue;
       auto& [job, files] = alone.emplace_back();
-      job.job = job.step = "0";
+      job.job.assign(1, '0');
+      job.step = job.job;
       job.restart = where.second;
       for (const auto& [rank, each] : ranks) {
         if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank

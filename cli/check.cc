@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
@@ -51,7 +52,7 @@ std::string FindingJson(const Finding& finding) {
                              {"second", finding.overlap->second},
                              {"tick", finding.overlap->tick.count()}};
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string FindingText(const Finding& finding) {

@@ -54,14 +54,8 @@ std::string ResultText(const CompareOptions& options, Bytes live_peak,
 }
 
 int Compare(const CompareOptions& options) {
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "compare");
   if (!input.ok()) return Fail(input.status(), kBadInput);
-  if (input->is_lifetimes()) {
-    return Fail(fmt::format("{}:1: a lifetime CSV; compare needs events in order, a trace, an event CSV or a "
-                            "snapshot",
-                            input->name),
-                kBadInput);
-  }
   const std::vector<profiler::Event>& events = input->content.trace.events;
   const Bytes live_peak = profiler::LifetimesOf(events).live_peak;
   if (live_peak == Bytes(0)) {

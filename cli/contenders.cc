@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/json_text.h"
 #include "replay/models/run_model.h"
 #include "replay/simulator.h"
 
@@ -93,7 +94,7 @@ std::string ContendersJson(const std::string& input, std::optional<Bytes> capaci
                                   {"fits", OrNull(c.fits, same)},
                                   {"failed_at", OrNull(c.failed_at, same)}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace reprise::cli

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input_stats.h"
+#include "cli/json_text.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 
@@ -37,19 +37,6 @@ struct Row {
   Bytes before, after;
   Bytes change() const { return after - before; }
 };
-
-struct Side {
-  LoadedInput input;
-  InputStats stats;
-};
-
-absl::StatusOr<Side> SideOf(const std::string& path) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
-  if (!input.ok()) return input.status();
-  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
-  if (!stats.ok()) return stats.status();
-  return Side{*std::move(input), *std::move(stats)};
-}
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -113,32 +100,23 @@ std::string_view KindOf(const Row& row) {
   return row.change() == Bytes(0) ? "same" : "changed";
 }
 
-std::string Signed(Bytes bytes) {
-  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : "+", FormatSize(Bytes(std::abs(bytes.count()))));
-}
-
 // The most that the peak may grow by. nullopt: `text` is neither a size nor a percentage.
 std::optional<double> LimitOf(const std::string& text, Bytes before) {
-  if (!text.ends_with('%')) {
-    const std::optional<Bytes> size = text == "0" ? Bytes(0) : ParseSize(text);
-    return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
+  if (const std::optional<double> percent = ParsePercent(text)) {
+    return static_cast<double>(before.count()) * *percent / 100;
   }
-  char* end = nullptr;
-  const std::string number = text.substr(0, text.size() - 1);
-  const double percent = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end != '\0' || !std::isfinite(percent) || percent < 0) return std::nullopt;
-  return static_cast<double>(before.count()) * percent / 100;
+  const std::optional<Bytes> size = text == "0" ? Bytes(0) : ParseSize(text);
+  return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
 }
 
-std::string ResultJson(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows,
-                       bool failed) {
-  Json json = {
-      {"before", {{"input", before.input.name}, {"live_peak", before.stats.stats.live_peak.count()}}},
-      {"after", {{"input", after.input.name}, {"live_peak", after.stats.stats.live_peak.count()}}},
-      {"change", (after.stats.stats.live_peak - before.stats.stats.live_peak).count()},
-      {"failed", failed},
-      {"by", by_site ? "site" : "size"},
-      {"rows", Json::array()}};
+std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
+                       const std::vector<Row>& rows, bool failed) {
+  Json json = {{"before", {{"input", before.input.name}, {"live_peak", before.stats.live_peak.count()}}},
+               {"after", {{"input", after.input.name}, {"live_peak", after.stats.live_peak.count()}}},
+               {"change", (after.stats.live_peak - before.stats.live_peak).count()},
+               {"failed", failed},
+               {"by", by_site ? "site" : "size"},
+               {"rows", Json::array()}};
   for (const Row& row : rows) {
     json["rows"].push_back({{"name", row.name},
                             {"kind", KindOf(row)},
@@ -147,13 +125,14 @@ std::string ResultJson(const Side& before, const Side& after, bool by_site, cons
                             {"change", row.change().count()}});
     if (!by_site) json["rows"].back()["size"] = row.size.count();
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
-std::string ResultText(const Side& before, const Side& after, bool by_site, const std::vector<Row>& rows) {
-  const Bytes was = before.stats.stats.live_peak, is = after.stats.stats.live_peak;
-  std::string text =
-      fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is), Signed(is - was));
+std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
+                       const std::vector<Row>& rows) {
+  const Bytes was = before.stats.live_peak, is = after.stats.live_peak;
+  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is),
+                                 FormatSignedSize(is - was, "+"));
   if (was > Bytes(0)) {
     text += fmt::format(" ({:+.2f} %)",
                         100 * static_cast<double>((is - was).count()) / static_cast<double>(was.count()));
@@ -166,7 +145,7 @@ std::string ResultText(const Side& before, const Side& after, bool by_site, cons
       ++same;
     } else if (shown++ < kRowsShown) {
       text += fmt::format("  {:<7} {:>12} -> {:>12}  {:>13}  {}\n", KindOf(row), FormatSize(row.before),
-                          FormatSize(row.after), Signed(row.change()), row.name);
+                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), row.name);
     }
   }
   if (shown > kRowsShown)
@@ -175,14 +154,14 @@ std::string ResultText(const Side& before, const Side& after, bool by_site, cons
 }
 
 int Diff(const DiffOptions& options) {
-  const absl::StatusOr<Side> before = SideOf(options.before);
+  const absl::StatusOr<MeasuredInput> before = Measured(LoadInput(options.before));
   if (!before.ok()) return Fail(before.status(), kBadInput);
-  const absl::StatusOr<Side> after = SideOf(options.after);
+  const absl::StatusOr<MeasuredInput> after = Measured(LoadInput(options.after));
   if (!after.ok()) return Fail(after.status(), kBadInput);
-  const Bytes grown = after->stats.stats.live_peak - before->stats.stats.live_peak;
+  const Bytes grown = after->stats.live_peak - before->stats.live_peak;
   bool failed = false;
   if (!options.fail_above.empty()) {
-    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.stats.live_peak);
+    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.live_peak);
     if (!limit) {
       return Fail(fmt::format("--fail-above: \"{}\" is neither a size such as 100MiB nor a share such as 5%",
                               options.fail_above),
@@ -190,9 +169,8 @@ int Diff(const DiffOptions& options) {
     }
     failed = static_cast<double>(grown.count()) > *limit;
   }
-  const bool by_site = !before->stats.sites_at_peak.empty() && !after->stats.sites_at_peak.empty();
-  std::vector<Row> rows =
-      by_site ? RowsBySite(before->stats, after->stats) : RowsBySize(before->stats, after->stats);
+  const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
+  std::vector<Row> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::abs(a.change().count()) > std::abs(b.change().count());
   });

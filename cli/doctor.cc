@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,11 +21,13 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
+#include "cli/json_text.h"
 #include "cli/memory_limits.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "cli/subprocess.h"
+#include "cli/variables.h"
 #include "profiler/read_file.h"
 #include "replay/core_config.h"
 
@@ -132,16 +134,11 @@ void CheckLimits(std::vector<Check>& checks) {
 }
 
 void CheckVariables(std::vector<Check>& checks) {
-  const std::set<std::string_view> known = {
-      "REPRISE_MODE",         "REPRISE_OUT",       "REPRISE_CAPACITY", "REPRISE_STACKS",
-      "REPRISE_TRACE_LIMIT",  "REPRISE_THRESHOLD", "REPRISE_LOG",      "REPRISE_DISABLE",
-      "REPRISE_PLAN",         "REPRISE_CACHE",     "REPRISE_GATHERED", "REPRISE_TIMELINE",
-      "REPRISE_OVERSUBSCRIBE"};
   std::string set;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view name(*variable, strcspn(*variable, "="));
     if (!name.starts_with("REPRISE_")) continue;
-    if (known.count(name) == 0) {
+    if (std::ranges::find(kVariables, name, &Variable::name) == std::end(kVariables)) {
       checks.push_back(Note(std::string(name), "is not a variable that Reprise reads"));
       continue;
     }
@@ -219,7 +216,7 @@ std::string ChecksJson(const std::vector<Check>& checks, bool ready) {
                     {"advice", check.advice}});
   }
   const Json json = {{"ready", ready}, {"checks", list}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 int Doctor(bool json) {

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,12 +13,11 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/contenders.h"
-#include "cli/input_stats.h"
+#include "cli/fit_model.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
-#include "profiler/line_fit.h"
 
 namespace reprise::cli {
 namespace {
@@ -30,50 +27,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kSitesShown = 10;                // for people; all under --json
 constexpr int64_t kMostBatch = int64_t{1} << 53;  // different ones differ as doubles too
 constexpr double kMovedShare = 0.01;              // of the peak, that is worth a word
-constexpr Bytes kGranule{int64_t{2} << 20};       // that drivers hand memory out in
 
 struct FitOptions {
   std::vector<std::string> inputs;  // INPUT@BATCH
   std::optional<Bytes> capacity;
   bool json = false;
-};
-
-// The job at one batch.
-struct Run {
-  int64_t batch = 0;
-  LoadedInput input;
-  InputStats stats;
-  std::vector<Contender> contenders;
-};
-
-// What an allocator reserved beside the live peak, at each batch.
-struct Overhead {
-  struct Seen {
-    double live = 0, reserved = 0;
-    double ratio() const { return reserved / live; }
-  };
-  std::string name;
-  std::vector<Seen> seen;  // by run
-};
-
-struct Largest {
-  std::optional<int64_t> least, expected, most;  // none: it does not grow with the batch
-};
-
-// How much of a site is live at the peak, as a line of the batch.
-struct SiteGrowth {
-  std::string label;
-  profiler::Line line;
-  Bytes at_smallest;
-  Bytes at_largest;
-};
-
-struct Result {
-  std::vector<Run> runs;  // by batch
-  profiler::LineFit live;
-  std::vector<Overhead> overheads;
-  std::vector<SiteGrowth> sites;  // fastest growing first; empty unless all inputs have stacks
-  Bytes moved;  // live at the peak of the smallest batch, and no more at that of the largest
 };
 
 // "A.reprise@8". nullopt: no whole number from 1 to kMostBatch behind the last @.
@@ -87,170 +45,36 @@ std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& wor
   return std::pair(word.substr(0, at), batch);
 }
 
-absl::StatusOr<Run> RunOf(const std::string& path, int64_t batch) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
-  if (!input.ok()) return input.status();
-  if (input->is_lifetimes()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}:1: a lifetime CSV; fit needs events in order, a trace, an event CSV or a snapshot", path));
-  }
-  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
-  if (!stats.ok()) return stats.status();
-  if (stats->stats.allocs == 0) {
+absl::StatusOr<BatchRun> RunOf(const std::string& path, int64_t batch) {
+  absl::StatusOr<MeasuredInput> measured = Measured(LoadEvents(path, "fit"));
+  if (!measured.ok()) return measured.status();
+  if (measured->stats.allocs == 0) {
     return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", path));
   }
   absl::StatusOr<std::vector<Contender>> contenders =
-      AllContenders(input->content.trace.events, std::nullopt);
+      AllContenders(measured->input.content.trace.events, std::nullopt);
   if (!contenders.ok()) return contenders.status();
   for (const Contender& c : *contenders) {
     if (!c.failed) continue;
     Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
   }
-  return Run{batch, *std::move(input), *std::move(stats), *std::move(contenders)};
-}
-
-// The most that is missing at the peak of `run` because its blocks were too small to be recorded, judged by
-// those that are recorded at the largest batch and shrink with it.
-Bytes Unrecorded(const Run& run, const Run& largest) {
-  const double scale = static_cast<double>(run.batch) / static_cast<double>(largest.batch);
-  const auto threshold = static_cast<double>(run.input.content.trace.metadata.threshold.count());
-  double bytes = 0;
-  for (const profiler::SizeCount& c : largest.stats.stats.at_peak) {
-    const double here = scale * static_cast<double>(c.size.count());
-    if (here < threshold) bytes += here * static_cast<double>(c.blocks);
-  }
-  return Bytes(static_cast<int64_t>(bytes));
-}
-
-Bytes Apart(const Run& run) {
-  const auto& peaks = run.stats.stats.peaks;
-  return peaks ? peaks->most - peaks->least : Bytes(0);
-}
-
-// What was recorded of one iteration is exact: what was not, and how far another's peak may lie from it, is
-// not.
-profiler::Measurement LivePeak(const Run& run, const Run& largest) {
-  return {.x = static_cast<double>(run.batch),
-          .y = static_cast<double>(run.stats.stats.live_peak.count()),
-          .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
-}
-
-// Of who found room at each batch: what the others reserved until then is not what they need.
-std::vector<Overhead> OverheadsOf(const std::vector<Run>& runs) {
-  std::vector<Overhead> overheads;
-  for (size_t i = 0; i < runs[0].contenders.size(); ++i) {
-    if (std::ranges::any_of(runs, [i](const Run& run) { return run.contenders[i].failed; })) continue;
-    Overhead overhead{.name = runs[0].contenders[i].name};
-    for (const Run& run : runs) {
-      overhead.seen.push_back({static_cast<double>(run.stats.stats.live_peak.count()),
-                               static_cast<double>(run.contenders[i].reserved_peak.count())});
-    }
-    overheads.push_back(std::move(overhead));
-  }
-  return overheads;
-}
-
-void AddSites(Result& result) {
-  const auto has_none = [](const Run& run) { return run.stats.sites_at_peak.empty(); };
-  if (std::ranges::any_of(result.runs, has_none)) return;
-  std::map<std::string, std::vector<Bytes>> bytes_of;  // by run
-  for (size_t i = 0; i < result.runs.size(); ++i) {
-    const InputStats& stats = result.runs[i].stats;
-    for (const profiler::SiteBytes& at : stats.sites_at_peak) {
-      std::vector<Bytes>& bytes = bytes_of[stats.sites.sites[at.site].label];
-      bytes.resize(result.runs.size());
-      bytes[i] += at.bytes;
-    }
-  }
-  for (const auto& [label, bytes] : bytes_of) {
-    std::vector<profiler::Measurement> points;
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      points.push_back({static_cast<double>(result.runs[i].batch), static_cast<double>(bytes[i].count())});
-    }
-    result.sites.push_back({label, profiler::LeastSquares(points), bytes.front(), bytes.back()});
-    result.moved += std::max(Bytes(0), bytes.front() - bytes.back());
-  }
-  std::ranges::stable_sort(result.sites, std::ranges::greater(),
-                           [](const SiteGrowth& site) { return site.line.slope; });
-}
-
-Result ResultOf(std::vector<Run> runs) {
-  std::ranges::stable_sort(runs, std::ranges::less(), &Run::batch);
-  Result result{.runs = std::move(runs)};
-  std::vector<profiler::Measurement> points;
-  points.reserve(result.runs.size());
-  for (const Run& run : result.runs) points.push_back(LivePeak(run, result.runs.back()));
-  result.live = profiler::FitLine(points);
-  result.overheads = OverheadsOf(result.runs);
-  AddSites(result);
-  return result;
-}
-
-// How much of a capacity is left for live bytes, if what is reserved beside them is as many bytes or as large
-// a share as at one of the batches; to a granule, which an allocator may need to begin.
-struct Room {
-  double least, expected, most;
-};
-Room RoomFor(const Overhead& overhead, double capacity) {
-  Room room{capacity, capacity / overhead.seen.back().ratio(), 0};
-  bool any = false;
-  for (const Overhead::Seen& seen : overhead.seen) {
-    any = any || seen.reserved != seen.live;
-    const double as_share = capacity / seen.ratio(), as_bytes = capacity - (seen.reserved - seen.live);
-    room.least = std::min({room.least, as_share, as_bytes});
-    room.most = std::max({room.most, as_share, as_bytes});
-  }
-  if (!any) return room;
-  room.least -= static_cast<double>(kGranule.count());
-  room.most += static_cast<double>(kGranule.count());
-  return room;
-}
-
-Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity) {
-  const Room room = RoomFor(overhead, static_cast<double>(capacity.count()));
-  Largest largest{.expected = profiler::LargestWithin(live.line, room.expected)};
-  largest.least = largest.most = largest.expected;
-  if (!largest.expected) return largest;
-  for (const profiler::Line& line : live.extremes) {
-    const auto least = profiler::LargestWithin(line, room.least);
-    const auto most = profiler::LargestWithin(line, room.most);
-    if (least) largest.least = std::min(*largest.least, *least);
-    // One of the possible lines does not rise: nothing says where the end is.
-    largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;
-  }
-  return largest;
-}
-
-// What no allocator can do without.
-Overhead LiveAlone() { return {.name = "live peak", .seen = {{1, 1}}}; }
-
-std::pair<double, double> RatiosOf(const Overhead& overhead) {
-  const auto [least, most] =
-      std::ranges::minmax_element(overhead.seen, {}, [](const Overhead::Seen& seen) { return seen.ratio(); });
-  return {least->ratio(), most->ratio()};
-}
-
-std::vector<Overhead> AllOf(const Result& result) {
-  std::vector<Overhead> all = {LiveAlone()};
-  all.insert(all.end(), result.overheads.begin(), result.overheads.end());
-  return all;
+  return BatchRun{*std::move(measured), batch, *std::move(contenders)};
 }
 
 std::string SignedSize(double bytes) {
-  const auto count = static_cast<int64_t>(std::llround(bytes));
-  return fmt::format("{}{}", count < 0 ? "-" : "", FormatSize(Bytes(std::abs(count))));
+  return FormatSignedSize(Bytes(static_cast<int64_t>(std::llround(bytes))));
 }
 
 // What is known, and what is not, of the line.
-std::string Caveats(const Result& result) {
+std::string Caveats(const FitModel& model) {
   std::string text;
-  if (result.runs.size() == 2) {
+  if (model.runs.size() == 2) {
     text += "  two inputs are always on a line; a third one shows whether it bends\n";
   } else {
-    text += fmt::format("  the inputs are within {} of it\n", SignedSize(result.live.residual));
+    text += fmt::format("  the inputs are within {} of it\n", SignedSize(model.live.residual));
   }
-  for (const Run& run : result.runs) {
-    const auto& peaks = run.stats.stats.peaks;
+  for (const BatchRun& run : model.runs) {
+    const auto& peaks = run.stats.peaks;
     if (!peaks) {
       text +=
           fmt::format("  {}: no iteration was found, so how far the peaks of others lie apart is not known\n",
@@ -259,32 +83,32 @@ std::string Caveats(const Result& result) {
       text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", run.input.name, peaks->rounds,
                           FormatSize(Apart(run)));
     }
-    if (const Bytes missing = Unrecorded(run, result.runs.back()); missing > Bytes(0)) {
+    if (const Bytes missing = Unrecorded(run, model.runs.back()); missing > Bytes(0)) {
       text += fmt::format("  {}: up to {} in blocks under {} were not recorded\n", run.input.name,
                           FormatSize(missing), FormatSize(run.input.content.trace.metadata.threshold));
     }
   }
-  const Bytes peak = result.runs[0].stats.stats.live_peak;
-  if (static_cast<double>(result.moved.count()) > kMovedShare * static_cast<double>(peak.count())) {
+  const Bytes peak = model.runs[0].stats.live_peak;
+  if (static_cast<double>(model.moved.count()) > kMovedShare * static_cast<double>(peak.count())) {
     text += fmt::format(
         "  {} that are live at the peak of batch {} are not at that of batch {}: the peak has moved to "
         "another\n"
         "  moment, from where on it grows faster than this line. Leave the smallest batch out\n",
-        FormatSize(result.moved), result.runs.front().batch, result.runs.back().batch);
+        FormatSize(model.moved), model.runs.front().batch, model.runs.back().batch);
   }
   return text;
 }
 
-std::string SiteRows(const Result& result) {
-  if (result.sites.empty()) return "";
+std::string SiteRows(const FitModel& model) {
+  if (model.sites.empty()) return "";
   std::string text = "    a sample         fixed  site at the peak\n";
-  for (size_t i = 0; i < std::min(kSitesShown, result.sites.size()); ++i) {
-    const SiteGrowth& site = result.sites[i];
+  for (size_t i = 0; i < std::min(kSitesShown, model.sites.size()); ++i) {
+    const SiteGrowth& site = model.sites[i];
     text += fmt::format("{:>12}  {:>12}  {}\n", SignedSize(site.line.slope), SignedSize(site.line.at_zero),
                         site.label);
   }
-  if (result.sites.size() > kSitesShown) {
-    text += fmt::format("  and {} more, under --json\n", result.sites.size() - kSitesShown);
+  if (model.sites.size() > kSitesShown) {
+    text += fmt::format("  and {} more, under --json\n", model.sites.size() - kSitesShown);
   }
   return text;
 }
@@ -293,12 +117,12 @@ std::string BatchCell(const std::optional<int64_t>& batch) {
   return batch ? fmt::format("{}", *batch) : "no end";
 }
 
-std::string CapacityRows(const Result& result, Bytes capacity) {
+std::string CapacityRows(const FitModel& model, Bytes capacity) {
   std::string text = fmt::format("largest batch within {}\n", FormatSize(capacity));
   text += fmt::format("  {:<17}{:>8}  {:>10}  {:>8}  {}\n", "", "at least", "expected", "at most",
                       "reserved / live");
-  for (const Overhead& overhead : AllOf(result)) {
-    const Largest largest = LargestBatch(result.live, overhead, capacity);
+  for (const Overhead& overhead : AllOf(model)) {
+    const Largest largest = LargestBatch(model.live, overhead, capacity);
     const auto [least, most] = RatiosOf(overhead);
     text += fmt::format("  {:<17}{:>8}  {:>10}  {:>8}  {:.3f} to {:.3f}\n", overhead.name,
                         BatchCell(largest.least), BatchCell(largest.expected), BatchCell(largest.most), least,
@@ -307,59 +131,58 @@ std::string CapacityRows(const Result& result, Bytes capacity) {
   return text;
 }
 
-std::string ResultText(const Result& result, const std::optional<Bytes>& capacity) {
+std::string ResultText(const FitModel& model, const std::optional<Bytes>& capacity) {
   std::string text = "     batch     live peak\n";
-  for (const Run& run : result.runs) {
-    text +=
-        fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.stats.live_peak), run.input.name);
+  for (const BatchRun& run : model.runs) {
+    text += fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.live_peak), run.input.name);
   }
-  text += fmt::format("live peak = {} + {} a sample\n", SignedSize(result.live.line.at_zero),
-                      SignedSize(result.live.line.slope));
-  text += Caveats(result) + SiteRows(result);
-  return capacity ? text + CapacityRows(result, *capacity) : text;
+  text += fmt::format("live peak = {} + {} a sample\n", SignedSize(model.live.line.at_zero),
+                      SignedSize(model.live.line.slope));
+  text += Caveats(model) + SiteRows(model);
+  return capacity ? text + CapacityRows(model, *capacity) : text;
 }
 
 Json OrNull(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
-std::string ResultJson(const Result& result, const std::optional<Bytes>& capacity) {
+std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capacity) {
   Json json = {{"inputs", Json::array()},
                {"live_peak",
-                {{"fixed", result.live.line.at_zero},
-                 {"per_sample", result.live.line.slope},
-                 {"residual", result.live.residual}}},
-               {"moved", result.moved.count()},
+                {{"fixed", model.live.line.at_zero},
+                 {"per_sample", model.live.line.slope},
+                 {"residual", model.live.residual}}},
+               {"moved", model.moved.count()},
                {"capacity", capacity ? Json(capacity->count()) : Json(nullptr)},
                {"largest_batch", Json::array()},
                {"sites", Json::array()}};
-  for (const Run& run : result.runs) {
+  for (const BatchRun& run : model.runs) {
     json["inputs"].push_back({{"input", run.input.name},
                               {"batch", run.batch},
-                              {"live_peak", run.stats.stats.live_peak.count()},
-                              {"error", LivePeak(run, result.runs.back()).error}});
+                              {"live_peak", run.stats.live_peak.count()},
+                              {"error", LivePeak(run, model.runs.back()).error}});
   }
-  for (const Overhead& overhead : AllOf(result)) {
+  for (const Overhead& overhead : AllOf(model)) {
     const auto [least, most] = RatiosOf(overhead);
     Json row = {{"name", overhead.name}, {"overhead_least", least}, {"overhead_most", most}};
     if (capacity) {
-      const Largest largest = LargestBatch(result.live, overhead, *capacity);
+      const Largest largest = LargestBatch(model.live, overhead, *capacity);
       row["least"] = OrNull(largest.least);
       row["expected"] = OrNull(largest.expected);
       row["most"] = OrNull(largest.most);
     }
     json["largest_batch"].push_back(std::move(row));
   }
-  for (const SiteGrowth& site : result.sites) {
+  for (const SiteGrowth& site : model.sites) {
     json["sites"].push_back({{"label", site.label},
                              {"fixed", site.line.at_zero},
                              {"per_sample", site.line.slope},
                              {"at_smallest", site.at_smallest.count()},
                              {"at_largest", site.at_largest.count()}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 int Fit(const FitOptions& options) {
-  std::vector<Run> runs;
+  std::vector<BatchRun> runs;
   for (const std::string& word : options.inputs) {
     const auto split = SplitBatch(word);
     if (!split) {
@@ -368,26 +191,25 @@ int Fit(const FitOptions& options) {
                               word),
                   kUsage);
     }
-    absl::StatusOr<Run> run = RunOf(split->first, split->second);
+    absl::StatusOr<BatchRun> run = RunOf(split->first, split->second);
     if (!run.ok()) return Fail(run.status(), kBadInput);
     runs.push_back(*std::move(run));
   }
-  const auto other = [&](const Run& run) { return run.batch != runs[0].batch; };
+  const auto other = [&](const BatchRun& run) { return run.batch != runs[0].batch; };
   if (std::ranges::none_of(runs, other)) return Fail("fit needs inputs of two different batches", kUsage);
 
-  const Result result = ResultOf(std::move(runs));
+  const FitModel model = ModelOf(std::move(runs));
   int exit_status = kFine;
-  if (!(result.live.line.slope > 0)) {
+  if (!(model.live.line.slope > 0)) {
     Say("the live peak does not grow with the batch: nothing says which is the largest");
     exit_status = kNegative;
-  } else if (options.capacity && LargestBatch(result.live, LiveAlone(), *options.capacity).expected == 0) {
+  } else if (options.capacity && LargestBatch(model.live, LiveAlone(), *options.capacity).expected == 0) {
     Say(fmt::format("does not fit: not even a batch of 1 has room in {} bytes", options.capacity->count()));
     exit_status = kDoesNotFit;
   }
-  exit_status =
-      Finish(options.json ? ResultJson(result, options.capacity) : ResultText(result, options.capacity),
-             exit_status);
-  if (!options.json) SayNext(fmt::format("compare {}", ShellQuoted(result.runs.back().input.name)));
+  exit_status = Finish(
+      options.json ? ResultJson(model, options.capacity) : ResultText(model, options.capacity), exit_status);
+  if (!options.json) SayNext(fmt::format("compare {}", ShellQuoted(model.runs.back().input.name)));
   return exit_status;
 }
 

@@ -41,6 +41,16 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   return input;
 }
 
+absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command) {
+  absl::StatusOr<LoadedInput> input = LoadInput(path);
+  if (input.ok() && input->is_lifetimes()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}:1: a lifetime CSV; {} needs events in order, a trace, an event CSV or a snapshot",
+                    input->name, command));
+  }
+  return input;
+}
+
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
   planner::Problem problem;
   const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) -> planner::Buffer& {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "cli/symbols.h"
@@ -22,6 +23,9 @@ struct LoadedInput {
 
 // Says on stderr what the reader noted (a trace cut short). Errors name the file and the line or byte.
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
+
+// Of those that have events in their order: InvalidArgument says of a lifetime CSV that `command` needs them.
+absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);
 
 // What there is to place. Of lifetimes: they, in the file's order. Of events: all blocks in order of
 // allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block.

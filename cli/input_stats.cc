@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/console.h"
 #include "planner/bound.h"
@@ -11,8 +11,6 @@
 #include "profiler/lifetimes.h"
 
 namespace reprise::cli {
-
-using Json = nlohmann::ordered_json;
 
 Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
   struct Change {
@@ -108,6 +106,13 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
   return result;
 }
 
+absl::StatusOr<MeasuredInput> Measured(absl::StatusOr<LoadedInput> input) {
+  if (!input.ok()) return input.status();
+  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
+  if (!stats.ok()) return stats.status();
+  return MeasuredInput{*std::move(stats), *std::move(input)};
+}
+
 std::string_view NameOf(profiler::InputFormat format) {
   switch (format) {
     case profiler::InputFormat::kTrace:
@@ -145,111 +150,6 @@ std::string_view NameOf(profiler::ActivityKind kind) {
 
 std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId activity) {
   return activity == profiler::FrameId(0) ? "unnamed" : std::string_view(stacks.frame(activity).function);
-}
-
-static Json DeviceJson(const profiler::StackTable& stacks, const profiler::ActivityStats& device) {
-  Json json = {{"totals", Json::array()}, {"by_name", Json::array()}, {"at_peak", Json::array()}};
-  for (const profiler::ActivityTotal& total : device.by_kind) {
-    json["totals"].push_back({{"kind", NameOf(total.kind)},
-                              {"count", total.count},
-                              {"ns", total.ns},
-                              {"bytes", total.bytes.count()}});
-  }
-  for (const profiler::ActivityTotal& total : device.by_name) {
-    json["by_name"].push_back({{"kind", NameOf(total.kind)},
-                               {"name", NameOf(stacks, total.name)},
-                               {"count", total.count},
-                               {"ns", total.ns},
-                               {"bytes", total.bytes.count()}});
-  }
-  for (const profiler::Activity& activity : device.at) {
-    json["at_peak"].push_back({{"kind", NameOf(activity.kind)},
-                               {"name", NameOf(stacks, activity.name)},
-                               {"track", activity.track},
-                               {"begin_ns", activity.begin_ns},
-                               {"duration_ns", activity.duration_ns}});
-  }
-  return json;
-}
-
-std::string StatsJson(const LoadedInput& input, const InputStats& result) {
-  const profiler::Stats& stats = result.stats;
-  Json json = {{"input", input.name},
-               {"format", NameOf(input.content.format)},
-               {"rank", input.content.trace.metadata.rank},
-               {"world_size", input.content.trace.metadata.world_size},
-               {"device", DeviceOf(input)},
-               {"events", stats.events},
-               {"allocs", stats.allocs},
-               {"frees", stats.frees},
-               {"marks", stats.marks},
-               {"allocated", stats.allocated.count()},
-               {"live_peak", stats.live_peak.count()},
-               {"peak_at", stats.peak_at},
-               {"lower_bound", result.lower_bound.count()},
-               {"live_at_end", stats.live_at_end.count()},
-               {"dropped", input.content.trace.dropped},
-               {"iterations", stats.iterations},
-               {"iteration", nullptr},
-               {"histogram", Json::array()},
-               {"at_peak", Json::array()},
-               {"leak", nullptr},
-               {"iteration_peaks", nullptr},
-               {"lifetimes", {{"unit", result.lifetime_unit}, {"classes", Json::array()}}},
-               {"attributed", result.attributed},
-               {"frames_without_symbols", input.symbols.unnamed},
-               {"streams", Json::array()},
-               {"libraries", Json::array()},
-               {"sites", Json::array()}};
-  if (const auto& iteration = stats.iteration) {
-    json["iteration"] = {{"tokens", iteration->tokens},
-                         {"found_at", iteration->first},
-                         {"persistent", iteration->persistent.count()},
-                         {"peak", iteration->peak.count()},
-                         {"allocated", iteration->allocated.count()}};
-  }
-  for (const profiler::SizeClass& c : stats.histogram) {
-    json["histogram"].push_back({{"from", c.from.count()}, {"blocks", c.blocks}, {"bytes", c.bytes.count()}});
-  }
-  for (const profiler::SizeCount& c : stats.at_peak) {
-    json["at_peak"].push_back({{"size", c.size.count()}, {"blocks", c.blocks}});
-  }
-  if (stats.leak) {
-    json["leak"] = {{"bytes_per_iteration", stats.leak->bytes_per_iteration}, {"cuts", stats.leak->cuts}};
-  }
-  if (stats.peaks) {
-    json["iteration_peaks"] = {{"least", stats.peaks->least.count()},
-                               {"most", stats.peaks->most.count()},
-                               {"iterations", stats.peaks->rounds}};
-  }
-  for (const profiler::StreamUse& use : result.streams) {
-    json["streams"].push_back({{"stream", fmt::format("{:#x}", static_cast<uint64_t>(use.stream))},
-                               {"allocs", use.allocs},
-                               {"allocated", use.allocated.count()},
-                               {"live_peak", use.live_peak.count()},
-                               {"blocks_at_peak", use.blocks_at_peak},
-                               {"bytes_at_peak", use.at_peak.count()}});
-  }
-  for (const profiler::LibraryUse& use : result.libraries) {
-    json["libraries"].push_back(
-        {{"library", use.library}, {"blocks", use.blocks}, {"bytes", use.bytes.count()}});
-  }
-  for (const profiler::LifetimeClass& c : stats.lifetimes) {
-    json["lifetimes"]["classes"].push_back(
-        {{"from", c.from}, {"blocks", c.blocks}, {"bytes", c.bytes.count()}});
-  }
-  for (const profiler::SiteBytes& c : result.sites_at_peak) {
-    const profiler::Site& site = result.sites.sites[c.site];
-    json["sites"].push_back({{"label", site.label},
-                             {"file", site.file},
-                             {"line", site.line},
-                             {"function", site.function},
-                             {"library", site.library},
-                             {"blocks", c.blocks},
-                             {"bytes", c.bytes.count()}});
-  }
-  if (result.device) json["device_activity"] = DeviceJson(input.content.trace.stacks, *result.device);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reprise::cli

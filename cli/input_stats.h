@@ -38,6 +38,13 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
 // `found` gets the iteration where there is one; it may be null. Errors: a lifetime CSV that is no problem.
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);
 
+struct MeasuredInput : InputStats {
+  LoadedInput input;
+};
+
+// An input together with its figures, or why it was not loaded, or has none.
+absl::StatusOr<MeasuredInput> Measured(absl::StatusOr<LoadedInput> input);
+
 std::string_view NameOf(profiler::InputFormat format);
 std::string_view NameOf(profiler::ActivityKind kind);
 // As the device's profiler has it; "unnamed" where it does not say.
@@ -45,8 +52,5 @@ std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId ac
 
 // Whose memory it is, as the driver numbers devices; 0 where the input does not say.
 int64_t DeviceOf(const LoadedInput& input);
-
-// One object on one line, so that several inputs give JSON lines.
-std::string StatsJson(const LoadedInput& input, const InputStats& result);
 
 }  // namespace reprise::cli

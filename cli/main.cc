@@ -11,32 +11,33 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/status.h"
+#include "cli/variables.h"
 
 namespace reprise::cli {
 namespace {
 
-constexpr std::string_view kFooter = R"(
-Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
-  REPRISE_MODE         serve (default), record or off
-  REPRISE_OUT          folder for trace and summary; %h host, %p process, %r rank, %j job, %s step, %% a percent sign
-  REPRISE_PLAN         plans that an earlier run of the job has left, a file
-  REPRISE_CACHE        folder where each job leaves its plans and finds those of its last run
-  REPRISE_CAPACITY     the most memory to hold, a size; no limit by default
-  REPRISE_OVERSUBSCRIBE
-                       1: what a CUDA device has no memory for lies in the host's, slowly
-  REPRISE_THRESHOLD    the smallest allocation that is caught, a size; 4KiB by default
-  REPRISE_TRACE_LIMIT  the most to write into a trace while serving, and of a time line, a size; 256MiB by default
-  REPRISE_STACKS       off (default), native or python: whose call stacks a trace keeps
-  REPRISE_TIMELINE     1: a trace on CUDA says too which kernels and copies ran when
-  REPRISE_LOG          quiet, warn (default), info or debug
-  REPRISE_DISABLE      1: catch nothing at all
-  REPRISE_GATHERED     1: whoever started the ranks sums them up, so that none does it itself (set by reprise run)
+constexpr size_t kNameWidth = 20;  // a longer name has a line of its own
 
+std::string VariableRows() {
+  std::string rows;
+  for (const auto& [name, meaning] : kVariables) {
+    rows += name.size() <= kNameWidth ? fmt::format("  {:<{}} {}\n", name, kNameWidth, meaning)
+                                      : fmt::format("  {}\n  {:<{}} {}\n", name, "", kNameWidth, meaning);
+  }
+  return rows;
+}
+
+std::string Footer() {
+  return fmt::format(R"(
+Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
+{}
 Sizes are binary: 65536, 64K, 64KB and 64KiB are the same. Exit status: 0 fine, 1 a negative finding, 2 usage,
 3 bad input, 4 does not fit the capacity, 5 out of time without a placement.
 
 Example:
-  reprise run --host -- python train.py)";
+  reprise run --host -- python train.py)",
+                     VariableRows());
+}
 
 // How many letters to insert, drop or replace to make one word of the other (Levenshtein).
 size_t Distance(std::string_view from, std::string_view to) {
@@ -101,7 +102,7 @@ int Main(std::vector<std::string> words) {
       "Watches a training job's memory, plans where every block should lie, and serves it from one slab.",
       "reprise");
   app.set_version_flag("--version", "reprise " REPRISE_VERSION, "Print the version and exit");
-  app.footer(std::string(kFooter));
+  app.footer(Footer());
   app.require_subcommand(1);
   AddRun(app, job, exit_status);
   AddSlurm(app, words, job, exit_status);

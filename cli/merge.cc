@@ -16,6 +16,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/json_text.h"
 #include "cli/status.h"
 #include "profiler/read_file.h"
 #include "replay/summary.h"
@@ -184,7 +185,7 @@ std::string MergedJson(const MergedSummaries& merged) {
   Json jobs = Json::array();
   for (const JobRanks& job : merged.jobs) jobs.push_back(JobJson(job));
   const Json json = {{"files", merged.files}, {"errors", merged.errors}, {"jobs", std::move(jobs)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 bool HasRanks(const MergedSummaries& merged) {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -20,9 +19,11 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "cli/utc_now.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/keep.h"
@@ -73,14 +74,6 @@ class Deadline {
 
 std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
 
-std::string Now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
-
 std::string SolutionJson(const planner::Problem& problem, const planner::Solution& solution) {
   const Json json = {{"buffers", problem.buffers.size()},
                      {"lower_bound", solution.lower_bound.count()},
@@ -91,7 +84,7 @@ std::string SolutionJson(const planner::Problem& problem, const planner::Solutio
                      {"kept", planner::ShareKept(problem, solution.placement)},
                      {"crossings", planner::CountCrossings(problem, solution.placement)},
                      {"solver", solution.solver}};
-  return json.dump(2) + "\n";
+  return JsonText(json);
 }
 
 std::string SolutionText(const planner::Problem& problem, const planner::Solution& solution) {
@@ -184,7 +177,7 @@ void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
 
 planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,
                      const planner::Solution& solution) {
-  return planner::MakePlan(problem, solution, {"reprise " REPRISE_VERSION, input.name, input.hash, Now()});
+  return planner::MakePlan(problem, solution, {"reprise " REPRISE_VERSION, input.name, input.hash, UtcNow()});
 }
 
 void AddPlan(CLI::App& app, int& exit_status) {

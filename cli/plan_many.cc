@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/json_text.h"
 #include "cli/plan.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -151,7 +152,7 @@ std::string TableJson(const std::vector<Row>& rows) {
                      {"seconds", row.seconds}});
   }
   const Json json = {{"plans", std::move(plans)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace

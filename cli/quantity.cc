@@ -5,18 +5,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
 namespace reprise::cli {
 namespace {
 
-// The number at the head of `text` and what follows it. nullopt: no plain decimal number there.
+// The number at the head of `text`, 0 or more, and what follows it. nullopt: no plain decimal number there.
 std::optional<std::pair<double, std::string_view>> SplitNumber(std::string_view text) {
   double value = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc() || !std::isfinite(value) || !(value > 0)) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(value) || std::signbit(value)) return std::nullopt;
   return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
 }
 
@@ -35,7 +36,7 @@ std::optional<int> ShiftOf(std::string_view suffix) {
 
 std::optional<Bytes> ParseSize(std::string_view text) {
   const auto number = SplitNumber(text);
-  if (!number) return std::nullopt;
+  if (!number || number->first == 0) return std::nullopt;
   const auto shift = ShiftOf(number->second);
   if (!shift) return std::nullopt;
   // Whole numbers exactly: a double has 53 bits.
@@ -52,7 +53,7 @@ std::optional<Bytes> ParseSize(std::string_view text) {
 
 std::optional<double> ParseDuration(std::string_view text) {
   const auto number = SplitNumber(text);
-  if (!number) return std::nullopt;
+  if (!number || number->first == 0) return std::nullopt;
   const auto& [value, unit] = *number;
   const auto seconds = [&value = value](double factor) { return std::min(value * factor, kForEver); };
   if (unit.empty() || unit == "s") return seconds(1);
@@ -60,6 +61,16 @@ std::optional<double> ParseDuration(std::string_view text) {
   if (unit == "m") return seconds(60);
   if (unit == "h") return seconds(3600);
   return std::nullopt;
+}
+
+std::optional<double> ParsePercent(std::string_view text) {
+  const auto number = SplitNumber(text);
+  if (!number || number->second != "%") return std::nullopt;
+  return number->first;
+}
+
+std::string FormatSignedSize(Bytes bytes, std::string_view otherwise) {
+  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : otherwise, FormatSize(Bytes(std::abs(bytes.count()))));
 }
 
 std::string FormatDuration(double seconds) {

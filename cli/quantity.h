@@ -21,8 +21,14 @@ inline constexpr double kForEver = 3e7;
 // above 0.
 std::optional<double> ParseDuration(std::string_view text);
 
+// "5%", "0.5%", as 5, 0.5. nullopt: not a percentage, or below 0.
+std::optional<double> ParsePercent(std::string_view text);
+
 // "61.20 GiB", "512 B".
 using replay::FormatSize;
+
+// The same with a minus in front where it is below 0, else with `otherwise`.
+std::string FormatSignedSize(Bytes bytes, std::string_view otherwise = "");
 
 // "12.3 ms", "1.24 s".
 std::string FormatDuration(double seconds);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <map>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -32,9 +32,6 @@ int NumberBehind(std::string_view text, std::string_view word, int otherwise) {
 bool IsBetween(std::string_view name, std::string_view begin, std::string_view end) {
   return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
 }
-
-bool IsSummary(std::string_view name) { return IsBetween(name, kSummaryBegin, kSummaryEnd); }
-bool IsTrace(std::string_view name) { return IsBetween(name, kTraceBegin, kTraceEnd); }
 
 // What the names of a process's files have in common: ".rank3", ".4711", "". Of its summary or a trace.
 std::string CommonPart(std::string_view name) {
@@ -131,6 +128,9 @@ class Files {
 
 }  // namespace
 
+bool IsSummary(std::string_view name) { return IsBetween(name, kSummaryBegin, kSummaryEnd); }
+bool IsTrace(std::string_view name) { return IsBetween(name, kTraceBegin, kTraceEnd); }
+
 FilesBelow FilesOfRanks(const std::vector<std::string>& inputs) {
   Files files;
   std::error_code error;
@@ -141,6 +141,31 @@ FilesBelow FilesOfRanks(const std::vector<std::string>& inputs) {
       files.AddNamed(input);
   }
   return std::move(files).Take();
+}
+
+absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& folder) {
+  std::vector<std::string> traces;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
+    if (IsTrace(entry->path().filename().string())) traces.push_back(entry->path().string());
+  }
+  if (error) return absl::InvalidArgumentError(fmt::format("{}: {}", folder, error.message()));
+  std::ranges::sort(traces);
+  return traces;
+}
+
+std::string LargestTrace(const std::vector<std::string>& traces) {
+  std::string largest;
+  uintmax_t most = 0;
+  for (const std::string& trace : traces) {
+    std::error_code error;
+    const uintmax_t size = fs::file_size(trace, error);
+    if (error || (!largest.empty() && size <= most)) continue;
+    largest = trace;
+    most = size;
+  }
+  return largest;
 }
 
 std::string SummaryBeside(const std::string& trace) {

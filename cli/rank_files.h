@@ -2,9 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 namespace reprise::cli {
+
+// Whether a process gives a file of its own that name: summary.rank3.json, trace.rank3.reprise.
+bool IsSummary(std::string_view name);
+bool IsTrace(std::string_view name);
 
 // A folder's files whose names differ in the word in front alone: trace.rank3.reprise, summary.rank3.json.
 struct RankFiles {
@@ -22,6 +29,13 @@ struct FilesBelow {
 // Below each input that is a folder, at any depth. Another input is a summary, or a trace where its name ends
 // so, and what lies beside it under the same name belongs to it. Each file once, however often it is named.
 FilesBelow FilesOfRanks(const std::vector<std::string>& inputs);
+
+// The traces in a folder itself, by name. Errors: it cannot be read.
+absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& folder);
+
+// The first of the largest: that of the process that asked for most. What has no size, a link to nothing, is
+// passed over; empty: none has one.
+std::string LargestTrace(const std::vector<std::string>& traces);
 
 // The summary that a process left beside one of its traces; empty: none.
 std::string SummaryBeside(const std::string& trace);

@@ -15,6 +15,7 @@
 #include "cli/rank_traces.h"
 #include "cli/report/page_source.h"
 #include "cli/report/ranks_page.h"
+#include "cli/utc_now.h"
 
 namespace reprise::cli {
 namespace {
@@ -71,7 +72,8 @@ class Assigner {
     for (const auto& [where, ranks] : without_summary_) {
       if (known.contains(where.first)) continue;
       auto& [job, files] = alone.emplace_back();
-      job.job = job.step = "0";
+      job.job.assign(1, '0');
+      job.step = job.job;
       job.restart = where.second;
       for (const auto& [rank, each] : ranks) {
         if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank
@@ -134,7 +136,7 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
   RanksPageOptions page_options = {.input = options.redact ? "input" : options.input,
                                    .redacted = options.redact,
                                    .capacity = options.capacity,
-                                   .created = TimeNow()};
+                                   .created = UtcNow()};
   const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
   if (!page.ok()) return page.status();
   return WritePage(options.output, *page);

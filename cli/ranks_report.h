@@ -23,7 +23,7 @@ struct RanksReportOptions {
 // Whether there is more than one rank in it, be it of traces alone.
 bool HasRanks(const MergedSummaries& merged, const FilesBelow& files);
 
-// Writes the page and says so on stderr. Errors: Unknown where it cannot be written, else zlib's.
+// Writes the page and says so on stderr. Errors: the output's.
 absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
                               const RanksReportOptions& options);
 

@@ -23,6 +23,7 @@
 #include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
+#include "cli/utc_now.h"
 #include "profiler/read_file.h"
 
 namespace reprise::cli {
@@ -30,28 +31,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The largest trace of a folder: a job's processes leave one each. Another input is one itself.
+// Of a folder the largest trace. Another input is one itself.
 absl::StatusOr<std::string> TraceOf(const std::string& input) {
   std::error_code error;
   if (!fs::is_directory(input, error)) return input;
-  std::string best;
-  uintmax_t most = 0;
-  int traces = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(input, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("trace") || !name.ends_with(".reprise")) continue;
-    ++traces;
-    const uintmax_t size = entry.file_size(error);
-    if (best.empty() || size > most || (size == most && name < best)) {
-      best = name;
-      most = size;
-    }
+  const absl::StatusOr<std::vector<std::string>> traces = TracesIn(input);
+  if (!traces.ok()) return traces.status();
+  std::string largest = LargestTrace(*traces);
+  if (largest.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: a folder without a trace{}", input, traces->empty() ? "" : " that can be read"));
   }
-  if (best.empty()) {
-    return absl::InvalidArgumentError(fmt::format("{}: a folder without a trace", input));
+  if (traces->size() > 1) {
+    Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces->size(),
+                    fs::path(largest).filename().string()));
   }
-  if (traces > 1) Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces, best));
-  return (input.ends_with('/') ? input : input + "/") + best;
+  return largest;
 }
 
 std::string DefaultOutput(const std::string& input, const std::string& trace) {
@@ -59,11 +54,6 @@ std::string DefaultOutput(const std::string& input, const std::string& trace) {
   if (fs::is_directory(input, error)) return (fs::path(input) / "report.html").string();
   if (trace == "-") return "report.html";
   return fs::path(trace).replace_extension(".html").string();
-}
-
-int StatusOfWriting(const absl::Status& status) {
-  if (absl::IsUnknown(status) || absl::IsInternal(status)) return Fail(status, kUsage);
-  return status.ok() ? kFine : Fail(status, kBadInput);
 }
 
 // What comes after the page on ranks: merge has nothing to say where none has left a summary.
@@ -90,14 +80,23 @@ int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& o
       .capacity = options.capacity,
       .seconds = options.seconds};
   const std::string next = NextOfRanks(inputs, merged, files);
-  const int status = StatusOfWriting(WriteRanksReport(std::move(merged), files, ranks));
-  if (status != kFine) return status;
+  if (const absl::Status written = WriteRanksReport(std::move(merged), files, ranks); !written.ok()) {
+    return Fail(written, kUsage);
+  }
   SayNext(next);
   return unread ? kBadInput : kFine;
 }
 
+int ReportOnOne(const ReportOptions& options) {
+  const absl::StatusOr<Report> report = MakeReport(options);
+  if (!report.ok()) return Fail(report.status(), kBadInput);
+  if (const absl::Status written = WriteReport(*report); !written.ok()) return Fail(written, kUsage);
+  if (report->trace != "-") SayNext(fmt::format("stats {}", ShellQuoted(report->trace)));
+  return kFine;
+}
+
 // Of several inputs and of a folder with several ranks: one page on them all.
-int Report(const std::vector<std::string>& inputs, ReportOptions options) {
+int ReportOn(const std::vector<std::string>& inputs, ReportOptions options) {
   std::error_code error;
   if (inputs.size() > 1 || fs::is_directory(inputs[0], error)) {
     const FilesBelow files = FilesOfRanks(inputs);
@@ -110,32 +109,36 @@ int Report(const std::vector<std::string>& inputs, ReportOptions options) {
     }
   }
   options.input = inputs[0];
-  const absl::StatusOr<std::string> trace = WriteReport(options);
-  if (trace.ok() && *trace != "-") SayNext(fmt::format("stats {}", ShellQuoted(*trace)));
-  return StatusOfWriting(trace.status());
+  return ReportOnOne(options);
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> WriteReport(const ReportOptions& options) {
-  absl::StatusOr<std::string> trace = TraceOf(options.input);
+absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
+  const absl::StatusOr<std::string> trace = TraceOf(options.input);
   if (!trace.ok()) return trace.status();
   absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
-  PageOptions page_options{.redacted = options.redact, .capacity = options.capacity, .created = TimeNow()};
+  PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
   if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
     const absl::StatusOr<std::string> summary = profiler::ReadFile(beside);
-    if (summary.ok()) page_options.summary = *summary;
+    if (summary.ok()) page.summary = *summary;
   }
   if (options.redact) Redact(*input);
-  const absl::StatusOr<Findings> findings = Gather(*input, options.capacity, {.seconds = options.seconds});
+  absl::StatusOr<Findings> findings = Gather(*input, options.capacity, {.seconds = options.seconds});
   if (!findings.ok()) return findings.status();
-  const absl::StatusOr<std::string> page = PageOf(*input, *findings, page_options);
+  return Report{.trace = *trace,
+                .output = options.output.empty() ? DefaultOutput(options.input, *trace) : options.output,
+                .input = *std::move(input),
+                .findings = *std::move(findings),
+                .page = std::move(page)};
+}
+
+absl::Status WriteReport(const Report& report) {
+  const absl::StatusOr<std::string> page = PageOf(report.input, report.findings, report.page);
   if (!page.ok()) return page.status();
-  const std::string output = options.output.empty() ? DefaultOutput(options.input, *trace) : options.output;
-  for (const std::string& what : findings->left_out) Say(fmt::format("left out: {}", what));
-  if (absl::Status status = WritePage(output, *page); !status.ok()) return status;
-  return trace;
+  for (const std::string& what : report.findings.left_out) Say(fmt::format("left out: {}", what));
+  return WritePage(report.output, *page);
 }
 
 void AddReport(CLI::App& app, int& exit_status) {
@@ -165,7 +168,7 @@ void AddReport(CLI::App& app, int& exit_status) {
       "The page needs no network and no other file. The figures on it are those of stats and "
       "compare.\n\nExample:\n"
       "  reprise report reprise-out -o job.html");
-  command->callback([inputs, options, &exit_status] { exit_status = Report(*inputs, *options); });
+  command->callback([inputs, options, &exit_status] { exit_status = ReportOn(*inputs, *options); });
 }
 
 }  // namespace reprise::cli

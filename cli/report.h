@@ -4,8 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
+#include "cli/report/findings.h"
+#include "cli/report/page.h"
 
 namespace reprise::cli {
 
@@ -17,9 +20,20 @@ struct ReportOptions {
   double seconds = 30;  // for planning and models
 };
 
+// What a page says, and where it goes.
+struct Report {
+  std::string trace;  // or other input, that it is on
+  std::string output;
+  LoadedInput input;
+  Findings findings;
+  PageOptions page;
+};
+
+// Errors: the input's.
+absl::StatusOr<Report> MakeReport(const ReportOptions& options);
+
 // Writes the page, replacing what is there, and says on stderr what was written and what was left out.
-// Returns the trace, or other input, that it is on. Errors: InvalidArgument and those of reading for the
-// input, others for the output.
-absl::StatusOr<std::string> WriteReport(const ReportOptions& options);
+// Errors: the output's.
+absl::Status WriteReport(const Report& report);
 
 }  // namespace reprise::cli

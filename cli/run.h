@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/run_options.h"
+
 namespace reprise::cli {
 
 struct JobCommand {
   std::string folder;  // where files go unless the user says; empty: a new reprise-out
   // Given what CLI11 left over in front of `--`: the exit status where that is no job to run here.
-  std::function<std::optional<int>(const std::vector<std::string>& left_over)> instead;
+  std::function<std::optional<int>(const RunOptions& options, const std::vector<std::string>& left_over)>
+      instead;
 };
 
 // Gives `command` its options and has it run `job`, the words behind `--`.

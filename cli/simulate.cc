@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -29,7 +30,7 @@ std::string ResultJson(const replay::SimulationResult& result) {
   json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
   json["overlaps"] = result.overlaps;
   json["seconds"] = result.seconds;
-  return json.dump(2) + "\n";
+  return JsonText(json);
 }
 
 std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {
@@ -68,15 +69,8 @@ std::string ResultText(const replay::SimulationResult& result) {
 }
 
 int Simulate(const SimulateOptions& options) {
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "simulate");
   if (!input.ok()) return Fail(input.status(), kBadInput);
-  if (input->is_lifetimes()) {
-    return Fail(
-        fmt::format(
-            "{}:1: a lifetime CSV; simulate needs events in order, a trace, an event CSV or a snapshot",
-            input->name),
-        kBadInput);
-  }
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
   if (!result.ok()) {

@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/job_summary.h"
+#include "cli/output_folder.h"
 #include "cli/run.h"
 #include "cli/status.h"
 
@@ -117,18 +118,25 @@ int Sbatch(const std::vector<std::string>& options, const std::string& script, s
 }
 
 // Where the files of job `id` will lie. "": what else the folder's name takes is not known here.
-std::string FolderOf(const std::vector<std::string>& own, const std::string& id) {
-  std::string folder = FolderOfRanks({.job = id});
-  for (size_t i = 0; i < own.size(); ++i) {
-    if (own[i].starts_with("--out=")) folder = own[i].substr(6);
-    if (own[i] == "--out" && i + 1 < own.size()) folder = own[i + 1];
+std::string FolderOf(const RunOptions& options, const std::string& id) {
+  const std::string pattern = NamedPattern(options);
+  if (pattern.empty()) return FolderOfRanks({.job = id});
+  std::string folder;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      folder += pattern[i];
+      continue;
+    }
+    const char what = ++i < pattern.size() ? pattern[i] : '\0';
+    if (what != 'j' && what != '%') return "";
+    folder += what == 'j' ? id : "%";
   }
-  for (size_t at; (at = folder.find("%j")) != folder.npos;) folder.replace(at, 2, id);
-  return folder.find('%') == folder.npos ? folder : "";
+  return folder;
 }
 
-int Submit(const std::vector<std::string>& own, const std::vector<std::string>& options,
-           const std::vector<std::string>& job) {
+// `own` are the words of `ours`, the options for us.
+int Submit(const RunOptions& ours, const std::vector<std::string>& own,
+           const std::vector<std::string>& options, const std::vector<std::string>& job) {
   if (job.empty()) return Fail("slurm submit needs the job's command line behind --", kUsage);
   std::error_code error;
   const std::string self = fs::read_symlink("/proc/self/exe", error).string();
@@ -138,7 +146,7 @@ int Submit(const std::vector<std::string>& own, const std::vector<std::string>& 
   id = id.substr(0, id.find_first_of(";\n"));  // "12;cluster" where there are several
   if (status == kFine && !id.empty()) {
     Say(fmt::format("job {}; one summary at the end of its output", id));
-    if (const std::string folder = FolderOf(own, id); !folder.empty()) {
+    if (const std::string folder = FolderOf(ours, id); !folder.empty()) {
       SayNext(fmt::format("merge {}", ShellQuoted(folder)));
     }
   }
@@ -154,11 +162,12 @@ void AddSlurm(CLI::App& app, const std::vector<std::string>& words, const std::v
   JobCommand kind;
   if (const replay::Launched here = LaunchedHere(); here.job != "0") kind.folder = FolderOfRanks(here);
   // In front of `submit` stand options for us, behind it those for sbatch.
-  kind.instead = [words, &job](const std::vector<std::string>& left_over) -> std::optional<int> {
+  kind.instead = [words, &job](const RunOptions& options,
+                               const std::vector<std::string>& left_over) -> std::optional<int> {
     if (left_over.empty() || left_over[0] != "submit") return std::nullopt;
     const std::vector<std::string> own(words.begin() + 1,
                                        words.end() - static_cast<std::ptrdiff_t>(left_over.size()));
-    return Submit(own, {left_over.begin() + 1, left_over.end()}, job);
+    return Submit(options, own, {left_over.begin() + 1, left_over.end()}, job);
   };
   AddJobOptions(command, kind, job, exit_status);
   command->footer(

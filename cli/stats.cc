@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/quantity.h"
+#include "cli/stats_json.h"
 #include "cli/status.h"
 
 namespace reprise::cli {
@@ -29,18 +29,6 @@ struct StatsOptions {
   bool json = false;
 };
 
-struct Shown : InputStats {
-  LoadedInput input;
-};
-
-absl::StatusOr<Shown> StatsOfFile(const std::string& path) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
-  if (!input.ok()) return input.status();
-  absl::StatusOr<InputStats> stats = StatsOfInput(*input);
-  if (!stats.ok()) return stats.status();
-  return Shown{*std::move(stats), *std::move(input)};
-}
-
 std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {
   return fmt::format("  {:<13}{:>12}  {}\n", name, value, meaning);
 }
@@ -48,7 +36,7 @@ std::string Row(std::string_view name, std::string_view value, std::string_view 
 std::string LeakRow(const profiler::Stats& stats) {
   if (!stats.leak) return "";
   const auto slope = static_cast<int64_t>(std::llround(stats.leak->bytes_per_iteration));
-  return Row("leaking", fmt::format("{}{}", slope < 0 ? "-" : "", FormatSize(Bytes(std::abs(slope)))),
+  return Row("leaking", FormatSignedSize(Bytes(slope)),
              fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
 }
 
@@ -59,7 +47,7 @@ std::string PeaksRow(const profiler::Stats& stats) {
                          FormatSize(stats.peaks->most)));
 }
 
-std::string IterationRows(const Shown& result) {
+std::string IterationRows(const MeasuredInput& result) {
   const profiler::Stats& stats = result.stats;
   if (result.input.is_lifetimes()) return "";
   if (!stats.iteration) return Row("iterations", "none", "the sequence does not repeat");
@@ -85,7 +73,7 @@ std::string HistogramRows(const profiler::Stats& stats) {
   return text;
 }
 
-std::string LifetimeRows(const Shown& result) {
+std::string LifetimeRows(const MeasuredInput& result) {
   std::string text = fmt::format("  lived from  ({:>6})    blocks         bytes\n", result.lifetime_unit);
   int64_t most = 1;
   for (const profiler::LifetimeClass& c : result.stats.lifetimes) most = std::max(most, c.blocks);
@@ -97,7 +85,7 @@ std::string LifetimeRows(const Shown& result) {
   return result.stats.lifetimes.empty() ? "" : text;
 }
 
-std::string SiteRows(const Shown& result) {
+std::string SiteRows(const MeasuredInput& result) {
   if (result.sites_at_peak.empty()) return "";
   std::string text =
       fmt::format("  top sites at the peak; {} of its bytes have one\n", FormatShare(result.attributed));
@@ -135,7 +123,7 @@ std::string PeakRows(const profiler::Stats& stats) {
 }
 
 // With one stream there is nothing to tell apart.
-std::string StreamRows(const Shown& result) {
+std::string StreamRows(const MeasuredInput& result) {
   if (result.streams.size() < 2) return "";
   std::string text = "  by stream         at the peak     peak alone        allocated\n";
   for (size_t i = 0; i < std::min(kStreamsShown, result.streams.size()); ++i) {
@@ -150,7 +138,7 @@ std::string StreamRows(const Shown& result) {
   return text;
 }
 
-std::string LibraryRows(const Shown& result) {
+std::string LibraryRows(const MeasuredInput& result) {
   std::string text;
   for (const profiler::LibraryUse& use : result.libraries) {
     text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}\n", FormatSize(use.bytes),
@@ -176,7 +164,7 @@ std::string Shortened(std::string_view name) {
   return name.size() <= kMost ? std::string(name) : fmt::format("{}...", name.substr(0, kMost - 3));
 }
 
-std::string DeviceRows(const Shown& result) {
+std::string DeviceRows(const MeasuredInput& result) {
   if (!result.device) return "";
   constexpr double kNs = 1e-9;
   const profiler::ActivityStats& device = *result.device;
@@ -213,7 +201,7 @@ std::string DeviceRows(const Shown& result) {
   return text;
 }
 
-std::string StatsText(const Shown& result) {
+std::string StatsText(const MeasuredInput& result) {
   const profiler::Stats& stats = result.stats;
   std::string text =
       fmt::format("{}: {}{}\n", result.input.name, NameOf(result.input.content.format), Whose(result.input));
@@ -240,7 +228,7 @@ int Stats(const StatsOptions& options) {
   const std::string* events = nullptr;
   const std::string* lifetimes = nullptr;
   for (const std::string& path : options.inputs) {
-    const absl::StatusOr<Shown> result = StatsOfFile(path);
+    const absl::StatusOr<MeasuredInput> result = Measured(LoadInput(path));
     if (!result.ok()) {
       exit_status = Fail(result.status(), kBadInput);
       continue;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "cli/console.h"
 #include "planner/portfolio.h"
 #include "replay/models/models.h"
 
@@ -60,6 +61,10 @@ class Gatherer {
   void LeaveOut(std::string_view what) {
     findings_.left_out.push_back(fmt::format("{}: not finished within {:g} s", what, limits_.seconds));
   }
+  void LeaveOut(std::string_view what, const absl::Status& why) {
+    if (absl::IsDeadlineExceeded(why)) return LeaveOut(what);
+    findings_.left_out.push_back(fmt::format("{}: {}", what, MessageOf(why)));
+  }
 
   void AddSites() {
     const InputStats& stats = findings_.stats;
@@ -79,7 +84,7 @@ class Gatherer {
       if (plan.ok()) {
         findings_.plan = *std::move(plan);
       } else {
-        LeaveOut("the plan of an iteration");
+        LeaveOut("the plan of an iteration", plan.status());
       }
       return;
     }
@@ -89,12 +94,13 @@ class Gatherer {
                       findings_.blocks.all.size()));
       return;
     }
+    constexpr std::string_view kWhat = "the plan of the whole input";
     const absl::StatusOr<planner::Problem> problem = ProblemOf(input_);
-    if (!problem.ok()) return;
+    if (!problem.ok()) return LeaveOut(kWhat, problem.status());
     planner::Budget budget;
     budget.seconds = PlanSeconds();
     const absl::StatusOr<planner::Solution> solution = planner::Solve(*problem, budget);
-    if (!solution.ok()) return LeaveOut("the plan of the whole input");
+    if (!solution.ok()) return LeaveOut(kWhat, solution.status());
     findings_.whole_slab = solution->placement.slab;
     // Buffers are numbered in order of allocation; of lifetimes the id of an event is the buffer's number.
     std::vector<Offset> offsets(findings_.events.size(), replay::Track::kNowhere);
@@ -134,7 +140,7 @@ class Gatherer {
     if (over()) return LeaveOut("reprise");
     replay::Track track;
     absl::StatusOr<Contender> ours = Ours(findings_.events, capacity_, Watching(&track));
-    if (!ours.ok()) return LeaveOut("reprise");
+    if (!ours.ok()) return LeaveOut("reprise", ours.status());
     Add(*std::move(ours), track);
   }
 
@@ -157,18 +163,21 @@ class Gatherer {
     for (const Contender& apart : findings_.contenders) {
       const auto model = std::ranges::find(replay::Models(), apart.name, &replay::ModelInfo::name);
       if (apart.name != "reprise" && model == replay::Models().end()) continue;  // as recorded
+      const std::string what = fmt::format("{} with merged streams", apart.name);
       if (over()) {
-        LeaveOut(fmt::format("{} with merged streams", apart.name));
+        LeaveOut(what);
         continue;
       }
       absl::StatusOr<Contender> together = apart.name == "reprise"
                                                ? Ours(merged, std::nullopt, Watching(nullptr))
                                                : Modelled(*model, merged, std::nullopt, Watching(nullptr));
-      if (!together.ok() || together->stopped) {
-        LeaveOut(fmt::format("{} with merged streams", apart.name));
-        continue;
+      if (!together.ok()) {
+        LeaveOut(what, together.status());
+      } else if (together->stopped) {
+        LeaveOut(what);
+      } else {
+        findings_.merged.push_back({apart.name, apart.reserved_peak, together->reserved_peak});
       }
-      findings_.merged.push_back({apart.name, apart.reserved_peak, together->reserved_peak});
     }
   }
 

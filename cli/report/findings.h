@@ -55,8 +55,8 @@ struct GatherLimits {
   size_t points = 32'768;
 };
 
-// Errors: an input without one allocation, or one that breaks its format's rules. What does not end in time
-// is left out and named.
+// Errors: an input without one allocation, or one that breaks its format's rules. What does not end in time,
+// or cannot be done, is left out and named.
 absl::StatusOr<Findings> Gather(const LoadedInput& input, std::optional<Bytes> capacity,
                                 const GatherLimits& limits);
 

@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/json_text.h"
 #include "cli/quantity.h"
 #include "cli/report/coverage.h"
 #include "cli/report/page_source.h"
 #include "cli/report/payload.h"
+#include "cli/stats_json.h"
 #include "planner/bound.h"
 #include "replay/simulator.h"
 
@@ -225,8 +227,6 @@ Json WhatIfJson(const Findings& findings) {
   return {{"without_site", std::move(without)}, {"merged", std::move(merged)}};
 }
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& findings,
@@ -267,11 +267,11 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
     }
     head["peak_stacks"].push_back({static_cast<uint32_t>(s.stack), s.bytes.count(), s.blocks});
   }
-  const std::string text =
-      fmt::format(R"({{"columns":{},"sites":{}}})", payload.Directory(), Dump(SitesJson(input, findings)));
+  const std::string text = fmt::format(R"({{"columns":{},"sites":{}}})", payload.Directory(),
+                                       JsonLine(SitesJson(input, findings)));
   absl::StatusOr<std::string> data = payload.Pack(text);
   if (!data.ok()) return data.status();
-  return WholePage(kReportPage, Dump(head), *data);
+  return WholePage(kReportPage, JsonLine(head), *data);
 }
 
 }  // namespace reprise::cli

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
-
 #include "base/units.h"
 #include "cli/console.h"
 #include "cli/quantity.h"
@@ -19,21 +17,11 @@ std::string WholePage(const PageSource& source, std::string_view head, std::stri
 }
 
 absl::Status WritePage(const std::string& path, std::string_view page) {
-  if (const absl::Status written = WriteOutput(path, page); !written.ok()) {
-    return absl::UnknownError(written.message());
-  }
+  if (absl::Status written = WriteOutput(path, page); !written.ok()) return written;
   if (path != "-") {
     Say(fmt::format("wrote {}, {}", path, FormatSize(Bytes(static_cast<int64_t>(page.size())))));
   }
   return absl::OkStatus();
-}
-
-std::string TimeNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
 }  // namespace reprise::cli

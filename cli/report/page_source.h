@@ -18,11 +18,8 @@ struct PageSource {
 extern const PageSource kReportPage;
 extern const PageSource kRanksPage;
 
-// To the file, whole or not at all, or to standard output for `-`; says so. Unknown: why not.
+// To the file, whole or not at all, or to standard output for `-`; says so.
 absl::Status WritePage(const std::string& path, std::string_view page);
-
-// Date and time, for the page to say when it was made.
-std::string TimeNow();
 
 // The page with `head`, a JSON text, and `data`, in base64, where they go.
 std::string WholePage(const PageSource& source, std::string_view head, std::string_view data);

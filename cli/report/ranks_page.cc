@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/json_text.h"
 #include "cli/quantity.h"
 #include "cli/report/page_source.h"
 #include "cli/report/payload.h"
@@ -116,7 +117,7 @@ absl::StatusOr<std::string> RanksPageOf(const MergedSummaries& merged, const std
   const absl::StatusOr<std::string> data =
       payload.Pack(fmt::format(R"({{"columns":{},"sites":null}})", payload.Directory()));
   if (!data.ok()) return data.status();
-  return WholePage(kRanksPage, head.dump(-1, ' ', false, Json::error_handler_t::replace), *data);
+  return WholePage(kRanksPage, JsonLine(head), *data);
 }
 
 }  // namespace reprise::cli

@@ -55,7 +55,7 @@ class Diff(command.CommandTest):
                 self.assert_status(self.reprise("diff", "a.csv", "b.csv", "--fail-above", limit), status)
         self.assert_status(self.reprise("diff", "b.csv", "a.csv", "--fail-above", "0"), 0)
         self.fails(1, "diff", "a.csv", "b.csv", "--fail-above", "1%", says="grown by 50 B, more than 1%")
-        for limit in ("much", "%", "-1%", "nan%"):
+        for limit in ("much", "%", "-1%", "nan%", "0x10%", " 5%", "1e3%"):
             self.fails(2, "diff", "a.csv", "b.csv", "--fail-above", limit, says="neither a size")
 
     def test_people(self):

@@ -57,10 +57,18 @@ class Main(command.CommandTest):
     def test_where_a_submitted_job_will_write(self):
         self.write("sbatch", "#!/bin/sh\necho Submitted >&2\necho 77\n")
         os.chmod(self.path("sbatch"), 0o755)
-        env = {"PATH": self.folder + ":" + os.environ["PATH"]}
-        for options, folder in (
-            ([], "reprise-out/77"), (["--out", "o %j"], "'o 77'"), (["--out=of-%j/%j"], "of-77/77"), (["--out", "of-%h"], None)
+        path = self.folder + ":" + os.environ["PATH"]
+        for options, variable, folder in (
+            ([], "", "reprise-out/77"),
+            (["--out", "o %j"], "", "'o 77'"),
+            (["--out=of-%j/%j"], "", "of-77/77"),
+            (["--out", "50%%j"], "", "50%j"),
+            (["--out", "of-%h"], "", None),
+            ([], "/scratch/%j", "/scratch/77"),
+            (["--out", "mine"], "/scratch/%j", "mine"),
+            ([], "of-%h", None),
         ):
+            env = {"PATH": path, "REPRISE_OUT": variable}
             done = self.ok("slurm", *options, "submit", "--", "true", env=env)
             if folder is None:
                 self.assertNotIn("next:", done.err)

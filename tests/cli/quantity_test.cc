@@ -59,6 +59,26 @@ TEST(ParseDuration, WhatIsNone) {
   }
 }
 
+TEST(ParsePercent, Percentages) {
+  EXPECT_EQ(ParsePercent("5%"), 5);
+  EXPECT_EQ(ParsePercent("0.5%"), 0.5);
+  EXPECT_EQ(ParsePercent("0%"), 0);
+}
+
+TEST(ParsePercent, WhatIsNone) {
+  for (const char* text :
+       {"", "%", "5", "-1%", "-0%", "+5%", " 5%", "5 %", "5%%", "0x10%", "1e2%", "nan%", "inf%"}) {
+    EXPECT_EQ(ParsePercent(text), std::nullopt) << text;
+  }
+}
+
+TEST(FormatSignedSize, ASignInFront) {
+  EXPECT_EQ(FormatSignedSize(Bytes(-1536)), "-1.50 KiB");
+  EXPECT_EQ(FormatSignedSize(Bytes(1536)), "1.50 KiB");
+  EXPECT_EQ(FormatSignedSize(Bytes(1536), "+"), "+1.50 KiB");
+  EXPECT_EQ(FormatSignedSize(Bytes(0), "+"), "+0 B");
+}
+
 TEST(FormatSize, TwoDecimalsAndAUnit) {
   EXPECT_EQ(FormatSize(Bytes(512)), "512 B");
   EXPECT_EQ(FormatSize(Bytes(1024)), "1.00 KiB");

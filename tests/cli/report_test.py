@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import unittest
@@ -159,10 +160,20 @@ class Report(command.CommandTest):
     def test_time_limit_leaves_out_and_says_so(self):
         self.write("job.csv", job(40))
         done = self.ok("report", "job.csv", "-o", "out.html", "--time-limit", "0.000001ms")
-        self.assertIn("left out: reprise", done.err)
+        self.assertIn("left out: reprise: not finished within", done.err)
         head = head_of(self.read("out.html").decode())
         self.assertTrue(any("reprise" in line for line in head["left_out"]))
         self.assertEqual(head["stats"], self.json("stats", "job.csv"))
+
+    def test_what_fails_is_left_out_for_its_own_reason(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+        if self.reprise("--version", preexec_fn=limited).returncode != 0:
+            self.skipTest("a sanitizer needs more addresses than that")
+        self.write("e.csv", command.EVENTS)
+        done = self.ok("report", "e.csv", "-o", "out.html", preexec_fn=limited)
+        self.assertIn("left out: reprise: no address space for the arena's tables\n", done.err)
 
     def test_where_it_goes(self):
         self.write("e.csv", command.EVENTS)
@@ -180,6 +191,13 @@ class Report(command.CommandTest):
         self.write("out/trace.reprise", command.EVENTS)
         self.assertIn("next: reprise stats out/trace.reprise\n", self.ok("report", "out").err)
         self.ok("stats", "out/trace.reprise")
+
+    def test_a_trace_that_is_a_link_to_nothing_is_passed_over(self):
+        os.mkdir(self.path("out"))
+        os.symlink("gone.reprise", self.path("out/trace.reprise"))
+        self.fails(3, "report", "out", says="out: a folder without a trace that can be read")
+        self.write("out/trace.4711.reprise", command.EVENTS)
+        self.assertIn("next: reprise stats out/trace.4711.reprise\n", self.ok("report", "out").err)
 
     def test_what_is_there_is_written_to_and_what_lies_beside_stays(self):
         self.write("e.csv", command.EVENTS)

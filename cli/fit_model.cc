@@ -1,0 +1,135 @@
+#include "cli/fit_model.h"
+
+#include <algorithm>
+#include <map>
+
+namespace reprise::cli {
+namespace {
+
+constexpr Bytes kGranule{int64_t{2} << 20};  // that drivers hand memory out in
+
+// Of who found room at each batch: what the others reserved until then is not what they need.
+std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
+  std::vector<Overhead> overheads;
+  for (size_t i = 0; i < runs[0].contenders.size(); ++i) {
+    if (std::ranges::any_of(runs, [i](const BatchRun& run) { return run.contenders[i].failed; })) continue;
+    Overhead overhead{.name = runs[0].contenders[i].name};
+    for (const BatchRun& run : runs) {
+      overhead.seen.push_back({static_cast<double>(run.stats.live_peak.count()),
+                               static_cast<double>(run.contenders[i].reserved_peak.count())});
+    }
+    overheads.push_back(std::move(overhead));
+  }
+  return overheads;
+}
+
+void AddSites(FitModel& model) {
+  const auto has_none = [](const BatchRun& run) { return run.sites_at_peak.empty(); };
+  if (std::ranges::any_of(model.runs, has_none)) return;
+  std::map<std::string, std::vector<Bytes>> bytes_of;  // by run
+  for (size_t i = 0; i < model.runs.size(); ++i) {
+    const InputStats& stats = model.runs[i];
+    for (const profiler::SiteBytes& at : stats.sites_at_peak) {
+      std::vector<Bytes>& bytes = bytes_of[stats.sites.sites[at.site].label];
+      bytes.resize(model.runs.size());
+      bytes[i] += at.bytes;
+    }
+  }
+  for (const auto& [label, bytes] : bytes_of) {
+    std::vector<profiler::Measurement> points;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      points.push_back({static_cast<double>(model.runs[i].batch), static_cast<double>(bytes[i].count())});
+    }
+    model.sites.push_back({label, profiler::LeastSquares(points), bytes.front(), bytes.back()});
+    model.moved += std::max(Bytes(0), bytes.front() - bytes.back());
+  }
+  std::ranges::stable_sort(model.sites, std::ranges::greater(),
+                           [](const SiteGrowth& site) { return site.line.slope; });
+}
+
+// How much of a capacity is left for live bytes, if what is reserved beside them is as many bytes or as large
+// a share as at one of the batches; to a granule, which an allocator may need to begin.
+struct Room {
+  double least, expected, most;
+};
+Room RoomFor(const Overhead& overhead, double capacity) {
+  Room room{capacity, capacity / overhead.seen.back().ratio(), 0};
+  bool any = false;
+  for (const Overhead::Seen& seen : overhead.seen) {
+    any = any || seen.reserved != seen.live;
+    const double as_share = capacity / seen.ratio(), as_bytes = capacity - (seen.reserved - seen.live);
+    room.least = std::min({room.least, as_share, as_bytes});
+    room.most = std::max({room.most, as_share, as_bytes});
+  }
+  if (!any) return room;
+  room.least -= static_cast<double>(kGranule.count());
+  room.most += static_cast<double>(kGranule.count());
+  return room;
+}
+
+}  // namespace
+
+Bytes Unrecorded(const BatchRun& run, const BatchRun& largest) {
+  const double scale = static_cast<double>(run.batch) / static_cast<double>(largest.batch);
+  const auto threshold = static_cast<double>(run.input.content.trace.metadata.threshold.count());
+  double bytes = 0;
+  for (const profiler::SizeCount& c : largest.stats.at_peak) {
+    const double here = scale * static_cast<double>(c.size.count());
+    if (here < threshold) bytes += here * static_cast<double>(c.blocks);
+  }
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
+Bytes Apart(const BatchRun& run) {
+  const auto& peaks = run.stats.peaks;
+  return peaks ? peaks->most - peaks->least : Bytes(0);
+}
+
+profiler::Measurement LivePeak(const BatchRun& run, const BatchRun& largest) {
+  return {.x = static_cast<double>(run.batch),
+          .y = static_cast<double>(run.stats.live_peak.count()),
+          .error = static_cast<double>((Apart(run) + Unrecorded(run, largest)).count())};
+}
+
+FitModel ModelOf(std::vector<BatchRun> runs) {
+  std::ranges::stable_sort(runs, std::ranges::less(), &BatchRun::batch);
+  FitModel model{.runs = std::move(runs)};
+  std::vector<profiler::Measurement> points;
+  points.reserve(model.runs.size());
+  for (const BatchRun& run : model.runs) points.push_back(LivePeak(run, model.runs.back()));
+  model.live = profiler::FitLine(points);
+  model.overheads = OverheadsOf(model.runs);
+  AddSites(model);
+  return model;
+}
+
+Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity) {
+  const Room room = RoomFor(overhead, static_cast<double>(capacity.count()));
+  Largest largest{.expected = profiler::LargestWithin(live.line, room.expected)};
+  largest.least = largest.most = largest.expected;
+  if (!largest.expected) return largest;
+  for (const profiler::Line& line : live.extremes) {
+    const auto least = profiler::LargestWithin(line, room.least);
+    const auto most = profiler::LargestWithin(line, room.most);
+    if (least) largest.least = std::min(*largest.least, *least);
+    // One of the possible lines does not rise: nothing says where the end is.
+    largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;
+  }
+  return largest;
+}
+
+Overhead LiveAlone() { return {.name = "live peak", .seen = {{1, 1}}}; }
+
+std::vector<Overhead> AllOf(const FitModel& model) {
+  std::vector<Overhead> all = {LiveAlone()};
+  all.insert(all.end(), model.overheads.begin(), model.overheads.end());
+  return all;
+}
+
+std::pair<double, double> RatiosOf(const Overhead& overhead) {
+  const auto [least, most] =
+      std::ranges::minmax_element(overhead.seen, {}, [](const Overhead::Seen& seen) { return seen.ratio(); });
+  return {least->ratio(), most->ratio()};
+}
+
+}  // namespace reprise::cli

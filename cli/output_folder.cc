@@ -1,0 +1,108 @@
+#include "cli/output_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/console.h"
+#include "cli/job_summary.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostFolders = 10000;
+
+std::set<std::string> FilesIn(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.insert(it->path().filename().string());
+  }
+  return names;
+}
+
+// Absolute, because the job may change its folder; percent signs of the present folder are not ours to
+// expand.
+std::string AbsolutePattern(const std::string& out) {
+  if (out.front() == '/') return out;
+  std::error_code error;
+  std::string pattern;
+  for (const char c : fs::current_path(error).string()) pattern += c == '%' ? "%%" : std::string(1, c);
+  return error ? out : pattern + "/" + out;
+}
+
+OutputFolder NamedFolder(const std::string& out) {
+  OutputFolder folder;
+  folder.pattern = AbsolutePattern(out);
+  if (out.find('%') == std::string::npos) {
+    folder.path = out;
+    folder.before = FilesIn(out);
+  }
+  return folder;
+}
+
+// reprise-out, or reprise-out.2 and so on, whichever is not there yet. Made at once, so that no other run
+// takes the same.
+OutputFolder NewFolder() {
+  std::error_code error;
+  for (int number = 1; number <= kMostFolders; ++number) {
+    const std::string name = number == 1 ? "reprise-out" : fmt::format("reprise-out.{}", number);
+    if (fs::create_directory(name, error)) {
+      OutputFolder folder = NamedFolder(name);
+      folder.made_here = true;
+      return folder;
+    }
+    if (error && error != std::errc::file_exists) break;
+  }
+  Say(fmt::format("cannot make reprise-out here ({}); going on without files, --out DIR names another place",
+                  error ? error.message() : "every name is taken"));
+  return {};
+}
+
+}  // namespace
+
+std::string NamedPattern(const RunOptions& options) {
+  if (!options.out.empty()) return options.out;
+  const char* const present = getenv("REPRISE_OUT");
+  return present == nullptr ? "" : present;
+}
+
+OutputFolder ChooseFolder(const RunOptions& options) {
+  if (const std::string pattern = NamedPattern(options); !pattern.empty()) return NamedFolder(pattern);
+  if (const replay::Launched here = LaunchedHere(); options.mode != "off" && here.OneOfMany()) {
+    return NamedFolder(FolderOfRanks(here));
+  }
+  if (options.mode != "off" && !options.folder.empty()) return NamedFolder(options.folder);
+  return options.mode == "off" ? OutputFolder() : NewFolder();
+}
+
+std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view)) {
+  std::vector<std::string> names;
+  for (const std::string& name : FilesIn(folder.path)) {
+    if (!folder.before.contains(name) && is_of_kind(name)) names.push_back(name);
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+  return names;
+}
+
+std::string PagePath(const OutputFolder& folder) {
+  std::error_code error;
+  std::string page = folder.path + "/report.html";
+  for (int number = 2; fs::exists(page, error) && number <= kMostFolders; ++number) {
+    page = fmt::format("{}/report.{}.html", folder.path, number);
+  }
+  return page;
+}
+
+void RemoveIfEmpty(const OutputFolder& folder) {
+  std::error_code error;
+  if (folder.made_here) fs::remove(folder.path, error);
+}
+
+}  // namespace reprise::cli

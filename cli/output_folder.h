@@ -1,0 +1,37 @@
+// The folder that a run's files go to, and which of the files in it are the run's.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/run_options.h"
+
+namespace reprise::cli {
+
+// Where the job's processes leave their files.
+struct OutputFolder {
+  std::string pattern;           // for REPRISE_OUT, absolute; empty: no files
+  std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
+  bool made_here = false;        // and ours to remove if nothing came
+  std::set<std::string> before;  // what was in it
+};
+
+// What --out, else REPRISE_OUT says; empty: neither.
+std::string NamedPattern(const RunOptions& options);
+
+// What the user has named, else where ranks meet, else `options.folder`, else a new one; none where nothing
+// is caught. Says so where none can be made.
+OutputFolder ChooseFolder(const RunOptions& options);
+
+// Names in `folder` that were not there before and are of that kind, the shortest first.
+std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view));
+
+// For a page that was not there before.
+std::string PagePath(const OutputFolder& folder);
+
+// Removes a folder that was made for the run if nothing has come.
+void RemoveIfEmpty(const OutputFolder& folder);
+
+}  // namespace reprise::cli

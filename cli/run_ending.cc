@@ -1,0 +1,133 @@
+#include "cli/run_ending.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/frameworks.h"
+#include "cli/job_summary.h"
+#include "cli/memory_limits.h"
+#include "cli/merge.h"
+#include "cli/quantity.h"
+#include "cli/rank_files.h"
+#include "cli/ranks_report.h"
+#include "cli/report.h"
+#include "profiler/read_file.h"
+
+namespace reprise::cli {
+namespace {
+
+// The files by name while they are few.
+std::string Listed(std::vector<std::string> summaries, const std::vector<std::string>& traces) {
+  constexpr size_t kFew = 4;
+  if (summaries.size() + traces.size() > kFew) {
+    return fmt::format("summaries {}, traces {}", summaries.size(), traces.size());
+  }
+  summaries.insert(summaries.end(), traces.begin(), traces.end());
+  return fmt::format("{}", fmt::join(summaries, ", "));
+}
+
+std::string WhyNothingCaught(bool host) {
+  if (!host) return "no process asked the CUDA driver for memory, or none that the library was loaded into";
+  for (const MemoryLimit& limit : MemoryLimits()) {
+    if (limit.bytes < Bytes(0)) continue;
+    return fmt::format("nothing is served where the {} is limited, here to {}; '{}' lifts it", limit.of,
+                       FormatSize(limit.bytes), limit.lifted_by);
+  }
+  return "a static binary, a program with an allocator of its own, or no aligned allocation above the "
+         "threshold";
+}
+
+void SayNothingCaught(bool host) {
+  Say(fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host)));
+  SayNext("doctor");
+}
+
+void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string>& summaries) {
+  for (const std::string& summary : summaries) {
+    const absl::StatusOr<std::string> json = profiler::ReadFile(folder.path + "/" + summary);
+    if (!json.ok() || !SawOnlySegments(*json)) continue;
+    for (const std::string& line : SegmentsAdvice()) Say(line);
+    return;
+  }
+}
+
+std::vector<std::string> PathsOf(const OutputFolder& folder, const std::vector<std::string>& names) {
+  std::vector<std::string> paths;
+  paths.reserve(names.size());
+  for (const std::string& name : names) paths.push_back(folder.path + "/" + name);
+  return paths;
+}
+
+// A page on the ranks of this run, or on the largest of its traces. That it cannot be made is no fault of the
+// job's.
+void WritePage(const OutputFolder& folder, const std::vector<std::string>& summaries,
+               const std::vector<std::string>& traces) {
+  const std::vector<std::string> trace_paths = PathsOf(folder, traces);
+  std::vector<std::string> paths = PathsOf(folder, summaries);
+  paths.insert(paths.end(), trace_paths.begin(), trace_paths.end());
+  const FilesBelow files = FilesOfRanks(paths);
+  MergedSummaries merged = MergeBelow(files);
+  absl::Status status;
+  if (HasRanks(merged, files)) {
+    status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)});
+  } else if (const std::string largest = LargestTrace(trace_paths); largest.empty()) {
+    status = absl::NotFoundError("there is no trace to report on");
+  } else {
+    const absl::StatusOr<Report> report = MakeReport({.input = largest, .output = PagePath(folder)});
+    status = report.ok() ? WriteReport(*report) : report.status();
+  }
+  if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
+}
+
+// One of several ranks: the others may still be running. One of them says where the files are, unless whoever
+// started them all will.
+void SayAsRank(const RunOptions& options, const OutputFolder& folder) {
+  if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
+  Say(fmt::format("files of all ranks are in {}", folder.path));
+  if (options.report) Say("no report: other ranks may still be running");
+  SayNext(fmt::format("{} {}", options.report ? "report" : "merge", ShellQuoted(folder.path)));
+}
+
+}  // namespace
+
+void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
+  if (LaunchedHere().OneOfMany()) {
+    SayAsRank(options, folder);
+    return;
+  }
+  if (folder.pattern.empty()) {
+    SayNext("doctor");
+    return;
+  }
+  if (folder.path.empty()) {
+    Say(fmt::format("files are under {}", folder.pattern));
+    if (options.report) Say("no report: which folders they are in, only the job's processes know");
+    SayNext("stats TRACE");
+    return;
+  }
+  const std::vector<std::string> summaries = NewFiles(folder, IsSummary);
+  const std::vector<std::string> traces = NewFiles(folder, IsTrace);
+  RemoveIfEmpty(folder);
+  if (summaries.empty() && traces.empty()) {
+    SayNothingCaught(options.host);
+    return;
+  }
+  if (summaries.empty()) {
+    Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then",
+                    end.signal == 0 ? "in a way that runs no exit handlers" : "by a signal"));
+  }
+  Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
+  SayIfOnlySegments(folder, summaries);
+  if (options.report) WritePage(folder, summaries, traces);
+  if (SayRanks(folder.path, summaries)) return;
+  SayNext(traces.empty() ? "doctor"
+                         : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
+}
+
+}  // namespace reprise::cli

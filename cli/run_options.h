@@ -1,0 +1,31 @@
+// What the user says of a job to run: the options of `run` and `slurm`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+
+namespace reprise::cli {
+
+struct RunOptions {
+  bool host = false;
+  bool cuda = false;
+  std::string mode;    // empty: not named
+  std::string stacks;  // empty: not named
+  std::string out;     // empty: a new folder
+  std::string plan;    // empty: none named
+  std::string cache;
+  std::optional<Bytes> capacity;
+  std::optional<Bytes> threshold;
+  bool timeline = false;
+  bool oversubscribe = false;
+  bool report = false;
+  std::string folder;  // where files go unless the user says; empty: a new one
+};
+
+// `options` must be there for as long as `command` is.
+void AddRunOptions(CLI::App& command, RunOptions& options);
+
+}  // namespace reprise::cli

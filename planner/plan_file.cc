@@ -1,18 +1,13 @@
 #include "planner/plan_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include "base/files.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/bound.h"
@@ -23,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFormat = "reprise-plan";
 constexpr int64_t kVersion = 1;
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
+constexpr int64_t kMostPlanBytes = int64_t{1} << 30;
 
 // The file's fields as they are read, before they are judged together.
 struct RawPlan {
@@ -240,77 +235,6 @@ bool ParseSignature(std::string_view text, uint64_t& signature) {
   return fault == std::errc() && last == end && text == FormatSignature(signature);
 }
 
-// A file descriptor that is closed when it goes out of scope.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() { Close(); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  bool ok() const { return descriptor_ >= 0; }
-  bool Close() { return descriptor_ < 0 || close(std::exchange(descriptor_, -1)) == 0; }
-  bool Sync() { return fsync(descriptor_) == 0; }
-
-  bool Write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t count = write(descriptor_, text.data(), text.size());
-      if (count < 0 && errno != EINTR) return false;
-      if (count > 0) text.remove_prefix(static_cast<size_t>(count));
-    }
-    return true;
-  }
-
-  // Up to `limit` bytes.
-  bool Read(size_t limit, std::string& text) {
-    constexpr size_t kStep = 1 << 16;
-    while (text.size() < limit) {
-      const size_t had = text.size();
-      text.resize(std::min(limit, had + kStep));
-      const ssize_t count = read(descriptor_, text.data() + had, text.size() - had);
-      text.resize(had + (count > 0 ? static_cast<size_t>(count) : 0));
-      if (count == 0) return true;
-      if (count < 0 && errno != EINTR) return false;
-    }
-    return true;
-  }
-
- private:
-  int descriptor_;
-};
-
-absl::Status SystemError(std::string_view doing, const std::string& path) {
-  return absl::ErrnoToStatus(errno, fmt::format("{} {}", doing, path));
-}
-
-// A new name in the directory of `path`: a rename within one directory stays within one file system.
-std::string TemporaryName(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return fmt::format("{}.{}-{}.tmp", path, getpid(), counter.fetch_add(1));
-}
-
-absl::Status WriteTemporary(const std::string& path, std::string_view text) {
-  File file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file.ok()) return SystemError("cannot create", path);
-  if (!file.Write(text) || !file.Sync() || !file.Close()) return SystemError("cannot write", path);
-  return absl::OkStatus();
-}
-
-absl::Status WriteInPlace(const std::string& path, std::string_view text) {
-  File file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.ok()) return SystemError("cannot open", path);
-  if (!file.Write(text) || !file.Close()) return SystemError("cannot write", path);
-  return absl::OkStatus();
-}
-
-// Makes a rename in the directory of `path` last through a power failure; some file systems cannot, ignoring.
-void SyncDirectory(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
-  File file(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.ok()) file.Sync();
-}
-
 }  // namespace
 
 uint64_t Signature(const Problem& problem) {
@@ -440,40 +364,14 @@ absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name) {
   return plan;
 }
 
-absl::Status WriteAtOnce(const std::string& path, std::string_view text) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0) {
-    if (!S_ISREG(status.st_mode)) return WriteInPlace(path, text);
-  } else if (errno != ENOENT) {
-    return SystemError("cannot write", path);  // such as links in a circle
-  }
-  const std::string temporary = TemporaryName(path);
-  absl::Status written = WriteTemporary(temporary, text);
-  if (written.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    written = SystemError(fmt::format("cannot rename {} to", temporary), path);
-  }
-  if (written.ok()) {
-    SyncDirectory(path);
-  } else {
-    unlink(temporary.c_str());
-  }
-  return written;
-}
-
 absl::Status WritePlan(const std::string& path, const Plan& plan) {
-  return WriteAtOnce(path, FormatPlan(plan));
+  return WriteFile(path, FormatPlan(plan));
 }
 
 absl::StatusOr<Plan> ReadPlan(const std::string& path) {
-  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.ok()) return SystemError("cannot open", path);
-  std::string text;
-  if (!file.Read(kMaxFileBytes + 1, text)) return SystemError("cannot read", path);
-  if (text.size() > kMaxFileBytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: is larger than {} bytes, no plan is", path, kMaxFileBytes));
-  }
-  return ParsePlan(text, path);
+  const absl::StatusOr<std::string> text = ReadFile(path, kMostPlanBytes);
+  if (!text.ok()) return text.status();
+  return ParsePlan(*text, path);
 }
 
 }  // namespace reprise::planner

@@ -52,14 +52,10 @@ std::string FormatPlan(const Plan& plan);
 // not know are skipped. InvalidArgument names `name` and the byte or the field. Safe on hostile input.
 absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name);
 
-// Writes the file at once: to a temporary file beside it, synced, then renamed over `path`, so that a reader
-// sees the old text or the new one and never a part. What is there and is not a regular file (a pipe,
-// /dev/stdout) is written to as it is. Errors name the file and the system's reason.
-absl::Status WriteAtOnce(const std::string& path, std::string_view text);
-
+// Errors: those of WriteFile (base/files.h).
 absl::Status WritePlan(const std::string& path, const Plan& plan);
 
-// NotFound, PermissionDenied, ... when the file cannot be read, InvalidArgument when it is not a plan.
+// Errors: those of ReadFile, and InvalidArgument when it is not a plan.
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
 
 }  // namespace reprise::planner

@@ -12,6 +12,9 @@
 
 namespace reprise::planner {
 
+inline constexpr std::string_view kPlanFormat = "reprise-plan";
+inline constexpr int64_t kPlanVersion = 1;
+
 // Where a plan came from; every field may be empty.
 struct Provenance {
   std::string program;     // name and version of the program that wrote it
@@ -47,10 +50,6 @@ absl::Status CheckPlan(const Problem& problem, const Plan& plan);
 
 // The file's text. Strings that are not UTF-8 get replacement characters.
 std::string FormatPlan(const Plan& plan);
-
-// The inverse of FormatPlan, strict: every field present once, of its type and in its range; fields it does
-// not know are skipped. InvalidArgument names `name` and the byte or the field. Safe on hostile input.
-absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name);
 
 // Errors: those of WriteFile (base/files.h).
 absl::Status WritePlan(const std::string& path, const Plan& plan);

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "planner/plan_file.h"
+#include "planner/plan_reader.h"
 #include "planner/portfolio.h"
 #include "replay/lease.h"
 

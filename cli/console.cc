@@ -8,22 +8,11 @@
 #include <system_error>
 
 #include "absl/status/status.h"
+#include "base/files.h"
 #include "cli/status.h"
-#include "planner/plan_file.h"
 
 namespace reprise::cli {
 namespace {
-
-// False: errno says why.
-bool WriteAll(int file, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = write(file, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
 
 // The file that a link names, which need not be there yet: it is replaced, and not the link.
 std::string BehindLinks(const std::string& path) {
@@ -45,7 +34,7 @@ absl::Status WriteStdout(std::string_view data) {
 
 absl::Status WriteOutput(const std::string& path, std::string_view data) {
   if (path == "-") return WriteStdout(data);
-  return planner::WriteAtOnce(BehindLinks(path), data);
+  return WriteFile(BehindLinks(path), data);
 }
 
 void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }

@@ -12,6 +12,9 @@
 
 namespace reprise::planner {
 
+inline constexpr std::string_view kPlanFormat = "reprise-plan";
+inline constexpr int64_t kPlanVersion = 1;
+
 // Where a plan came from; every field may be empty.
 struct Provenance {
   std::string program;     // name and version of the program that wrote it
@@ -48,18 +51,10 @@ absl::Status CheckPlan(const Problem& problem, const Plan& plan);
 // The file's text. Strings that are not UTF-8 get replacement characters.
 std::string FormatPlan(const Plan& plan);
 
-// The inverse of FormatPlan, strict: every field present once, of its type and in its range; fields it does
-// not know are skipped. InvalidArgument names `name` and the byte or the field. Safe on hostile input.
-absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name);
-
-// Writes the file at once: to a temporary file beside it, synced, then renamed over `path`, so that a reader
-// sees the old text or the new one and never a part. What is there and is not a regular file (a pipe,
-// /dev/stdout) is written to as it is. Errors name the file and the system's reason.
-absl::Status WriteAtOnce(const std::string& path, std::string_view text);
-
+// Errors: those of WriteFile (base/files.h).
 absl::Status WritePlan(const std::string& path, const Plan& plan);
 
-// NotFound, PermissionDenied, ... when the file cannot be read, InvalidArgument when it is not a plan.
+// Errors: those of ReadFile, and InvalidArgument when it is not a plan.
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
 
 }  // namespace reprise::planner

@@ -57,4 +57,22 @@ absl::Status EventChecker::AddFree(const Event& event) {
   return absl::OkStatus();
 }
 
+absl::Status NumberBlocks(std::vector<Event>& events) {
+  absl::flat_hash_map<BlockId, BlockId> numbers;  // by the id so far
+  EventChecker checker;
+  for (size_t i = 0; i < events.size(); ++i) {
+    Event& event = events[i];
+    if (event.kind == EventKind::kAlloc) numbers.try_emplace(event.id, BlockId(numbers.size()));
+    if (event.kind != EventKind::kMark) {
+      const auto number = numbers.find(event.id);
+      if (number == numbers.end()) return Invalid("event {}: free of a block without an allocation", i);
+      event.id = number->second;
+    }
+    if (const absl::Status status = checker.Add(event); !status.ok()) {
+      return Invalid("event {}: {}", i, std::string_view(status.message().data(), status.message().size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace reprise::profiler

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -29,5 +30,9 @@ class EventChecker {
   uint64_t next_id_ = 0;  // the lowest id the next allocation may have
   bool ids_exhausted_ = false;
 };
+
+// For events whose ids only tell blocks apart: numbers the blocks in the order of their allocations, from 0,
+// and checks the sequence. InvalidArgument also tells which event is wrong, by its index.
+absl::Status NumberBlocks(std::vector<Event>& events);
 
 }  // namespace reprise::profiler

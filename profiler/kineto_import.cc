@@ -125,21 +125,22 @@ class Sequencer {
   void Add(const MemoryEvent& from, double first) {
     Event event;
     event.time_ns = static_cast<int64_t>((from.ts - first) * 1000);
-    const auto [it, unseen] = live_.try_emplace(from.address, kNotLive);
+    const auto [it, unseen] = live_.try_emplace(from.address);
+    std::optional<BlockId>& live = it->second;
     if (from.bytes > 0) {
-      if (it->second != kNotLive) {
-        AddFree(it->second, event.time_ns);
+      if (live) {
+        AddFree(*live, event.time_ns);
         ++lost_;
       }
       event.bytes = Bytes(from.bytes);
-      it->second = static_cast<int64_t>(history_.size());
-      history_.push_back({event, kNotLive});
-    } else if (it->second != kNotLive) {
-      AddFree(it->second, event.time_ns);
-      it->second = kNotLive;
+      live = event.id = NewBlock();
+      history_.push_back(event);
+    } else if (live) {
+      AddFree(*live, event.time_ns);
+      live.reset();
     } else if (unseen) {
-      early_.emplace_back(-from.bytes);
-      AddFree(-static_cast<int64_t>(early_.size()) - 1, event.time_ns);
+      early_.push_back({.id = NewBlock(), .bytes = Bytes(-from.bytes)});
+      AddFree(early_.back().id, event.time_ns);
     } else {
       ++lost_;
     }
@@ -147,25 +148,11 @@ class Sequencer {
 
   absl::StatusOr<KinetoTrace> Finish(std::string_view name) {
     KinetoTrace trace;
-    uint64_t next = 0;
-    for (const Bytes bytes : early_) trace.events.push_back({.id = BlockId(next++), .bytes = bytes});
-    std::vector<BlockId> ids(history_.size());
-    for (size_t i = 0; i < history_.size(); ++i) {
-      Entry& entry = history_[i];
-      if (entry.event.kind == EventKind::kAlloc) {
-        entry.event.id = ids[i] = BlockId(next++);
-      } else {
-        entry.event.id = entry.alloc < 0 ? BlockId(static_cast<uint64_t>(-entry.alloc - 2))
-                                         : ids[static_cast<size_t>(entry.alloc)];
-      }
-      trace.events.push_back(entry.event);
-    }
-    EventChecker checker;
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      if (const absl::Status s = checker.Add(trace.events[i]); !s.ok()) {
-        return absl::InvalidArgumentError(fmt::format(
-            "{}: memory event {}: {}", name, i, std::string_view(s.message().data(), s.message().size())));
-      }
+    trace.events = early_;
+    trace.events.insert(trace.events.end(), history_.begin(), history_.end());
+    if (const absl::Status s = NumberBlocks(trace.events); !s.ok()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: memory {}", name, std::string_view(s.message().data(), s.message().size())));
     }
     if (!early_.empty()) {
       trace.notes.push_back(
@@ -179,18 +166,14 @@ class Sequencer {
   }
 
  private:
-  static constexpr int64_t kNotLive = -1;
-  struct Entry {
-    Event event;
-    int64_t alloc;  // of a free: index of its alloc in history_; below -1: -2 - index in early_
-  };
-  void AddFree(int64_t alloc, int64_t time_ns) {
-    history_.push_back({{.kind = EventKind::kFree, .time_ns = time_ns}, alloc});
+  BlockId NewBlock() { return BlockId(blocks_++); }
+  void AddFree(BlockId id, int64_t time_ns) {
+    history_.push_back({.kind = EventKind::kFree, .id = id, .time_ns = time_ns});
   }
 
-  absl::flat_hash_map<uint64_t, int64_t> live_;  // by address, every one seen
-  std::vector<Entry> history_;
-  std::vector<Bytes> early_;
+  absl::flat_hash_map<uint64_t, std::optional<BlockId>> live_;  // by address, every one seen
+  std::vector<Event> early_, history_;  // early: the allocations of what is freed without one
+  uint64_t blocks_ = 0;
   int64_t lost_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "profiler/lifetimes.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 
 namespace reprise::profiler {
@@ -30,6 +32,20 @@ LifetimeTable LifetimesOf(const std::vector<Event>& events) {
     now = now + 1;
   }
   return table;
+}
+
+std::vector<const Event*> LiveAt(const std::vector<Event>& events, int64_t at) {
+  absl::flat_hash_map<BlockId, const Event*> live;
+  const int64_t end = std::min(at + 1, static_cast<int64_t>(events.size()));
+  for (int64_t i = 0; i < end; ++i) {
+    const Event& event = events[static_cast<size_t>(i)];
+    if (event.kind == EventKind::kAlloc) live[event.id] = &event;
+    if (event.kind == EventKind::kFree) live.erase(event.id);
+  }
+  std::vector<const Event*> allocs;
+  allocs.reserve(live.size());
+  for (const auto& [id, alloc] : live) allocs.push_back(alloc);
+  return allocs;
 }
 
 }  // namespace reprise::profiler

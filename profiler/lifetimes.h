@@ -1,6 +1,7 @@
 // From events to lifetimes: when each block was there, and how much was there at once.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/units.h"
@@ -27,5 +28,8 @@ struct LifetimeTable {
 
 // `events` must be consistent (event_check.h).
 LifetimeTable LifetimesOf(const std::vector<Event>& events);
+
+// The allocations among `events` of what is live right after the one at the index `at`, in no order.
+std::vector<const Event*> LiveAt(const std::vector<Event>& events, int64_t at);
 
 }  // namespace reprise::profiler

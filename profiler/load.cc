@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/files.h"
 #include "profiler/kineto_import.h"
 #include "profiler/pickle.h"
-#include "profiler/read_file.h"
 
 namespace reprise::profiler {
 namespace {

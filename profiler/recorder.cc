@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <bit>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
 #include <utility>
 
+#include "base/block_signals.h"
 #include "profiler/trace_writer.h"
 
 namespace reprise::profiler {
@@ -81,13 +81,8 @@ class Recorder::Consumer {
 };
 
 absl::Status Recorder::Consumer::StartThread() {
-  sigset_t all, before;
-  sigfillset(&all);
-  // The new thread inherits the mask: the job's handlers never run on it, and SIGXFSZ becomes an error of
-  // write.
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockAllSignals blocked;
   const int error = pthread_create(&thread_, nullptr, &Consumer::Main, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return absl::ErrnoToStatus(error, "the recorder's thread cannot be started");
   pthread_setname_np(thread_, "reprise-trace");
   return absl::OkStatus();

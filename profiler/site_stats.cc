@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "profiler/lifetimes.h"
 
 namespace reprise::profiler {
 
@@ -23,19 +24,12 @@ SiteTable SitesOf(const StackTable& stacks) {
 }
 
 std::vector<StackBytes> StacksLiveAt(const std::vector<Event>& events, int64_t at) {
-  absl::flat_hash_map<BlockId, int64_t> live;  // index of the allocation
-  for (int64_t i = 0; i <= at && i < static_cast<int64_t>(events.size()); ++i) {
-    const Event& event = events[static_cast<size_t>(i)];
-    if (event.kind == EventKind::kAlloc) live[event.id] = i;
-    if (event.kind == EventKind::kFree) live.erase(event.id);
-  }
   std::map<StackId, StackBytes> sums;
-  for (const auto& [id, index] : live) {
-    const Event& event = events[static_cast<size_t>(index)];
-    StackBytes& sum = sums[event.stack];
-    sum.stack = event.stack;
+  for (const Event* alloc : LiveAt(events, at)) {
+    StackBytes& sum = sums[alloc->stack];
+    sum.stack = alloc->stack;
     ++sum.blocks;
-    sum.bytes += event.bytes;
+    sum.bytes += alloc->bytes;
   }
   std::vector<StackBytes> stacks;
   stacks.reserve(sums.size());

@@ -54,18 +54,6 @@ class SnapshotReader {
   }
 
  private:
-  struct Address {
-    bool live = false;
-    size_t event = 0;  // in history_: the alloc, while live
-  };
-  // A block that was there before the history began, in order of address.
-  struct Early {
-    Bytes bytes;
-    Stream stream{};
-    std::optional<size_t> freed;  // in history_
-    StackId stack{};
-  };
-
   absl::Status Error(std::string_view where, std::string_view what) const {
     return absl::InvalidArgumentError(fmt::format("{}: {}: {}", name_, where, what));
   }
@@ -233,18 +221,18 @@ class SnapshotReader {
     if (absl::Status s = ReadPlace(dict, 1, &event, &address); !s.ok()) return s;
     event.alignment = kDeviceAlignment;
     event.stack = StackOf(dict);
-    Address& at = addresses_[address.count()];
+    std::optional<BlockId>& live = addresses_[address.count()];
     // Where the free of the block before is missing: what lies there now is what the allocator said last.
     const Event free{.kind = EventKind::kFree, .stream = event.stream, .time_ns = event.time_ns};
-    if (at.live) {
+    if (live) {
       ++lost_;
-      AddFree(address, at, free);
+      AddFree(address, *live, free);
     } else if (early_pending_.contains(address.count())) {
       ++lost_;
       AddEarlyFree(address, free);
     }
-    at = {.live = true, .event = history_.size()};
-    history_.push_back({event, address, history_.size()});
+    live = event.id = NewBlock();
+    history_.emplace_back(event, address);
     return absl::OkStatus();
   }
 
@@ -256,28 +244,33 @@ class SnapshotReader {
     event.kind = EventKind::kFree;
     const auto [it, unseen] = addresses_.try_emplace(address.count());
     if (unseen && bytes > Bytes(0)) {
-      early_[address] = {.bytes = bytes, .stream = event.stream, .freed = std::nullopt};
+      AddEarly(address, bytes, event.stream, StackId(0));
       early_pending_.insert(address.count());
     }
     if (!completed) return absl::OkStatus();
     if (early_pending_.contains(address.count())) {
       AddEarlyFree(address, event);
-    } else if (it->second.live) {
-      AddFree(address, it->second, event);
+    } else if (it->second) {
+      AddFree(address, *it->second, event);
+      it->second.reset();
     } else {
       ++lost_;
     }
     return absl::OkStatus();
   }
 
-  void AddEarlyFree(Offset address, const Event& event) {
-    early_[address].freed = history_.size();
-    early_pending_.erase(address.count());
-    history_.push_back({event, address, kEarly});
+  BlockId NewBlock() { return BlockId(blocks_++); }
+  void AddEarly(Offset address, Bytes bytes, Stream stream, StackId stack) {
+    early_[address] = {
+        .id = NewBlock(), .bytes = bytes, .alignment = kDeviceAlignment, .stream = stream, .stack = stack};
   }
-  void AddFree(Offset address, Address& at, const Event& event) {
-    history_.push_back({event, address, at.event});
-    at.live = false;
+  void AddEarlyFree(Offset address, const Event& event) {
+    early_pending_.erase(address.count());
+    AddFree(address, early_[address].id, event);
+  }
+  void AddFree(Offset address, BlockId id, Event event) {
+    event.id = id;
+    history_.emplace_back(event, address);
   }
 
   absl::Status ReadSegmentChange(PickleValue dict, int64_t sign) {
@@ -297,11 +290,8 @@ class SnapshotReader {
       for (const SnapshotBlock& block : segment.live) {
         const auto it = addresses_.find(block.address.count());
         if (it == addresses_.end()) {
-          early_[block.address] = {.bytes = block.requested,
-                                   .stream = segment.stream,
-                                   .freed = std::nullopt,
-                                   .stack = block.stack};
-        } else if (!it->second.live && !early_pending_.contains(block.address.count())) {
+          AddEarly(block.address, block.requested, segment.stream, block.stack);
+        } else if (!it->second && !early_pending_.contains(block.address.count())) {
           ++lost_;
         }
       }
@@ -309,35 +299,16 @@ class SnapshotReader {
   }
 
   absl::StatusOr<Snapshot> Finish() {
-    std::vector<BlockId> ids(history_.size());        // by index of the alloc
-    std::vector<BlockId> early_ids(history_.size());  // by index of the free
-    uint64_t next = 0;
-    for (const auto& [address, block] : early_) {
-      const auto id = BlockId(next++);
-      if (block.freed) early_ids[*block.freed] = id;
-      snapshot_.events.push_back({.id = id,
-                                  .bytes = block.bytes,
-                                  .alignment = kDeviceAlignment,
-                                  .stream = block.stream,
-                                  .stack = block.stack});
+    const auto add = [this](const Event& event, Offset address) {
+      snapshot_.events.push_back(event);
       snapshot_.addresses.push_back(address);
-    }
+    };
+    for (const auto& [address, alloc] : early_) add(alloc, address);
+    for (const auto& [event, address] : history_) add(event, address);
     snapshot_.live_at_begin = early_.size();
-    for (size_t i = 0; i < history_.size(); ++i) {
-      Entry& entry = history_[i];
-      if (entry.event.kind == EventKind::kAlloc) {
-        entry.event.id = ids[i] = BlockId(next++);
-      } else {
-        entry.event.id = entry.alloc == kEarly ? early_ids[i] : ids[entry.alloc];
-      }
-      snapshot_.events.push_back(entry.event);
-      snapshot_.addresses.push_back(entry.address);
-    }
-    EventChecker checker;
-    for (size_t i = 0; i < snapshot_.events.size(); ++i) {
-      if (absl::Status s = checker.Add(snapshot_.events[i]); !s.ok()) {
-        return Error(fmt::format("event {}", i), std::string_view(s.message().data(), s.message().size()));
-      }
+    if (const absl::Status s = NumberBlocks(snapshot_.events); !s.ok()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}", name_, std::string_view(s.message().data(), s.message().size())));
     }
     snapshot_.stacks = frames_.Take();
     snapshot_.reserved_at_end = reserved_;
@@ -364,22 +335,17 @@ class SnapshotReader {
       snapshot_.notes.push_back(fmt::format("out of memory {} times in it", snapshot_.ooms));
   }
 
-  static constexpr size_t kEarly = SIZE_MAX;
-  struct Entry {
-    Event event;
-    Offset address;
-    size_t alloc;  // of a free: index of its alloc in history_, or kEarly
-  };
-
   const PickleValue root_;
   const std::string_view name_;
   size_t entries_left_;
   std::string where_;  // the entry that is read, for messages
   Snapshot snapshot_;
-  std::vector<Entry> history_;
-  std::map<Offset, Early> early_;
-  absl::flat_hash_set<int64_t> early_pending_;       // addresses of early blocks whose free is not completed
-  absl::flat_hash_map<int64_t, Address> addresses_;  // every one that the history names
+  uint64_t blocks_ = 0;
+  std::vector<std::pair<Event, Offset>> history_;
+  std::map<Offset, Event> early_;               // the allocations of blocks that were there before it began
+  absl::flat_hash_set<int64_t> early_pending_;  // addresses of early blocks whose free is not completed
+  // Every one that the history names, and the block that is live there.
+  absl::flat_hash_map<int64_t, std::optional<BlockId>> addresses_;
   std::optional<int64_t> first_time_;
   SnapshotFrames frames_;
   Bytes reserved_;

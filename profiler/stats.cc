@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/iteration.h"
+#include "profiler/lifetimes.h"
 #include "profiler/line_fit.h"
 #include "profiler/period_finder.h"
 
@@ -187,19 +188,14 @@ Stats StatsOf(const std::vector<Event>& events, FoundIteration* found) {
   Follower follower(!events.empty() && events.back().time_ns > 0);
   for (size_t i = 0; i < events.size(); ++i) follower.Add(events[i], static_cast<int64_t>(i));
   Stats stats = follower.Finish(events, found);
+  // A second pass costs less than keeping the sizes of every new peak.
   if (stats.allocs > 0) stats.at_peak = SizesLiveAt(events, stats.peak_at);
   return stats;
 }
 
 std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at) {
-  absl::flat_hash_map<BlockId, Bytes> live;
-  for (int64_t i = 0; i <= at; ++i) {
-    const Event& event = events[static_cast<size_t>(i)];
-    if (event.kind == EventKind::kAlloc) live[event.id] = event.bytes;
-    if (event.kind == EventKind::kFree) live.erase(event.id);
-  }
   std::map<Bytes, int64_t> counts;
-  for (const auto& [id, bytes] : live) ++counts[bytes];
+  for (const Event* alloc : LiveAt(events, at)) ++counts[alloc->bytes];
   std::vector<SizeCount> sizes;
   sizes.reserve(counts.size());
   for (const auto& [size, blocks] : counts) sizes.push_back({size, blocks});

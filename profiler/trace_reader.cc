@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/files.h"
 #include "profiler/event_check.h"
-#include "profiler/read_file.h"
 #include "profiler/trace_activities.h"
 #include "profiler/trace_stacks.h"
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/files.h"
+
 namespace reprise::profiler {
 namespace {
 
@@ -190,18 +192,12 @@ absl::Status TraceWriter::WriteAll(std::string_view bytes) {
     fd_ = -1;  // whose it is now is not ours to close
     return Fail(status);
   }
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    const ssize_t taken = write(fd_, rest.data(), rest.size());
-    if (taken < 0 && errno == EINTR) continue;
-    if (taken < 0) {
-      const absl::Status status = absl::ErrnoToStatus(errno, path_ + ": cannot be written");
-      // Readers ignore a torn block; the space may be wanted by the job. Best effort: a pipe cannot be cut.
-      if (ftruncate(fd_, bytes_written_) != 0) errno = 0;
-      CloseFile();
-      return Fail(status);
-    }
-    rest.remove_prefix(static_cast<size_t>(taken));
+  if (!reprise::WriteAll(fd_, bytes)) {
+    const absl::Status status = absl::ErrnoToStatus(errno, path_ + ": cannot be written");
+    // Readers ignore a torn block; the space may be wanted by the job. Best effort: a pipe cannot be cut.
+    if (ftruncate(fd_, bytes_written_) != 0) errno = 0;
+    CloseFile();
+    return Fail(status);
   }
   bytes_written_ += static_cast<int64_t>(bytes.size());
   return absl::OkStatus();

@@ -2,30 +2,12 @@
 
 #include <pthread.h>
 
-#include <csignal>
 #include <system_error>
 #include <utility>
 
+#include "base/block_signals.h"
+
 namespace reprise::replay {
-namespace {
-
-// The job's signals are for the job's threads.
-class BlockAllSignals {
- public:
-  BlockAllSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockAllSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockAllSignals(const BlockAllSignals&) = delete;
-  BlockAllSignals& operator=(const BlockAllSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 BackgroundRunner::~BackgroundRunner() {
   {
@@ -50,7 +32,7 @@ void BackgroundRunner::Run(std::function<void()> job) {
 
 bool BackgroundRunner::Start() {
   if (thread_.joinable()) return true;
-  const BlockAllSignals blocked;  // the new thread inherits the mask
+  const BlockAllSignals blocked;
   try {
     thread_ = std::thread([this] { Loop(); });
     return true;

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <string>
 
+#include "replay/loaded_libraries.h"
+
 namespace reprise::replay {
 namespace {
 
@@ -91,22 +93,12 @@ class Library {
         if (strcmp(name, redirect.name) != 0) continue;
         auto* const slot = const_cast<void**>(At<void*>(relocation.r_offset));
         void* const present = __atomic_load_n(slot, __ATOMIC_RELAXED);
-        const bool unfilled = symbol.st_shndx == SHN_UNDEF && IsOurs(present);
+        // Within the library itself: its own way to have the loader fill the slot at the first call.
+        const bool unfilled =
+            symbol.st_shndx == SHN_UNDEF && Covers(info_, reinterpret_cast<uintptr_t>(present));
         if ((present == redirect.from || unfilled) && Write(slot, redirect.to)) ++search.changed;
       }
     }
-  }
-
-  // Within the library itself: its own way to have the loader fill the slot at the first call.
-  bool IsOurs(const void* address) const {
-    for (int i = 0; i < info_.dlpi_phnum; ++i) {
-      const ElfW(Phdr)& segment = info_.dlpi_phdr[i];
-      if (segment.p_type == PT_LOAD &&
-          reinterpret_cast<uintptr_t>(address) - (info_.dlpi_addr + segment.p_vaddr) < segment.p_memsz) {
-        return true;
-      }
-    }
-    return false;
   }
 
   // What the loader has made read-only, because all slots were filled, is so again afterwards. What is still
@@ -124,7 +116,6 @@ class Library {
 
   const dl_phdr_info& info_;
   const ElfW(Dyn) * dynamic_ = nullptr;
-  const ElfW(Phdr) * relro_ = nullptr;
   const ElfW(Sym) * symbols_ = nullptr;
   const char* names_ = nullptr;
   const ElfW(Rela) * calls_ = nullptr;
@@ -145,17 +136,6 @@ int RedirectCalls(std::span<const Redirect> redirects) {
       },
       &search);
   return search.changed;
-}
-
-unsigned long long LoadedLibraries() {
-  unsigned long long loaded = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* data) {
-        *static_cast<unsigned long long*>(data) = info->dlpi_adds;
-        return 1;
-      },
-      &loaded);
-  return loaded;
 }
 
 }  // namespace reprise::replay

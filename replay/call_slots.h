@@ -21,7 +21,4 @@ struct Redirect {
 // the executable itself, nor the library that this is in.
 int RedirectCalls(std::span<const Redirect> redirects);
 
-// Changes whenever a library is loaded.
-unsigned long long LoadedLibraries();
-
 }  // namespace reprise::replay

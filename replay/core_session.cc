@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "replay/core_log.h"
 #include "replay/plan_cache.h"
 
@@ -76,7 +76,7 @@ std::string PlansOf(const std::string& named, int device) {
 }
 
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
-  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
   const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
   if (!saved.ok()) return saved.status();
@@ -227,7 +227,7 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
   }
   if (out_ && !text.empty()) {
     const std::string path = out_->PathOf(PlansName(device), ".json");
-    const absl::Status written = WriteFileAtomically(path, text);
+    const absl::Status written = ReplaceFile(path, text);
     if (written.ok())
       plans.written = path;
     else

@@ -2,19 +2,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace reprise::replay {
 namespace {
 
 constexpr std::chrono::seconds kPatience{5};
-
-int64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
-}
 
 // 1, 2, ... in order of appearance.
 uint32_t NumberOfThisThread() {
@@ -41,7 +36,7 @@ CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options
     : recorder_(std::move(recorder)),
       until_planned_(options.until_planned),
       stacks_(options.stacks),
-      begun_ns_(NowNs()) {
+      begun_ns_(MonotonicNs()) {
   if (stacks_ != nullptr) stacks_->BeginListening();
 }
 
@@ -56,7 +51,7 @@ profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream
   event.id = id;
   event.stream = stream;
   event.thread = NumberOfThisThread();
-  event.time_ns = NowNs() - begun_ns_;
+  event.time_ns = MonotonicNs() - begun_ns_;
   return event;
 }
 

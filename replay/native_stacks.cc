@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "replay/core_log.h"
+#include "replay/loaded_libraries.h"
 
 namespace reprise::replay {
 namespace {
@@ -30,15 +31,6 @@ struct Place {
   std::string build_id{};
   bool ours = false;
 };
-
-bool Covers(const dl_phdr_info& info, uintptr_t address) {
-  for (int i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    if (segment.p_type == PT_LOAD && address - (info.dlpi_addr + segment.p_vaddr) < segment.p_memsz)
-      return true;
-  }
-  return false;
-}
 
 std::string BuildIdIn(const char* notes, size_t bytes, size_t alignment) {
   const auto round_up = [&](size_t n) { return (n + alignment - 1) / alignment * alignment; };
@@ -83,7 +75,7 @@ std::string PathOf(const dl_phdr_info& info) {
 bool IsOurs(const dl_phdr_info& info) {
   const std::string_view path = info.dlpi_name == nullptr ? "" : info.dlpi_name;
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return Covers(info, reinterpret_cast<uintptr_t>(&Covers)) || name == "libreprise.so" ||
+  return Covers(info, reinterpret_cast<uintptr_t>(&IsOurs)) || name == "libreprise.so" ||
          name == "libreprise-host.so";
 }
 
@@ -108,17 +100,6 @@ void Find(std::vector<Place>* places) {
         return 0;
       },
       places);
-}
-
-unsigned long long UnloadedLibraries() {
-  unsigned long long unloaded = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* data) {
-        *static_cast<unsigned long long*>(data) = info->dlpi_subs;
-        return 1;
-      },
-      &unloaded);
-  return unloaded;
 }
 
 }  // namespace
@@ -148,7 +129,8 @@ StackId NativeStacks::Take() {
 }
 
 StackId NativeStacks::Known(std::span<void* const> addresses, uint64_t hash) {
-  const unsigned long long unloaded = UnloadedLibraries();  // after that an address may mean another library
+  // After one is unloaded, an address may mean another library.
+  const unsigned long long unloaded = CountLibraries().unloaded;
   const std::lock_guard lock(mutex_);
   if (unloaded != unloaded_) stacks_.clear();
   unloaded_ = unloaded;

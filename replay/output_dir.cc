@@ -6,9 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <ctime>
 
 namespace reprise::replay {
 namespace {
@@ -35,16 +32,6 @@ absl::Status MakeFolder(const std::string& path) {
 bool Exists(const std::string& path) {
   struct stat there;
   return lstat(path.c_str(), &there) == 0;
-}
-
-absl::Status WriteAll(int file, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(file, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SystemError("cannot write", path);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -76,23 +63,6 @@ absl::Status OutputDir::Claim(const std::string& path) {
 
 std::string OutputDir::PathOf(std::string_view name, std::string_view extension) const {
   return fmt::format("{}/{}{}{}", path_, name, suffix_, extension);
-}
-
-absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  // Nobody else's, on no other machine either, and not what a dead process with our number has left.
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const std::string draft =
-      fmt::format("{}.{}.{}.{}{:09}.part", path, host, getpid(), now.tv_sec, now.tv_nsec);
-  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return SystemError("cannot create", draft);
-  absl::Status status = WriteAll(file, content, draft);
-  if (close(file) != 0 && status.ok()) status = SystemError("cannot write", draft);
-  if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) status = SystemError("cannot name", path);
-  if (!status.ok()) unlink(draft.c_str());
-  return status;
 }
 
 }  // namespace reprise::replay

@@ -37,7 +37,4 @@ class OutputDir {
   std::string suffix_;
 };
 
-// Writes a file that is there whole or not at all: under another name first.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
-
 }  // namespace reprise::replay

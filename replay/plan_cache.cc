@@ -9,10 +9,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/files.h"
 #include "base/fnv1a.h"
-#include "profiler/read_file.h"
 #include "replay/lease.h"
-#include "replay/output_dir.h"
 
 namespace reprise::replay {
 namespace {
@@ -56,7 +55,7 @@ std::string PlanCache::EntryPath() const {
 absl::StatusOr<std::string> PlanCache::Find() const {
   const std::string entry = EntryPath();
   if (access(entry.c_str(), F_OK) != 0) return absl::NotFoundError(fmt::format("{} is not there", entry));
-  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(entry, kMostEntryBytes);
+  const absl::StatusOr<std::string> text = ReadRegularFile(entry, kMostEntryBytes);
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
   const std::string plans =
       text->size() < kBeginning.size() ? "" : text->substr(kBeginning.size(), kHashLetters);
@@ -68,7 +67,7 @@ absl::StatusOr<std::string> PlanCache::Find() const {
 }
 
 absl::Status PlanCache::WriteEntry(const std::string& plans) const {
-  return WriteFileAtomically(EntryPath(), EntryOf(plans));
+  return ReplaceFile(EntryPath(), EntryOf(plans));
 }
 
 absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Known>& known,
@@ -77,7 +76,7 @@ absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Kno
   std::filesystem::create_directories(folder_, error);  // writing says what is wrong with it
   const std::string name = NameOf(job_, known);
   const std::string path = fmt::format("{}/{}.plans.json", folder_, name);
-  if (absl::StatusOr<std::string> there = profiler::ReadRegularFile(path, kMostPlanBytes);
+  if (absl::StatusOr<std::string> there = ReadRegularFile(path, kMostPlanBytes);
       there.ok() && CanBeServed(*there, job_)) {
     if (absl::Status written = WriteEntry(name); !written.ok()) return written;
     return Left{*std::move(there), path};
@@ -91,7 +90,7 @@ absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Kno
   absl::Status status;
   if (const SavedPlan saved = MakeSavedPlan(job_, known, seconds); !saved.cycles.empty()) {
     left = {FormatSavedPlan(saved), path};
-    status = WriteFileAtomically(path, left.text);
+    status = ReplaceFile(path, left.text);
     if (status.ok()) status = WriteEntry(name);
   }
   unlink(lease.c_str());

@@ -12,6 +12,7 @@
 #include "profiler/sites.h"
 #include "replay/call_slots.h"
 #include "replay/core_log.h"
+#include "replay/loaded_libraries.h"
 
 namespace reprise::replay {
 namespace {
@@ -93,7 +94,7 @@ PythonStacks::~PythonStacks() {
 // Where libraries were loaded since the last time; and now and then all the same, because one may have been
 // seen while another thread was still loading it.
 void PythonStacks::Redirect() {
-  const unsigned long long loaded = LoadedLibraries();
+  const unsigned long long loaded = CountLibraries().loaded;
   const bool changed = libraries_.exchange(loaded, std::memory_order_relaxed) != loaded;
   const uint64_t times = without_lines_.fetch_add(1, std::memory_order_relaxed);
   if (!changed && !std::has_single_bit(times)) return;

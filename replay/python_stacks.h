@@ -74,7 +74,7 @@ class PythonStacks : public StackTaker {
   StackSource& source_;
   PythonApi api_{};
   bool has_python_ = false;
-  std::atomic<unsigned long long> libraries_{0};  // LoadedLibraries() when calls were last redirected
+  std::atomic<unsigned long long> libraries_{0};  // loaded when calls were last redirected
   std::atomic<uint64_t> without_lines_{0};        // times that a thread of Python's had none
 
   std::mutex mutex_;  // held for a look-up

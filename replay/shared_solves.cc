@@ -8,11 +8,11 @@
 #include <system_error>
 #include <thread>
 
+#include "base/files.h"
 #include "planner/plan_file.h"
+#include "planner/plan_reader.h"
 #include "planner/portfolio.h"
-#include "profiler/read_file.h"
 #include "replay/lease.h"
-#include "replay/output_dir.h"
 
 namespace reprise::replay {
 namespace {
@@ -30,7 +30,7 @@ std::string LeasePath(const std::string& name) { return name + ".lease"; }
 
 std::optional<planner::Solution> Read(const std::string& path, const planner::Problem& problem) {
   if (access(path.c_str(), R_OK) != 0) return std::nullopt;
-  const absl::StatusOr<std::string> text = profiler::ReadRegularFile(path, kMostPlanBytes);
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return std::nullopt;
   absl::StatusOr<planner::Plan> plan = planner::ParsePlan(*text, "the file");
   if (!plan.ok() || !planner::CheckPlan(problem, *plan).ok()) return std::nullopt;
@@ -83,7 +83,7 @@ absl::StatusOr<planner::Solution> SharedSolves::Solve(const planner::Problem& pr
   if (solution.ok() && !IsSet(budget.cancel)) {
     solved_.fetch_add(1, std::memory_order_relaxed);
     const std::string text = planner::FormatPlan(planner::MakePlan(problem, *solution, {}));
-    if (!WriteFileAtomically(PlanPath(name), text).ok()) lost_.fetch_add(1, std::memory_order_relaxed);
+    if (!ReplaceFile(PlanPath(name), text).ok()) lost_.fetch_add(1, std::memory_order_relaxed);
   }
   if (turn == Turn::kOurs) unlink(LeasePath(name).c_str());
   return solution;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/files.h"
 #include "replay/counters_json.h"
-#include "replay/output_dir.h"
 
 namespace reprise::replay {
 namespace {
@@ -261,7 +261,7 @@ std::string SummaryJson(const Summary& summary) {
 }
 
 absl::Status WriteSummary(const std::string& path, const Summary& summary) {
-  return WriteFileAtomically(path, SummaryJson(summary));
+  return ReplaceFile(path, SummaryJson(summary));
 }
 
 }  // namespace reprise::replay

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <iterator>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/block_signals.h"
+#include "base/clock.h"
 #include "replay/core_log.h"
 
 namespace reprise::replay::cuda {
@@ -30,12 +30,6 @@ constexpr uint32_t kKinds[] = {kRecordKernel, kRecordCopy, kRecordPeerCopy, kRec
 
 std::atomic<Timeline*> current{nullptr};  // null: none, or a fork's child
 std::atomic<int> buffers_out{0};
-
-int64_t MonotonicNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
-}
 
 // Whatever CUPTI says, a reader must take the trace.
 bool IsTime(uint64_t ns) { return ns <= static_cast<uint64_t>(profiler::kMostActivityNs); }
@@ -108,9 +102,7 @@ absl::Status Timeline::Subscribe() {
 }
 
 bool Timeline::StartThread() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the job's signals are for the job's threads
+  const BlockAllSignals blocked;
   try {
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "reprise-time");
@@ -126,7 +118,6 @@ bool Timeline::StartThread() {
     });
   } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): told by thread_
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread_.joinable();
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "planner/plan_file.h"
+#include "planner/plan_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace reprise::planner;

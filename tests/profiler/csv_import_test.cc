@@ -7,8 +7,8 @@
 
 #include <filesystem>
 
+#include "base/files.h"
 #include "profiler/event_check.h"
-#include "profiler/read_file.h"
 #include "tests/profiler/testing.h"
 
 namespace reprise::profiler {

@@ -71,5 +71,22 @@ TEST(EventChecker, RefusesAKindThatIsNone) {
   EXPECT_FALSE(EventChecker().Add(event).ok());
 }
 
+TEST(NumberBlocks, NumbersThemInTheOrderOfTheirAllocations) {
+  std::vector<Event> events = {Alloc(7, 1), Alloc(3, 1), Mark(40), Free(7), Alloc(5, 1), Free(3)};
+  ASSERT_TRUE(NumberBlocks(events).ok());
+  const uint64_t expected[] = {0, 1, 40, 0, 2, 1};
+  for (size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].id, BlockId(expected[i])) << i;
+}
+
+TEST(NumberBlocks, NamesTheEventThatIsWrong) {
+  for (const std::vector<Event>& wrong :
+       {std::vector{Alloc(7, 1), Free(0)}, {Alloc(7, 1), Alloc(7, 1)}, {Alloc(7, 1), Alloc(3, 0)}}) {
+    std::vector<Event> events = wrong;
+    EXPECT_THAT(Text(NumberBlocks(events)), HasSubstr("event 1: "));
+  }
+  std::vector<Event> twice = {Alloc(7, 1), Free(7), Free(7)};
+  EXPECT_THAT(Text(NumberBlocks(twice)), HasSubstr("event 2: free of 0, which is not live"));
+}
+
 }  // namespace
 }  // namespace reprise::profiler

@@ -2,12 +2,17 @@
 // never freed.
 #include "profiler/lifetimes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/profiler/testing.h"
 
 namespace reprise::profiler {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 TEST(LifetimesOf, ABlockLivesFromItsAllocationToItsFree) {
   const LifetimeTable table = LifetimesOf({Alloc(0, 8, 3), Mark(0), Alloc(1, 4), Free(0), Free(1)});
@@ -39,6 +44,15 @@ TEST(LifetimesOf, NothingHasNoPeak) {
   const LifetimeTable table = LifetimesOf({});
   EXPECT_TRUE(table.blocks.empty());
   EXPECT_EQ(table.live_peak, Bytes(0));
+}
+
+TEST(LiveAt, IsWhatWasAllocatedAndNotYetFreed) {
+  const std::vector<Event> events = {Alloc(0, 6), Alloc(1, 4), Free(0), Alloc(2, 5)};
+  EXPECT_THAT(LiveAt(events, 0), ElementsAre(&events[0]));
+  EXPECT_THAT(LiveAt(events, 1), UnorderedElementsAre(&events[0], &events[1]));
+  EXPECT_THAT(LiveAt(events, 2), ElementsAre(&events[1]));
+  EXPECT_THAT(LiveAt(events, 100), UnorderedElementsAre(&events[1], &events[3]));
+  EXPECT_THAT(LiveAt({}, 0), IsEmpty());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "profiler/trace_writer.h"
 #include "tests/profiler/testing.h"
 

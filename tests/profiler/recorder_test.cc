@@ -18,7 +18,7 @@
 #include <set>
 #include <thread>
 
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "profiler/trace_reader.h"
 #include "tests/profiler/testing.h"
 

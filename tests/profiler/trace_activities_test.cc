@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "profiler/recorder.h"
 #include "profiler/trace_reader.h"
 #include "profiler/trace_writer.h"

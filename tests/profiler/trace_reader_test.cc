@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "profiler/trace_writer.h"
 #include "tests/profiler/testing.h"
 

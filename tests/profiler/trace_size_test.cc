@@ -7,8 +7,8 @@
 #include <iostream>
 #include <random>
 
+#include "base/files.h"
 #include "profiler/csv_import.h"
-#include "profiler/read_file.h"
 #include "profiler/trace_reader.h"
 #include "profiler/trace_writer.h"
 #include "tests/profiler/testing.h"

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "profiler/read_file.h"
+#include "base/files.h"
 #include "profiler/recorder.h"
 #include "profiler/shared_stacks.h"
 #include "profiler/trace_reader.h"

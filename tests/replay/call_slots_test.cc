@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "replay/loaded_libraries.h"
+
 extern "C" int called_answer();
 
 namespace reprise::replay {
@@ -63,12 +65,14 @@ TEST_P(CallSlots, AFilledSlotThatLeadsElsewhereIsLeftAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Bound, CallSlots, ::testing::Values(NOW, LAZY));
 
-TEST(LoadedLibraries, ChangesWithEachOne) {
-  const auto before = LoadedLibraries();
-  EXPECT_EQ(LoadedLibraries(), before);
+TEST(CountLibraries, CountsEachOneThatComesAndGoes) {
+  const LibraryCounts before = CountLibraries();
+  EXPECT_EQ(CountLibraries().loaded, before.loaded);
   void* const library = dlopen(NOW, RTLD_NOW);
-  EXPECT_NE(LoadedLibraries(), before);
+  EXPECT_GT(CountLibraries().loaded, before.loaded);
+  EXPECT_EQ(CountLibraries().unloaded, before.unloaded);
   dlclose(library);
+  EXPECT_GT(CountLibraries().unloaded, before.unloaded);
 }
 
 }  // namespace

@@ -87,17 +87,5 @@ TEST_F(OutputDirTest, AFolderThatCannotBeHadIsNamed) {
   EXPECT_FALSE(OutputDir::Open("/proc/reprise", 1).ok());
 }
 
-TEST_F(OutputDirTest, AFileIsThereWholeOrNotAtAll) {
-  const std::string path = folder_ + "/summary.json";
-  ASSERT_TRUE(WriteFileAtomically(path, "one").ok());
-  ASSERT_TRUE(WriteFileAtomically(path, "two").ok());
-  EXPECT_EQ(ContentOf(path), "two");
-  const absl::Status status = WriteFileAtomically(folder_ + "/no/summary.json", "three");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/no/summary.json"));
-  int files = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
-  EXPECT_EQ(files, 1);
-}
-
 }  // namespace
 }  // namespace reprise::replay

@@ -1,0 +1,135 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+
+namespace reprise {
+namespace {
+
+constexpr size_t kFirstChunk = size_t{1} << 16;
+
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t most_bytes) {
+  std::string contents;
+  size_t size = 0;
+  while (true) {
+    if (size == contents.size()) contents.resize(std::max(kFirstChunk, 2 * size));
+    const ssize_t got = read(fd, contents.data() + size, contents.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, path + ": cannot be read");
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+    if (static_cast<int64_t>(size) > most_bytes) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{}: more than {} bytes, the most that is read of such a file", path, most_bytes));
+    }
+  }
+  contents.resize(size);
+  return contents;
+}
+
+absl::Status SystemError(const char* what, const std::string& path) {
+  const int error = errno;
+  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
+}
+
+// With the slash; "": the working folder.
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+// A name in the folder of `path`, so that a rename stays within one file system. Nobody else's, on no other
+// machine either, and not what a dead process with our number has left. Without the name of `path`, which may
+// be as long as names can be.
+std::string DraftFor(const std::string& path) {
+  static std::atomic<unsigned> drafts{0};
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return fmt::format("{}reprise.{}.{}.{}{:09}.{}.part", FolderOf(path), host, getpid(), now.tv_sec,
+                     now.tv_nsec, drafts.fetch_add(1));
+}
+
+absl::Status WriteAndClose(int fd, const std::string& path, std::string_view text, bool synced) {
+  absl::Status status;
+  if (!WriteAll(fd, text) || (synced && fsync(fd) != 0)) status = SystemError("cannot write", path);
+  if (close(fd) != 0 && status.ok()) status = SystemError("cannot write", path);
+  return status;
+}
+
+// Makes a rename in the folder of `path` last through a power failure. Some file systems cannot: ignored.
+void SyncFolder(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  const int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
+absl::Status WriteByRename(const std::string& path, std::string_view text, bool synced) {
+  const std::string draft = DraftFor(path);
+  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return SystemError("cannot create", path);
+  absl::Status status = WriteAndClose(fd, path, text, synced);
+  if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) status = SystemError("cannot replace", path);
+  if (!status.ok()) unlink(draft.c_str());
+  if (status.ok() && synced) SyncFolder(path);
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
+  absl::StatusOr<std::string> contents = ReadAll(fd, path, most_bytes);
+  close(fd);
+  return contents;
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t most_bytes) {
+  // A pipe without a writer would hold up the opening itself.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
+  struct stat facts {};
+  absl::StatusOr<std::string> contents =
+      absl::InvalidArgumentError(path + ": is a pipe or a device, not a file");
+  if (fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)))
+    contents = ReadAll(fd, path, most_bytes);
+  close(fd);
+  return contents;
+}
+
+bool WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+absl::Status WriteFile(const std::string& path, std::string_view text) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) != 0) {
+    if (errno != ENOENT) return SystemError("cannot write", path);  // such as links in a circle
+  } else if (!S_ISREG(there.st_mode)) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return SystemError("cannot open", path);
+    return WriteAndClose(fd, path, text, /*synced=*/false);
+  }
+  return WriteByRename(path, text, /*synced=*/true);
+}
+
+absl::Status ReplaceFile(const std::string& path, std::string_view text) {
+  return WriteByRename(path, text, /*synced=*/false);
+}
+
+}  // namespace reprise

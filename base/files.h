@@ -1,0 +1,36 @@
+// Whole files: read into memory, and written so that whoever reads them finds the old text or the new one.
+//
+// There are two of each: for what a user has named, and for a job, which may not be kept waiting.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace reprise {
+
+inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
+
+// Reads `path`, which may also be a pipe. Errors: what open and read say, and ResourceExhausted past
+// `most_bytes`; each names the file.
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
+
+// The same for a job: InvalidArgument where `path` is a pipe or a device.
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
+
+// All of `text`. False: errno says why.
+bool WriteAll(int fd, std::string_view text);
+
+// Writes the file at once: under another name beside it, synced, then renamed over `path`, so that it is
+// there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe,
+// /dev/stdout) is written to as it is. Errors name `path` and the system's reason.
+absl::Status WriteFile(const std::string& path, std::string_view text);
+
+// The same for a job, which waits neither for the disk nor for the reader of a pipe: nothing is synced, and
+// whatever is at `path` is replaced.
+absl::Status ReplaceFile(const std::string& path, std::string_view text);
+
+}  // namespace reprise

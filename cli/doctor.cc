@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
@@ -28,7 +29,6 @@
 #include "cli/status.h"
 #include "cli/subprocess.h"
 #include "cli/variables.h"
-#include "profiler/read_file.h"
 #include "replay/core_config.h"
 
 namespace reprise::cli {
@@ -40,7 +40,7 @@ using Json = nlohmann::ordered_json;
 // The highest GLIBC_2.x that the library names, as {2, x}; its string table holds them in plain text.
 std::pair<int, int> NeededGlibc(const std::string& library) {
   std::pair<int, int> needed{0, 0};
-  const absl::StatusOr<std::string> bytes = profiler::ReadFile(library);
+  const absl::StatusOr<std::string> bytes = ReadFile(library);
   if (!bytes.ok()) return needed;
   constexpr std::string_view kTag = "GLIBC_2.";
   for (size_t at = bytes->find(kTag); at != std::string::npos; at = bytes->find(kTag, at + 1)) {
@@ -55,9 +55,9 @@ std::pair<int, int> NeededGlibc(const std::string& library) {
 // What a fresh process says that is started with the library in it, empty when all is well. Not this process:
 // it has a C++ runtime already, which a job need not have.
 std::string PreloadError(const std::string& library) {
-  const absl::StatusOr<PreloadName> preload = PreloadName::For(library);
+  const absl::StatusOr<std::string> preload = NameToPreload(library);
   if (!preload.ok()) return MessageOf(preload.status());
-  const Captured run = RunCaptured({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + preload->name()});
+  const Captured run = RunCaptured({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + *preload});
   if (!run.err.empty()) return FirstLine(run.err);
   if (!run.started || run.exit_status != 0) return "the program did not run";
   const std::string file = fs::path(library).filename().string();

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiler/read_file.h"
+#include "base/files.h"
 
 namespace reprise::cli {
 
@@ -39,7 +39,7 @@ inline std::string FirstLine(const std::string& text) { return text.substr(0, te
 
 // The first line of a small file, empty when it is not there.
 inline std::string LineOf(const std::string& path) {
-  const absl::StatusOr<std::string> text = profiler::ReadFile(path);
+  const absl::StatusOr<std::string> text = ReadFile(path);
   return text.ok() ? FirstLine(*text) : "";
 }
 

@@ -102,7 +102,7 @@ void CheckPreloads(const std::string& where, const std::string& libraries, std::
 
 void CheckOtherPreloads(std::vector<Check>& checks) {
   CheckPreloads("LD_PRELOAD", EnvironmentOr("LD_PRELOAD", ""), checks);
-  const absl::StatusOr<std::string> everywhere = profiler::ReadFile(kSystemPreloads);
+  const absl::StatusOr<std::string> everywhere = ReadFile(kSystemPreloads);
   if (everywhere.ok()) CheckPreloads(kSystemPreloads, *everywhere, checks);
 }
 

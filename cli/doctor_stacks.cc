@@ -46,10 +46,10 @@ bool HasTheLine(const profiler::StackTable& stacks) {
 }
 
 // A small job of the python3 at hand, recorded with stacks, with its trace in `folder`.
-Check TryPython(const PreloadName& library, const std::string& folder) {
+Check TryPython(const std::string& preload, const std::string& folder) {
   const Captured run = RunCaptured({"python3", "-c", kJob},
-                                   {"LD_PRELOAD=" + library.name(), "REPRISE_MODE=record",
-                                    "REPRISE_STACKS=python", "REPRISE_LOG=info", "REPRISE_OUT=" + folder});
+                                   {"LD_PRELOAD=" + preload, "REPRISE_MODE=record", "REPRISE_STACKS=python",
+                                    "REPRISE_LOG=info", "REPRISE_OUT=" + folder});
   if (!run.started) return Note("--stacks python", "no python3 to try it with");
   const absl::StatusOr<profiler::Input> input = profiler::Load(folder + "/trace.reprise");
   if (input.ok() && HasTheLine(input->trace.stacks)) {
@@ -69,7 +69,7 @@ void CheckStacks(std::vector<Check>& checks) {
   CheckNative(checks);
   const absl::StatusOr<std::string> library = FindLibrary(kHostLibrary);
   if (!library.ok()) return;  // that is a problem of its own, and said
-  const absl::StatusOr<PreloadName> preload = PreloadName::For(*library);
+  const absl::StatusOr<std::string> preload = NameToPreload(*library);
   std::error_code error;
   std::string folder = (fs::temp_directory_path(error) / "reprise-doctor-XXXXXX").string();
   if (!preload.ok() || error || mkdtemp(folder.data()) == nullptr) {

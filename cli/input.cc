@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "base/files.h"
 #include "base/fnv1a.h"
 #include "cli/console.h"
 #include "profiler/lifetimes.h"
-#include "profiler/read_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -30,7 +30,7 @@ class LaneNumbers {
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   LoadedInput input;
   input.name = path == "-" ? "standard input" : path;
-  absl::StatusOr<std::string> contents = profiler::ReadFile(path == "-" ? "/dev/stdin" : path);
+  absl::StatusOr<std::string> contents = ReadFile(path == "-" ? "/dev/stdin" : path);
   if (!contents.ok()) return contents.status();
   absl::StatusOr<profiler::Input> parsed = profiler::Parse(*contents, input.name);
   if (!parsed.ok()) return parsed.status();

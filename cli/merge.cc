@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/status.h"
-#include "profiler/read_file.h"
 #include "replay/summary.h"
 
 namespace reprise::cli {
@@ -155,7 +155,7 @@ MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
   MergedSummaries merged;
   std::vector<ProcessSummary> processes;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> text = profiler::ReadFile(file, kMostSummaryBytes);
+    const absl::StatusOr<std::string> text = ReadRegularFile(file, kMostSummaryBytes);
     absl::StatusOr<ProcessSummary> process =
         text.ok() ? replay::ParseSummary(*text, file) : absl::StatusOr<ProcessSummary>(text.status());
     if (process.ok())

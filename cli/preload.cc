@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "base/fnv1a.h"
 
 namespace reprise::cli {
 namespace {
@@ -25,6 +27,14 @@ bool Preloadable(const std::string& path) {
   return path.find_first_of(std::string("$") + kSeparators) == std::string::npos;
 }
 
+// Makes the folder where it is not there. Nobody else may put anything into it, or take anything out.
+bool IsOurs(const std::string& folder) {
+  mkdir(folder.c_str(), 0700);  // what is there in its place is judged below
+  struct stat facts {};
+  return lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+         (facts.st_mode & 0077) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindLibrary(std::string_view name) {
@@ -40,29 +50,24 @@ absl::StatusOr<std::string> FindLibrary(std::string_view name) {
   return absl::NotFoundError(fmt::format("{} is in none of {}", name, fmt::join(tried, ", ")));
 }
 
-absl::StatusOr<PreloadName> PreloadName::For(const std::string& library) {
-  if (Preloadable(library)) return PreloadName(library, "");
+absl::StatusOr<std::string> NameToPreload(const std::string& library) {
+  if (Preloadable(library)) return library;
   std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "reprise-XXXXXX").string();
-  if (error || !Preloadable(folder) || mkdtemp(folder.data()) == nullptr) {
+  const fs::path target = fs::path(library).parent_path();
+  const std::string folder = (fs::temp_directory_path(error) / fmt::format("reprise-{}", geteuid())).string();
+  if (error || !Preloadable(folder) || !IsOurs(folder)) {
     return absl::FailedPreconditionError(fmt::format(
         "{}: LD_PRELOAD cannot name a path with a blank, a colon or a dollar sign, and no link to it "
-        "can be made in {}; install it elsewhere",
+        "can be made in {}, which has to be yours alone; install it elsewhere",
         library, folder));
   }
   // To its folder, not to the file: it looks for the core beside itself.
-  const fs::path link = fs::path(folder) / "lib";
-  PreloadName named((link / fs::path(library).filename()).string(), folder);
-  fs::create_directory_symlink(fs::path(library).parent_path(), link, error);
-  if (error) return absl::FailedPreconditionError(fmt::format("{}: {}", link.string(), error.message()));
-  return named;
-}
-
-PreloadName::~PreloadName() {
-  if (folder_.empty()) return;
-  std::error_code error;
-  fs::remove(fs::path(folder_) / "lib", error);
-  fs::remove(folder_, error);
+  const fs::path link = fs::path(folder) / fmt::format("{:016x}", Fnv1a(target.string()));
+  fs::create_directory_symlink(target, link, error);
+  if (fs::read_symlink(link, error) != target)
+    return absl::FailedPreconditionError(
+        fmt::format("{}: cannot be made a link to {}", link.string(), target.string()));
+  return (link / fs::path(library).filename()).string();
 }
 
 std::string CoreBeside(std::string_view library) {

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -24,27 +23,11 @@ std::string CoreBeside(std::string_view library);
 // that define a function, the first is called.
 std::string Preloading(const std::string& library, const std::string& present);
 
-// A name of a library that LD_PRELOAD can hold. It knows no way to quote, so for a path with a blank, a colon
-// or a dollar sign the name leads through a link in a temporary folder, which lives as long as this object.
-class PreloadName {
- public:
-  // FailedPrecondition: no such link can be made, and why.
-  static absl::StatusOr<PreloadName> For(const std::string& library);
-
-  PreloadName(PreloadName&& other) noexcept
-      : name_(std::move(other.name_)), folder_(std::move(other.folder_)) {
-    other.folder_.clear();
-  }
-  PreloadName& operator=(PreloadName&& other) = delete;
-  ~PreloadName();
-
-  const std::string& name() const { return name_; }
-
- private:
-  PreloadName(std::string name, std::string folder) : name_(std::move(name)), folder_(std::move(folder)) {}
-
-  std::string name_;
-  std::string folder_;  // temporary, ours to remove; empty: none
-};
+// A name of `library` that LD_PRELOAD can hold. It knows no way to quote, so for a path with a blank, a colon
+// or a dollar sign the name leads through a link in a folder of the user's own below the temporary one. It
+// stays there: what the job has started may outlive the job, and a name that was free again would be anybody's
+// to take.
+// FailedPrecondition: no such link can be made, and why.
+absl::StatusOr<std::string> NameToPreload(const std::string& library);
 
 }  // namespace reprise::cli

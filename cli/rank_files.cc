@@ -1,10 +1,13 @@
 #include "cli/rank_files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -61,10 +64,13 @@ class Files {
 
   void AddBelow(const std::string& folder) {
     std::error_code error;
-    fs::recursive_directory_iterator it(folder, error);
+    fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
     for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-      std::error_code of_file;
-      if (it->is_regular_file(of_file)) Add(it->path());
+      std::error_code of_entry;
+      if (it->is_regular_file(of_entry)) Add(it->path());
+      // Passed over by the walk, which goes on.
+      if (it->is_directory(of_entry) && access(it->path().c_str(), R_OK | X_OK) != 0)
+        errors_.push_back(fmt::format("{}: {}", it->path().string(), strerror(errno)));
     }
     if (error) errors_.push_back(fmt::format("{}: {}", folder, error.message()));
   }
@@ -175,7 +181,7 @@ std::string SummaryBeside(const std::string& trace) {
   const fs::path summary =
       path.parent_path() / fmt::format("{}{}{}", kSummaryBegin, CommonPart(name), kSummaryEnd);
   std::error_code error;
-  return fs::exists(summary, error) ? summary.string() : "";
+  return fs::is_regular_file(summary, error) ? summary.string() : "";
 }
 
 std::vector<std::string> SummariesOf(const FilesBelow& files) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -24,7 +25,6 @@
 #include "cli/report/redact.h"
 #include "cli/status.h"
 #include "cli/utc_now.h"
-#include "profiler/read_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -121,7 +121,7 @@ absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   if (!input.ok()) return input.status();
   PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
   if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
-    const absl::StatusOr<std::string> summary = profiler::ReadFile(beside);
+    const absl::StatusOr<std::string> summary = ReadFile(beside);
     if (summary.ok()) page.summary = *summary;
   }
   if (options.redact) Redact(*input);

@@ -11,7 +11,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/child.h"
@@ -46,29 +48,51 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   if (options.oversubscribe) variables["REPRISE_OVERSUBSCRIBE"] = "1";
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
   if (!folder.path.empty() && !LaunchedHere().OneOfMany()) variables["REPRISE_GATHERED"] = "1";
-  if (!options.plan.empty()) variables["REPRISE_PLAN"] = Absolute(options.plan);
-  if (!options.cache.empty()) variables["REPRISE_CACHE"] = Absolute(options.cache);
+  // Absolute, because the job may go to another folder before they are read.
+  for (const auto& [name, given] :
+       {std::pair("REPRISE_PLAN", options.plan), std::pair("REPRISE_CACHE", options.cache)}) {
+    const char* const present = getenv(name);
+    const std::string path = given.empty() && present != nullptr ? present : given;
+    if (!path.empty()) variables[name] = Absolute(path);
+  }
   if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
   if (options.threshold) variables["REPRISE_THRESHOLD"] = fmt::format("{}", options.threshold->count());
   return variables;
 }
 
+// What turns everything off; empty: nothing does.
+std::string_view WhyOff(const RunOptions& options) {
+  const char* const disable = getenv("REPRISE_DISABLE");
+  if (disable != nullptr && *disable != '\0' && strcmp(disable, "0") != 0) return "REPRISE_DISABLE is set";
+  if (options.mode == "off") return "--mode is off";
+  const char* const mode = getenv("REPRISE_MODE");
+  return options.mode.empty() && mode != nullptr && strcmp(mode, "off") == 0 ? "REPRISE_MODE is off" : "";
+}
+
+void SayIfNotStarted(const std::vector<std::string>& job, const ChildEnd& end) {
+  if (end.start_error == 0) return;
+  Say(fmt::format("cannot start {}: {}", ShellQuoted(job[0]),
+                  end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
+}
+
+// As if it had been started without us.
+ChildEnd RunPlain(std::string_view why, const std::vector<std::string>& job) {
+  if (LaunchedHere().rank == 0) Say(fmt::format("{}: nothing will be caught", why));
+  const ChildEnd end = RunChild(job, {});
+  SayIfNotStarted(job, end);
+  return end;
+}
+
 // Runs the job, and says all there is to say.
-ChildEnd RunWatched(const RunOptions& options, const std::string& library,
+ChildEnd RunWatched(const RunOptions& options, const std::string& preload,
                     const std::vector<std::string>& job) {
-  if (const char* const disable = getenv("REPRISE_DISABLE");
-      disable && *disable && strcmp(disable, "0") != 0 && LaunchedHere().rank == 0) {
-    Say("REPRISE_DISABLE is set: nothing will be caught");
-  }
   const OutputFolder folder = ChooseFolder(options);
-  const ChildEnd end = RunChild(job, VariablesOf(options, library, folder));
-  if (end.start_error != 0) {
-    RemoveIfEmpty(folder);
-    Say(fmt::format("cannot start {}: {}", ShellQuoted(job[0]),
-                    end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
-  } else {
+  const ChildEnd end = RunChild(job, VariablesOf(options, preload, folder));
+  SayIfNotStarted(job, end);
+  if (end.start_error == 0)
     SayWhatCame(options, folder, end);
-  }
+  else
+    RemoveIfEmpty(folder);
   return end;
 }
 
@@ -79,18 +103,18 @@ int Run(const RunOptions& options, const std::vector<std::string>& job) {
   if (options.oversubscribe && options.host) {
     return Fail("--oversubscribe is for the memory of CUDA devices; with --host there is none", kUsage);
   }
+  if (options.mode == "record" && !options.plan.empty()) {
+    return Fail("--plan is to be followed, which --mode record does not", kUsage);
+  }
+  if (const std::string_view why = WhyOff(options); !why.empty()) return EndLike(RunPlain(why, job));
   if (!options.host && !options.cuda && !HasCudaDriver()) {
     return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
   }
   const absl::StatusOr<std::string> library = FindLibrary(options.host ? kHostLibrary : kCudaLibrary);
   if (!library.ok()) return Fail(library.status(), kUsage);
-  ChildEnd end;
-  {
-    const absl::StatusOr<PreloadName> preload = PreloadName::For(*library);
-    if (!preload.ok()) return Fail(preload.status(), kUsage);
-    end = RunWatched(options, preload->name(), job);
-  }
-  return EndLike(end);  // may end us at once, so all that has to be cleaned up is
+  const absl::StatusOr<std::string> preload = NameToPreload(*library);
+  if (!preload.ok()) return Fail(preload.status(), kUsage);
+  return EndLike(RunWatched(options, *preload, job));
 }
 
 // What CLI11 left over is the job's command when no `--` came before it.

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/console.h"
 #include "cli/frameworks.h"
 #include "cli/job_summary.h"
@@ -17,7 +21,6 @@
 #include "cli/rank_files.h"
 #include "cli/ranks_report.h"
 #include "cli/report.h"
-#include "profiler/read_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -43,14 +46,17 @@ std::string WhyNothingCaught(bool host) {
          "threshold";
 }
 
-void SayNothingCaught(bool host) {
-  Say(fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host)));
+void SayNothingCaught(bool host, const OutputFolder& folder) {
+  // Where it is not there nobody has tried: whoever is caught makes it.
+  const bool open = access(folder.path.c_str(), W_OK | X_OK) == 0 || errno == ENOENT;
+  Say(open ? fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host))
+           : fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(errno)));
   SayNext("doctor");
 }
 
 void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string>& summaries) {
   for (const std::string& summary : summaries) {
-    const absl::StatusOr<std::string> json = profiler::ReadFile(folder.path + "/" + summary);
+    const absl::StatusOr<std::string> json = ReadFile(folder.path + "/" + summary);
     if (!json.ok() || !SawOnlySegments(*json)) continue;
     for (const std::string& line : SegmentsAdvice()) Say(line);
     return;
@@ -115,12 +121,13 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   const std::vector<std::string> traces = NewFiles(folder, IsTrace);
   RemoveIfEmpty(folder);
   if (summaries.empty() && traces.empty()) {
-    SayNothingCaught(options.host);
+    SayNothingCaught(options.host, folder);
     return;
   }
   if (summaries.empty()) {
-    Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then",
-                    end.signal == 0 ? "in a way that runs no exit handlers" : "by a signal"));
+    Say(fmt::format(
+        "no summary: the job was ended {}; the traces hold what was recorded until then",
+        end.signal == 0 ? "in a way that runs no exit handlers, or it could not be written" : "by a signal"));
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);

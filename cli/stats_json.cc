@@ -120,6 +120,8 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                {"lower_bound", result.lower_bound.count()},
                {"live_at_end", stats.live_at_end.count()},
                {"dropped", trace.dropped},
+               {"closed", trace.closed},
+               {"notes", trace.notes},
                {"iterations", stats.iterations},
                {"iteration", OrNull(stats.iteration, IterationJson)},
                {"histogram", ArrayOf(stats.histogram, SizeClassJson)},

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -37,7 +39,9 @@ const Dwfl_Callbacks kOffline = {.find_elf = dwfl_build_id_find_elf,
 class Symbols::File {
  public:
   File(const std::string& path, const std::string& build_id) : dwfl_(dwfl_begin(&kOffline), dwfl_end) {
+    std::error_code error;
     if (dwfl_ == nullptr || build_id.empty() || path.front() != '/') return;
+    if (!std::filesystem::is_regular_file(path, error)) return;  // a trace may name anything, a pipe too
     Dwfl_Module* const module = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), -1);
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
     if (module == nullptr || dwfl_module_getelf(module, &bias_) == nullptr) return;

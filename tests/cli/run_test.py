@@ -131,7 +131,7 @@ class Run(command.CommandTest):
             self.assertRegex(head["coverage"], r"\d+ of the job's \d+ allocations .*: 7 were left to the real allocator\.")
 
     def test_report_of_a_job_without_a_trace(self):
-        done = self.run_host("--mode", "off", "--out", "out", "--report", "--", "true")
+        done = self.run_host("--out", "out", "--report", "--", "true")
         self.assert_status(done, 0)
         self.assertNotIn("wrote", done.err)
 
@@ -215,14 +215,28 @@ class Run(command.CommandTest):
                 )
                 self.assert_status(done, 0)
                 self.assertRegex(done.err, r"in out: summary")
-                self.assertEqual(os.listdir(self.path("tmp")), [])
 
-    def test_link_is_gone_when_a_signal_ends_the_job(self):
+    def test_link_stays_for_what_outlives_the_job(self):
         os.mkdir(self.path("tmp"))
-        words = ("run", "--host", "--", "sh", "-c", "kill -9 $$")
-        done = self.reprise(*words, program=self.installed_in("a b"), env={"TMPDIR": self.path("tmp")})
-        self.assert_status(done, -9)
-        self.assertEqual(os.listdir(self.path("tmp")), [])
+        program = self.installed_in("a b")
+        words = ("run", "--host", "--out", "out", "--", "printenv", "LD_PRELOAD")
+        for _ in range(2):
+            done = self.reprise(*words, program=program, env={"TMPDIR": self.path("tmp")})
+            self.assert_status(done, 0)
+            self.assertTrue(os.path.samefile(done.out.strip(), self.path("a b/libreprise-host.so")), done.out)
+        (folder,) = os.listdir(self.path("tmp"))
+        self.assertEqual(len(os.listdir(self.path("tmp", folder))), 1)
+
+    def test_link_is_in_a_folder_that_nobody_else_can_write(self):
+        program = self.installed_in("a b")
+        folder = self.path("tmp", f"reprise-{os.geteuid()}")
+        words = ("run", "--host", "--", "true")
+        os.makedirs(folder)
+        self.assertEqual(os.stat(folder).st_mode & 0o777, 0o755)
+        self.fails(2, *words, program=program, env={"TMPDIR": self.path("tmp")}, says="yours alone")
+        os.rmdir(folder)
+        os.symlink(self.folder, folder)
+        self.fails(2, *words, program=program, env={"TMPDIR": self.path("tmp")}, says="yours alone")
 
     def test_library_and_temporary_folder_where_preload_cannot_name_them(self):
         program = self.installed_in("a b")
@@ -330,6 +344,34 @@ class Run(command.CommandTest):
         done = self.run_host("--", sys.executable, "-c", JOB, "0", env={"REPRISE_DISABLE": "1"})
         self.assert_status(done, 0)
         self.assertIn("REPRISE_DISABLE is set", done.err)
+
+    def test_off_runs_the_job_whatever_is_missing(self):
+        """No driver, no library: there is nothing that would be needed."""
+        os.mkdir(self.path("alone"))
+        program = shutil.copy(command.REPRISE, self.path("alone"))
+        cases = [((), {"REPRISE_DISABLE": "1"}, "REPRISE_DISABLE is set"), ((), {"REPRISE_MODE": "off"}, "REPRISE_MODE is off"),
+                 (("--mode", "off"), {}, "--mode is off")]
+        for words, variables, why in cases:
+            with self.subTest(why):
+                code = "printenv LD_PRELOAD PYTORCH_CUDA_ALLOC_CONF REPRISE_OUT; echo ran; exit 7"
+                done = self.reprise("run", *words, "--", "sh", "-c", code, program=program, env=variables)
+                self.assert_status(done, 7)
+                self.assertEqual((done.out, done.err), ("ran\n", f"reprise: {why}: nothing will be caught\n"))
+
+    def test_recording_follows_no_plan(self):
+        self.write("plans.json", "{}")
+        self.fails(2, "run", "--host", "--mode", "record", "--plan", "plans.json", "--", "true", says="--plan is to be followed")
+
+    def test_folder_that_cannot_be_written_is_named(self):
+        self.write("file", "")
+        done = self.run_host("--out", "file", "--", sys.executable, "-c", JOB, "0")
+        self.assert_status(done, 0)
+        self.assertIn("no files came: file cannot be written to (Not a directory)", done.err)
+
+    def test_plans_named_by_the_environment_are_found_from_another_folder(self):
+        os.mkdir(self.path("elsewhere"))
+        done = self.run_host("--", "sh", "-c", "cd elsewhere && printenv REPRISE_CACHE", env={"REPRISE_CACHE": "cache"})
+        self.assertEqual(done.out, os.path.realpath(self.path("cache")) + "\n")
 
 
 if __name__ == "__main__":

@@ -297,8 +297,8 @@ TEST(Engine, APlannerThatAlwaysFailsIsAskedLessAndLess) {
   EXPECT_LE(solves, 12) << "after 1, 2, 4 ... 64 rounds";
 }
 
-// The first tensor of a step may be the batch, whose size is another one each time: the cut is never met as it
-// was planned, nor may what comes right before it tell that it is near.
+// The first tensor of a step may be the batch, whose size is another one each time: the cut is never met as
+// it was planned, nor may what comes right before it tell that it is near.
 TEST(Engine, ACutThatIsNeverTheSameIsMetALittleLater) {
   constexpr int kTokens = 100;
   for (const int varying : {0, 1, 50, kTokens - 5, kTokens - 1}) {

@@ -174,7 +174,8 @@ TEST_F(PlanCacheTest, ALeaseRunsOut) {
   }
 }
 
-// Another user's, in a folder where only the owner may remove a file; here a folder, which no user may unlink.
+// Another user's, in a folder where only the owner may remove a file; here a folder, which no user may
+// unlink.
 TEST_F(PlanCacheTest, AnOldLeaseThatCannotBeRemovedIsNoReasonToWait) {
   const std::string lease = Abandon(8192);
   fs::remove(lease);

@@ -1,8 +1,10 @@
 // A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values, and tracks of slices.
 // The numbers are those of Perfetto's public schema (perfetto/trace/).
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <protozero/pbf_writer.hpp>
+#include <queue>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -94,13 +96,33 @@ class Writer {
   protozero::pbf_writer trace_{data_};
 };
 
+// The tracks of one stream or thread. Of those that are free the oldest is taken, so that the first one shows
+// what it can. In heaps, for there may be as many tracks as slices.
+class Lanes {
+ public:
+  // A track that is free at `begin`, which never falls from one call to the next, taken until `end`; 0: none
+  // is.
+  uint64_t Take(int64_t begin, int64_t end) {
+    for (; !busy_.empty() && busy_.top().first <= begin; busy_.pop()) free_.push(busy_.top().second);
+    if (free_.empty()) return 0;
+    const uint64_t uuid = free_.top();
+    free_.pop();
+    busy_.push({end, uuid});
+    return uuid;
+  }
+  void Add(uint64_t uuid) { free_.push(uuid); }
+  size_t size() const { return busy_.size() + free_.size(); }
+
+ private:
+  template <typename T>
+  using LeastFirst = std::priority_queue<T, std::vector<T>, std::greater<>>;
+  LeastFirst<std::pair<int64_t, uint64_t>> busy_;  // by when each is free
+  LeastFirst<uint64_t> free_;
+};
+
 // Slices of a track must nest, and what runs on one stream may overlap: what does goes to a further track of
 // the same name.
 void AddActivities(std::vector<Activity> activities, const StackTable& stacks, Writer& writer) {
-  struct Lane {
-    int64_t free_from;
-    uint64_t uuid;
-  };
   if (activities.empty()) return;
   std::vector<std::string> names;
   std::map<FrameId, uint64_t> number_of;
@@ -110,21 +132,21 @@ void AddActivities(std::vector<Activity> activities, const StackTable& stacks, W
   }
   writer.AddNames(names);
   std::ranges::stable_sort(activities, {}, &Activity::begin_ns);
-  std::map<std::pair<bool, uint32_t>, std::vector<Lane>> lanes_of;  // of streams, then of threads
+  std::map<std::pair<bool, uint32_t>, Lanes> lanes_of;  // of streams, then of threads
   uint64_t next_uuid = kFirstSliceTrack;
   for (const Activity& activity : activities) {
     const int64_t begin = std::max<int64_t>(0, activity.begin_ns);  // not before the trace
     const int64_t end = std::max(begin, activity.begin_ns + activity.duration_ns);
     const bool marker = activity.kind == ActivityKind::kMarker;
-    std::vector<Lane>& lanes = lanes_of[{marker, activity.track}];
-    auto lane = std::ranges::find_if(lanes, [&](const Lane& l) { return l.free_from <= begin; });
-    if (lane == lanes.end()) {
-      lane = lanes.insert(lanes.end(), {0, next_uuid++});
+    Lanes& lanes = lanes_of[{marker, activity.track}];
+    uint64_t lane = lanes.Take(begin, end);
+    if (lane == 0) {
+      lanes.Add(next_uuid++);
       const std::string number = lanes.size() == 1 ? "" : " (" + std::to_string(lanes.size()) + ")";
-      writer.AddTrack(lane->uuid, (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
+      lane = lanes.Take(begin, end);
+      writer.AddTrack(lane, (marker ? "thread " : "stream ") + std::to_string(activity.track) + number);
     }
-    lane->free_from = end;
-    writer.AddSlice(begin, end, lane->uuid, number_of[activity.name]);
+    writer.AddSlice(begin, end, lane, number_of[activity.name]);
   }
 }
 

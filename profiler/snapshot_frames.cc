@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
+
+#include "profiler/shared_stacks.h"
 
 namespace reprise::profiler {
 namespace {
 
 constexpr size_t kMostFrameKeys = 64;  // a frame has about five
+
+std::string TextOf(const std::optional<PickleValue>& value) {
+  return value ? std::string(value->string().value_or("").substr(0, kMostStackText)) : "";
+}
 
 // A snapshot does not say of which kind a frame is. C++ frames have no line, or a source file of C or C++.
 FrameKind KindOf(const Frame& frame) {
@@ -25,10 +32,7 @@ StackId SnapshotFrames::Read(PickleValue frames) {
   const auto [it, unseen] = lists_.try_emplace(frames.identity());
   if (!unseen) return it->second;
   frames_.clear();
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const FrameId frame = ReadFrame(frames[i]);
-    if (frame != FrameId(0)) frames_.push_back(frame);
-  }
+  for (size_t i = 0; i < frames.size(); ++i) frames_.push_back(ReadFrame(frames[i]));
   return it->second = table_.Intern(frames_);
 }
 
@@ -39,8 +43,8 @@ FrameId SnapshotFrames::ReadFrame(PickleValue dict) {
   const std::optional<PickleValue> name = dict.Find("name"), file = dict.Find("filename"),
                                    line = dict.Find("line");
   Frame frame;
-  if (name) frame.function = name->string().value_or("");
-  if (file) frame.file = file->string().value_or("");
+  frame.function = TextOf(name);
+  frame.file = TextOf(file);
   if (line) frame.line = std::max<int64_t>(0, line->integer().value_or(0));
   frame.kind = KindOf(frame);
   if (frame.file == "??") frame.file.clear();

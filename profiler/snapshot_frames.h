@@ -10,10 +10,12 @@
 
 namespace reprise::profiler {
 
-// Reads each list and each dict of one pickle once, however often the pickle names it: linear in the file.
+// Reads each list and each dict of one pickle once, however often the pickle names it: linear in the file. A
+// string may be named by any number of dicts, so names are cut as a recorder cuts them (kMostStackText).
 class SnapshotFrames {
  public:
-  // 0 for what is no list of frames. A dict in it that is no frame is left out.
+  // 0 for what is no list of frames. A dict in it that is no frame is left out, as is one that the table has
+  // no room for.
   StackId Read(PickleValue frames);
   StackTable Take() { return std::move(table_); }
 

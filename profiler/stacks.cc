@@ -1,6 +1,7 @@
 #include "profiler/stacks.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/hash/hash.h"
 #include "absl/types/span.h"
@@ -8,13 +9,21 @@
 namespace reprise::profiler {
 
 FrameId StackTable::Intern(const Frame& frame) {
-  const auto [it, added] = frame_ids_.try_emplace(frame, FrameId(static_cast<uint32_t>(frames_.size() + 1)));
-  if (added) frames_.push_back(frame);
-  return it->second;
+  if (const auto it = frame_ids_.find(frame); it != frame_ids_.end()) return it->second;
+  const size_t text = frame.function.size() + frame.file.size() + frame.module.size();
+  if (text > kMostFrameText - frame_text_) return FrameId(0);
+  frame_text_ += text;
+  frames_.push_back(frame);
+  return frame_ids_[frame] = FrameId(static_cast<uint32_t>(frames_.size()));
 }
 
 StackId StackTable::Intern(std::span<const FrameId> frames) {
   if (frames.empty()) return StackId(0);
+  if (std::ranges::find(frames, FrameId(0)) != frames.end()) {
+    std::vector<FrameId> kept;
+    std::ranges::remove_copy(frames, std::back_inserter(kept), FrameId(0));
+    return Intern(kept);
+  }
   std::vector<StackId>& same_hash =
       stack_ids_[absl::HashOf(absl::Span<const FrameId>(frames.data(), frames.size()))];
   for (const StackId id : same_hash) {

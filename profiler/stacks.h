@@ -47,12 +47,18 @@ struct Module {
   friend bool operator==(const Module&, const Module&) = default;
 };
 
+// Bytes of the names of all frames of a table. A file tells a name once and any number of frames by it, and
+// each frame has a copy.
+inline constexpr size_t kMostFrameText = size_t{1} << 26;
+
 // Gives equal frames and equal stacks one number each, rising from 1 in order of appearance. Memory linear in
 // the frames of the distinct stacks.
 class StackTable {
  public:
+  // 0: new, and its names are more than the table may have.
   FrameId Intern(const Frame& frame);
-  // Frames innermost first, each of this table. No frames: StackId 0.
+  // Frames innermost first, each of this table; a 0 among them, for which there was no room, is left out. No
+  // frames: StackId 0.
   StackId Intern(std::span<const FrameId> frames);
 
   size_t frames() const { return frames_.size(); }
@@ -77,6 +83,7 @@ class StackTable {
 
  private:
   std::vector<Frame> frames_;
+  size_t frame_text_ = 0;  // bytes of their names as they were interned
   absl::flat_hash_map<Frame, FrameId> frame_ids_;
   std::vector<FrameId> stacks_;                                    // all stacks one after another
   std::vector<size_t> begins_{0};                                  // of each, and the end of the last

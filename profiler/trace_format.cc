@@ -88,10 +88,10 @@ constexpr int64_t kMostTimeUs = std::numeric_limits<int64_t>::max() / 1000;
 
 enum Code : uint64_t { kCodeFree, kCodeMark, kCodeNewClass, kCodeContext, kCodeJump, kCodeFirstClass };
 
-std::string WithType(BlockType type, const Json& json) {
-  // Replaces what is not UTF-8 (a command line may hold anything), so that dump has no reason to throw.
-  return static_cast<char>(type) + json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+// Replaces what is not UTF-8 (a command line may hold anything), so that dump has no reason to throw.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string WithType(BlockType type, const Json& json) { return static_cast<char>(type) + Dump(json); }
 
 // The JSON object behind the type byte.
 absl::StatusOr<Json> ParseObject(std::string_view raw) {
@@ -356,8 +356,8 @@ std::string EncodeMetadata(const TraceMetadata& metadata) {
   Json command = Json::array();
   size_t text = 0;
   for (const std::string& argument : metadata.command) {
-    text += argument.size();
-    if (text > kMostMetadataText) {  // a block is bounded and a command line is not
+    text += Dump(argument).size() + 1;  // as it is written: quotes, escapes and a comma with it
+    if (text > kMostMetadataText) {     // a block is bounded and a command line is not
       command.push_back("...");
       break;
     }

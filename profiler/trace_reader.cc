@@ -11,6 +11,7 @@
 #include "profiler/event_check.h"
 #include "profiler/trace_activities.h"
 #include "profiler/trace_stacks.h"
+#include "profiler/varint.h"
 
 namespace reprise::profiler {
 namespace {
@@ -24,7 +25,7 @@ class TraceParser {
 
   absl::StatusOr<Trace> Parse() {
     if (absl::Status status = ParsePreamble(); !status.ok()) return status;
-    while (true) {
+    while (!full_) {
       absl::StatusOr<std::string_view> raw = NextBlock();
       if (!raw.ok()) return raw.status();
       if (raw->empty()) break;
@@ -102,6 +103,8 @@ class TraceParser {
     if (has_metadata_ != (*type != BlockType::kMetadata)) {
       return Error(block_begin_, "metadata must be the first block and no other");
     }
+    full_ = !HasRoomFor(*type, raw);
+    if (full_) return absl::OkStatus();
     switch (*type) {
       case BlockType::kMetadata:
         return Metadata(raw);
@@ -136,7 +139,6 @@ class TraceParser {
                                "or doubled",
                                head->first_event, before));
     }
-    if (absl::Status status = CheckCount(); !status.ok()) return status;
     trace_.dropped = head->dropped;
     for (size_t i = before; i < trace_.events.size(); ++i) {
       if (absl::Status status = checker_.Add(trace_.events[i]); !status.ok()) {
@@ -151,10 +153,15 @@ class TraceParser {
     return absl::OkStatus();
   }
 
-  absl::Status CheckCount() const {
-    if (trace_.events.size() + trace_.activities.size() <= most_events_) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: byte {}: more than {} events", name_, block_begin_, most_events_));
+  // By what the block says of itself, so that nothing grows past the limit before it is met. A head that no
+  // block has is for its decoder to refuse.
+  bool HasRoomFor(BlockType type, std::string_view raw) const {
+    if (type != BlockType::kEvents && type != BlockType::kActivities) return true;
+    raw.remove_prefix(1);
+    uint64_t first, dropped, count;  // both heads begin so
+    if (!TakeVarint(&raw, &first) || !TakeVarint(&raw, &dropped) || !TakeVarint(&raw, &count)) return true;
+    const uint64_t room = most_events_ - trace_.events.size() - trace_.activities.size();
+    return count <= room || count > kMostBlockEvents;
   }
 
   absl::Status Activities(std::string_view raw) {
@@ -174,7 +181,7 @@ class TraceParser {
       return Error(block_begin_, fmt::format("activity {}: it names frame {}, and there are {}", i,
                                              static_cast<uint32_t>(name), trace_.stacks.frames()));
     }
-    return CheckCount();
+    return absl::OkStatus();
   }
 
   absl::Status Stacks(std::string_view raw) {
@@ -207,7 +214,12 @@ class TraceParser {
     if (torn_bytes_ > 0) {
       trace_.notes.push_back(fmt::format("{} bytes after the last complete block ignored", torn_bytes_));
     }
-    if (!trace_.closed) {
+    if (full_) {
+      trace_.notes.push_back(fmt::format(
+          "reading stopped after {} events and {} kernels, copies and markers: no more than {} are "
+          "read of a trace, and later ones are left out",
+          trace_.events.size(), trace_.activities.size(), most_events_));
+    } else if (!trace_.closed) {
       trace_.notes.emplace_back(
           "recording was not finished: the job was killed, still runs, or could not write on");
     }
@@ -238,7 +250,7 @@ class TraceParser {
   const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> decompressor_;
   std::string raw_;
   size_t position_ = 0, block_begin_ = 0, torn_bytes_ = 0;
-  bool has_metadata_ = false;
+  bool has_metadata_ = false, full_ = false;
   TraceEnd end_ = TraceEnd::kClosed, activities_end_ = TraceEnd::kClosed;
   size_t skipped_ = 0;
   EventChecker checker_;

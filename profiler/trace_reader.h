@@ -25,14 +25,15 @@ struct Trace {
   std::vector<std::string> notes;  // for people: what is missing and why
 };
 
-// More events and activities than this (6 GiB of them) are refused: a few bytes of a hostile file can stand
+// More events and activities than this (7 GiB of them) are not read: a few bytes of a hostile file can stand
 // for many events.
 inline constexpr uint64_t kMostTraceEvents = uint64_t{1} << 27;
 
 // A file that ends within a block (killed, or the disk was full) is read up to its last complete block, and a
-// note says how many bytes were ignored. Everything else that is wrong is an error: DataLoss that names
-// `name` and the byte; ResourceExhausted past `most_events`. Never allocates by a length that the file claims
-// and does not have.
+// note says how many bytes were ignored. One with more than `most_events` is read up to the block that has
+// them, and a note says so: a recording may be longer than any reader's memory. Everything else that is wrong
+// is an error: DataLoss that names `name` and the byte. Never allocates by a length that the file claims and
+// does not have.
 absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name,
                                  uint64_t most_events = kMostTraceEvents);
 // The same for a file. Errors also: those of ReadFile.

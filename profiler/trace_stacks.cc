@@ -84,6 +84,7 @@ class Decoder {
     while (!column.empty()) {
       uint64_t length;
       if (!TakeVarint(&column, &length) || length > column.size()) return Malformed("a string ends early");
+      if (length > kMostStackText) return Malformed("a string longer than any that is recorded");
       strings_.push_back(column.substr(0, length));
       column.remove_prefix(length);
     }
@@ -109,7 +110,9 @@ class Decoder {
     frame.kind = static_cast<FrameKind>(kind);
     frame.line = UnZigZag(line);
     const size_t before = table_->frames();
-    table_->Intern(frame);
+    if (table_->Intern(frame) == FrameId(0)) {
+      return absl::ResourceExhaustedError("longer names of frames than a trace may have");
+    }
     return table_->frames() > before ? absl::OkStatus() : Malformed("a frame is there twice");
   }
 

@@ -3,6 +3,7 @@
 // others.
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <map>
 #include <protozero/pbf_reader.hpp>
 #include <string>
@@ -75,6 +76,26 @@ TEST(ToPerfetto, WhatOverlapsOnOneStreamGetsATrackOfItsOwn) {
   EXPECT_EQ(slices.at("stream 3"), (std::vector<Slice>{{100, 150}, {150, 160}}));
   EXPECT_EQ(slices.at("stream 3 (2)"), (std::vector<Slice>{{120, 170}}));
   EXPECT_EQ(slices.at("stream 4"), (std::vector<Slice>{{110, 115}}));
+}
+
+TEST(ToPerfetto, OfSeveralFreeTracksTheFirstIsTaken) {
+  const auto slices = SlicesOf(ToPerfetto({Alloc(0, 4096), Free(0)}, StackTable(),
+                                          {Kernel(3, 100, 50), Kernel(3, 110, 5), Kernel(3, 160, 10)}));
+  EXPECT_EQ(slices.at("stream 3"), (std::vector<Slice>{{100, 150}, {160, 170}}));
+  EXPECT_EQ(slices.at("stream 3 (2)"), (std::vector<Slice>{{110, 115}}));
+}
+
+// In this process's own time, which a busy machine does not stretch.
+TEST(ToPerfetto, AsManyTracksAsSlicesCostLittleMoreThanOne) {
+  const auto time_of = [](int64_t duration) {
+    std::vector<Activity> kernels;
+    for (int64_t i = 0; i < 100'000; ++i) kernels.push_back(Kernel(3, i, duration));
+    const std::clock_t begin = std::clock();
+    EXPECT_FALSE(ToPerfetto({}, StackTable(), kernels).empty());
+    return std::clock() - begin;
+  };
+  const std::clock_t one_track = time_of(1), a_track_each = time_of(1'000'000);
+  EXPECT_LT(a_track_each, 25 * one_track);
 }
 
 TEST(ToPerfetto, WhatBeganBeforeTheTraceBeginsWithIt) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "profiler/load.h"
+#include "profiler/shared_stacks.h"
 #include "tests/profiler/pickle_script.h"
 #include "tests/profiler/testing.h"
 
@@ -235,6 +236,20 @@ TEST(SnapshotImport, StacksOfEntriesAndOfBlocksFromBefore) {
   EXPECT_EQ(snapshot.stacks.frame(stack[1]).kind, FrameKind::kNative);
   EXPECT_EQ(snapshot.stacks.frame(stack[2]),
             (Frame{.kind = FrameKind::kPython, .function = "step", .file = "/job/train.py", .line = 7}));
+}
+
+// A pickle keeps a string once, and each frame that names it gets a copy.
+TEST(SnapshotImport, LongNamesOfFramesAreCut) {
+  const std::string frames = PickledList({FrameOf(std::string(100'000, 'f'), std::string(100'000, 'p'), 7)});
+  const std::string alloc = PickledDict({{"action", PickledString("alloc")},
+                                         {"addr", PickledInt(8192)},
+                                         {"size", PickledInt(200)},
+                                         {"frames", frames}});
+  const Snapshot snapshot = Read(SnapshotOf({}, {{alloc}}));
+  ASSERT_EQ(snapshot.stacks.frames(), 1u);
+  const Frame& frame = snapshot.stacks.frame(FrameId(1));
+  EXPECT_EQ(frame.function, std::string(kMostStackText, 'f'));
+  EXPECT_EQ(frame.file, std::string(kMostStackText, 'p'));
 }
 
 TEST(SnapshotImport, FramesThatAreNoneAreLeftOut) {

@@ -182,6 +182,12 @@ TEST(Metadata, AnEndlessCommandIsCut) {
   EXPECT_EQ(DecodeMetadata(raw)->command.back(), "...");
 }
 
+TEST(Metadata, SoIsOneOfEmptyArguments) {
+  const std::string raw = EncodeMetadata({.command = std::vector<std::string>(400'000)});
+  EXPECT_LT(raw.size(), kMostRawBytes);
+  EXPECT_EQ(DecodeMetadata(raw)->command.back(), "...");
+}
+
 TEST(Metadata, UnknownKeysAndWrongTypesAreIgnored) {
   const auto back = DecodeMetadata("\x01{\"host\":[1],\"pid\":\"x\",\"colour\":{},\"started\":\"now\"}");
   ASSERT_TRUE(back.ok()) << back.status();

@@ -11,13 +11,16 @@
 
 #include "base/files.h"
 #include "profiler/trace_writer.h"
+#include "profiler/varint.h"
 #include "tests/profiler/testing.h"
 
 namespace reprise::profiler {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // The bytes of a closed trace with a block after every `block` events, and where its blocks begin: metadata,
 // then events, then footer.
@@ -155,10 +158,29 @@ TEST(TraceReader, EventsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(ErrorOf(Write({Alloc(0, -4)}, 9).bytes), HasSubstr("of -4 bytes"));
 }
 
-TEST(TraceReader, MoreEventsThanWantedAreRefused) {
-  const File file = Write(RandomEvents(1, 60), 20);
-  EXPECT_TRUE(ParseTrace(file.bytes, "t", 60).ok());
-  EXPECT_EQ(ParseTrace(file.bytes, "t", 59).status().code(), absl::StatusCode::kResourceExhausted);
+TEST(TraceReader, OfMoreEventsThanWantedTheFirstBlocksAreRead) {
+  const std::vector<Event> events = RandomEvents(1, 64);
+  const File file = Write(events, 16);
+  const auto whole = ParseTrace(file.bytes, "t", 64);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->closed);
+  EXPECT_THAT(whole->notes, IsEmpty());
+  for (const uint64_t most : {32, 47}) {
+    const auto trace = ParseTrace(file.bytes, "t", most);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_EQ(trace->events.size(), 32u);
+    EXPECT_EQ(trace->events.capacity(), 32u) << "grew for events that it does not keep";
+    EXPECT_TRUE(IsPrefix(trace->events, events));
+    EXPECT_FALSE(trace->closed);
+    EXPECT_THAT(trace->notes, ElementsAre(HasSubstr("reading stopped after 32 events")));
+  }
+}
+
+TEST(TraceReader, ACountThatNoBlockHasIsNoFullTrace) {
+  std::string raw(1, '\x02');
+  for (const uint64_t number : {uint64_t{0}, uint64_t{0}, ~uint64_t{0}, uint64_t{0}}) PutVarint(number, &raw);
+  raw += std::string(4, '\0');
+  EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block(raw)), HasSubstr("too many events"));
 }
 
 TEST(TraceReader, ABlockThatUnpacksToMoreThanAnyBlockIsRefusedUnread) {

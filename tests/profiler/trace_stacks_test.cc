@@ -197,9 +197,28 @@ TEST(TraceStacks, HostileBlocks) {
   EXPECT_THAT(Refusal(Block({0, 1, 0, 1, 0, 0}, {"", frame, "\x41\2", ""})), HasSubstr("or of too many"));
   EXPECT_THAT(Refusal(Block({0, 1, 0, 0, 0, 0}, {"\5ab", frame, "", ""})), HasSubstr("a string ends early"));
   EXPECT_THAT(Refusal(Block({0, 0, 0, 0, 0, 1}, {"", "", "", "\7\0"s})), HasSubstr("a module is damaged"));
+  const std::string column = "\x81\x20" + std::string(4097, 'x');  // one string, its length before it
+  EXPECT_THAT(Refusal(Block({0, 1, 0, 0, 0, 0}, {column, frame, "", ""})),
+              HasSubstr("a string longer than any"));
   EXPECT_THAT(Refusal(Block({0, 0, 0, 0, 0, 0}, {"", frame, "", ""})),
               HasSubstr("longer than what it holds"));
   EXPECT_THAT(Refusal(Block({0, 0, 0, 0, 0, 0}, {"", "", "", ""}) + "x"), HasSubstr("bytes after the last"));
+}
+
+// Eight bytes a frame, and three copies of the longest name: 12 KiB.
+TEST(TraceStacks, FramesThatAllHaveOneLongNameAreRefused) {
+  std::string strings, frames;
+  PutVarint(kMostStackText, &strings);
+  strings += std::string(kMostStackText, 'x');
+  const uint64_t count = kMostFrameText / (3 * kMostStackText) + 1;
+  for (uint64_t i = 0; i < count; ++i) {
+    for (const uint64_t number : {uint64_t{1}, uint64_t{1}, uint64_t{1}, ZigZag(1), uint64_t{1}, i}) {
+      PutVarint(number, &frames);
+    }
+  }
+  StackTable table;
+  const absl::Status status = DecodeStacks(Block({0, count, 0, 0, 0, 0}, {strings, frames, "", ""}), &table);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string WhyNothingCaught(bool host) {
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {
   // Where it is not there nobody has tried: whoever is caught makes it.
-  const bool open = access(folder.path.c_str(), W_OK | X_OK) == 0 || errno == ENOENT;
+  const bool open = access((folder.path + "/").c_str(), W_OK | X_OK) == 0 || errno == ENOENT;
   Say(open ? fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host))
            : fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(errno)));
   SayNext("doctor");

@@ -18,7 +18,7 @@ LEAVE = "import os; open(os.path.join(os.environ['REPRISE_OUT'], 'summary.json')
 
 class RunCuda(command.CommandTest):
     def variables(self, *options, names=tuple(OURS), **keywords):
-        done = self.ok("run", *options, "--mode", "off", "--", sys.executable, "-c", PRINT, *names, **keywords)
+        done = self.ok("run", *options, "--mode", "record", "--", sys.executable, "-c", PRINT, *names, **keywords)
         return dict(line.split("=", 1) for line in done.out.splitlines())
 
     def test_each_framework_is_told(self):

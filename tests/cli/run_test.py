@@ -225,11 +225,11 @@ class Run(command.CommandTest):
             self.assert_status(done, 0)
             self.assertTrue(os.path.samefile(done.out.strip(), self.path("a b/libreprise-host.so")), done.out)
         (folder,) = os.listdir(self.path("tmp"))
-        self.assertEqual(len(os.listdir(self.path("tmp", folder))), 1)
+        self.assertEqual(len(os.listdir(self.path("tmp/" + folder))), 1)
 
     def test_link_is_in_a_folder_that_nobody_else_can_write(self):
         program = self.installed_in("a b")
-        folder = self.path("tmp", f"reprise-{os.geteuid()}")
+        folder = self.path(f"tmp/reprise-{os.geteuid()}")
         words = ("run", "--host", "--", "true")
         os.makedirs(folder)
         self.assertEqual(os.stat(folder).st_mode & 0o777, 0o755)

@@ -220,7 +220,7 @@ class OnTheCluster(command.CommandTest):
         # What it sets for CUDA is what `reprise run` sets.
         names = ("PYTORCH_CUDA_ALLOC_CONF", "TF_GPU_ALLOCATOR", "XLA_PYTHON_CLIENT_ALLOCATOR",
                  "XLA_PYTHON_CLIENT_PREALLOCATE")
-        run = self.go(command.REPRISE, "run", "--cuda", "--mode", "off", "--", "printenv", *names)
+        run = self.go(command.REPRISE, "run", "--cuda", "--mode", "record", "--", "printenv", *names)
         self.go("srun", "-N1", "-n1", "-o", "names.txt", "printenv", *names,
                 REPRISE_LIBRARY=os.environ["REPRISE_CUDA_LIBRARY"])
         self.assertEqual(self.said_in("names.txt"), run.out)

@@ -247,7 +247,7 @@ class OnTheCluster(command.CommandTest):
     def end_of(self, number):
         def ended():
             state = cluster.show(number, "JobState")
-            return state not in ("PENDING", "RUNNING", "COMPLETING", "") and state
+            return state not in ("PENDING", "RUNNING", "SIGNALING", "COMPLETING", "") and state
 
         return wait_for(ended, 240)
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -79,6 +80,7 @@ bool Sequence::PollCandidate() {
   }
   candidate_in_shadow_ = true;
   missed_cuts_ = 0;
+  missed_at_ = Tick(0);
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
@@ -106,12 +108,20 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   return true;
 }
 
-// Whether the job has come by the cut in step and not met it, a few times; asked behind it.
+// Whether the job has come by the cut and not met it a few times in a row, each a round of little else than
+// the plan's behind the last; asked behind the cut. (What comes by it at other times is a part of something
+// else.)
 bool Sequence::MissesCuts() {
-  if (history_.now() > missed_at_ + Matcher::kLookAhead) {
-    missed_at_ = history_.now();
-    ++missed_cuts_;
-  }
+  const int64_t since = history_.now() - missed_at_;
+  if (since <= Matcher::kLookAhead) return missed_cuts_ > kCutsToMiss;
+  const int64_t round = candidate_cycle_.period.length;
+  const int64_t mismatches = candidate_->matcher->mismatches();
+  const bool follows =
+      std::abs(since - round) <= Matcher::kLookAhead &&
+      static_cast<double>(mismatches - missed_mismatches_) < (1 - kUsefulShare) * static_cast<double>(round);
+  missed_cuts_ = follows ? missed_cuts_ + 1 : 0;
+  missed_at_ = history_.now();
+  missed_mismatches_ = mismatches;
   return missed_cuts_ > kCutsToMiss;
 }
 

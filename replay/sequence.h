@@ -172,8 +172,9 @@ class Sequence {
   Cycle next_cycle_;  // what IterationToPlan has returned
   bool candidate_in_shadow_ = false;
   Tick shadow_since_;
-  int missed_cuts_ = 0;     // of the candidate's
-  Tick missed_at_;          // the last of them
+  int missed_cuts_ = 0;            // of the candidate's, in a row
+  Tick missed_at_;                 // the last of them
+  int64_t missed_mismatches_ = 0;  // what its matcher had not expected until then
   Stream last_stream_{};    // of the latest allocation
   Tick ask_again_at_{-1};   // the token at which a plan put off is asked for again
   Tick looked_for_{-1};     // when the period was found whose round was looked through last,

@@ -175,10 +175,10 @@ class Sequence {
   int missed_cuts_ = 0;            // of the candidate's, in a row
   Tick missed_at_;                 // the last of them
   int64_t missed_mismatches_ = 0;  // what its matcher had not expected until then
-  Stream last_stream_{};    // of the latest allocation
-  Tick ask_again_at_{-1};   // the token at which a plan put off is asked for again
-  Tick looked_for_{-1};     // when the period was found whose round was looked through last,
-  Tick look_again_at_{-1};  // and the token before which it is not looked through again
+  Stream last_stream_{};           // of the latest allocation
+  Tick ask_again_at_{-1};          // the token at which a plan put off is asked for again
+  Tick looked_for_{-1};            // when the period was found whose round was looked through last,
+  Tick look_again_at_{-1};         // and the token before which it is not looked through again
   // Of the iteration that was planned last. One whose round does not repeat exactly may have something in it
   // that does not recur; it is followed all the same, and gives way to one that does.
   bool exact_ = false;

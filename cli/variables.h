@@ -24,7 +24,7 @@ inline constexpr Variable kVariables[] = {
      "the most to write into a trace while serving, and of a time line, a size; 256MiB by default"},
     {"REPRISE_STACKS", "off (default), native or python: whose call stacks a trace keeps"},
     {"REPRISE_TIMELINE", "1: a trace on CUDA says too which kernels and copies ran when"},
-    {"REPRISE_LOG", "quiet, warn (default), info or debug"},
+    {"REPRISE_LOG", "quiet, warn (default) or info"},
     {"REPRISE_DISABLE", "1: catch nothing at all"},
     {"REPRISE_GATHERED",
      "1: whoever started the ranks sums them up, so that none does it itself (set by reprise run)"},

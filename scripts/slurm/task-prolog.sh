@@ -12,7 +12,10 @@ if [ -n "$partitions" ]; then
 fi
 [ -r "$library" ] || exit 0 # a node without it runs jobs as before
 
-echo "export LD_PRELOAD=$library${LD_PRELOAD:+:$LD_PRELOAD}"
+case ":${LD_PRELOAD:-}:" in
+  *":$library:"*) ;; # handed on by a job that has it
+  *) echo "export LD_PRELOAD=$library${LD_PRELOAD:+:$LD_PRELOAD}" ;;
+esac
 # Only the driver sees every tensor then; what the user has set stays. `reprise run` sets the same.
 case $library in
   *libreprise.so)
@@ -23,4 +26,5 @@ case $library in
     [ -n "${XLA_PYTHON_CLIENT_PREALLOCATE:-}" ] || echo "export XLA_PYTHON_CLIENT_PREALLOCATE=false"
     ;;
 esac
-[ -n "${REPRISE_OUT:-}" ] || echo "export REPRISE_OUT=${SLURM_SUBMIT_DIR:-.}/reprise-out/%j"
+# A percent sign of the folder's own is doubled: one before a letter stands for something.
+[ -n "${REPRISE_OUT:-}" ] || echo "export REPRISE_OUT=$(printf %s "${SLURM_SUBMIT_DIR:-.}" | sed 's/%/%%/g')/reprise-out/%j"

@@ -74,11 +74,8 @@ std::string NamedPattern(const RunOptions& options) {
 
 OutputFolder ChooseFolder(const RunOptions& options) {
   if (const std::string pattern = NamedPattern(options); !pattern.empty()) return NamedFolder(pattern);
-  if (const replay::Launched here = LaunchedHere(); options.mode != "off" && here.OneOfMany()) {
-    return NamedFolder(FolderOfRanks(here));
-  }
-  if (options.mode != "off" && !options.folder.empty()) return NamedFolder(options.folder);
-  return options.mode == "off" ? OutputFolder() : NewFolder();
+  if (const replay::Launched here = LaunchedHere(); here.OneOfMany()) return NamedFolder(FolderOfRanks(here));
+  return options.folder.empty() ? NewFolder() : NamedFolder(options.folder);
 }
 
 std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view)) {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -23,7 +24,6 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
-#include "cli/utc_now.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/keep.h"

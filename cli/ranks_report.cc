@@ -10,12 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/quantity.h"
 #include "cli/rank_traces.h"
 #include "cli/report/page_source.h"
 #include "cli/report/ranks_page.h"
-#include "cli/utc_now.h"
 
 namespace reprise::cli {
 namespace {

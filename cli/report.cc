@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -24,7 +25,6 @@
 #include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
-#include "cli/utc_now.h"
 
 namespace reprise::cli {
 namespace {

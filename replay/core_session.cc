@@ -1,20 +1,19 @@
 #include "replay/core_session.h"
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "replay/core_log.h"
 #include "replay/plan_cache.h"
@@ -25,8 +24,6 @@ namespace {
 // A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
-
-constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
 
 // Spent once, when a run ends that has learnt something.
 constexpr double kSecondsToSave = 0.25;
@@ -44,13 +41,6 @@ std::string CommandLine(const std::vector<std::string>& words) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   if (line.size() > 120) line = line.substr(0, 117) + "...";
   return line;
-}
-
-std::string UtcNow() {
-  const time_t now = time(nullptr);
-  tm parts{};
-  gmtime_r(&now, &parts);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", parts);
 }
 
 // What it means now, before the job goes to another folder.

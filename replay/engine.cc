@@ -105,7 +105,6 @@ void Engine::DropOutside(const Guard&, const BlockInfo& left) {
     --counters_.requests_after_plan;
     counters_.bytes_after_plan -= left.requested;
   }
-  // Its token is never freed, so no plan makes room for it.
 }
 
 bool Engine::Free(const Guard&, Offset offset, Stream stream) {

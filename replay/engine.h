@@ -160,6 +160,7 @@ class Engine {
   void KeepOutside(const Guard&, BlockInfo& left, Bytes alignment);
   void FreeOutside(const Guard&, const BlockInfo& block, Stream stream);
   // The real allocator could not: it counts as a request that was passed, and in no share of what was served.
+  // Its token is never freed, so no plan makes room for it.
   void DropOutside(const Guard&, const BlockInfo& left);
 
   // Gives back the live block that begins at `block`, in the order of `stream`; kEveryStream: the device has

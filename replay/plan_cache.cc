@@ -19,7 +19,6 @@ namespace {
 constexpr std::string_view kBeginning = "reprise plans ";
 constexpr size_t kHashLetters = 16;
 constexpr int64_t kMostEntryBytes = 256;
-constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
 
 // What ranks with the same sequence have in common before anything is laid.
 std::string NameOf(const JobSignature& job, const std::vector<Sequence::Known>& known) {

@@ -19,6 +19,9 @@
 
 namespace reprise::replay {
 
+// The largest file of plans that is read.
+inline constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
+
 // What has to be the same for a plan to be tried.
 struct JobSignature {
   std::vector<std::string> command;  // the program and its arguments: any bytes

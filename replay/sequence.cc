@@ -17,8 +17,8 @@ constexpr double kGoodShare = 0.98;
 constexpr int64_t kShadowLead = 64;
 // A plan that matches less than this much of what happens is not being followed, where others might be.
 constexpr double kUsefulShare = 0.9;
-// A plan whose cut was not met so often is adopted a little behind it.
-constexpr int kCutsToMiss = 2;
+// Where the cut has come again so many rounds in a row and was not met, a plan is adopted a little behind it.
+constexpr int kCutsToMiss = 3;
 // One that has not been adopted in so many is not going to be.
 constexpr int64_t kRoundsToAdopt = 4;
 // Live levels are the same that are apart by less than this part of them.
@@ -108,12 +108,11 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
   return true;
 }
 
-// Whether the job has come by the cut and not met it a few times in a row, each a round of little else than
-// the plan's behind the last; asked behind the cut. (What comes by it at other times is a part of something
-// else.)
+// Whether the job has come by the cut again and not met it, a few rounds in a row of little else than the
+// plan's; asked behind the cut. (What comes by it at other times is a part of something else.)
 bool Sequence::MissesCuts() {
   const int64_t since = history_.now() - missed_at_;
-  if (since <= Matcher::kLookAhead) return missed_cuts_ > kCutsToMiss;
+  if (since <= Matcher::kLookAhead) return missed_cuts_ >= kCutsToMiss;
   const int64_t round = candidate_cycle_.period.length;
   const int64_t mismatches = candidate_->matcher->mismatches();
   const bool follows =
@@ -122,7 +121,7 @@ bool Sequence::MissesCuts() {
   missed_cuts_ = follows ? missed_cuts_ + 1 : 0;
   missed_at_ = history_.now();
   missed_mismatches_ = mismatches;
-  return missed_cuts_ > kCutsToMiss;
+  return missed_cuts_ >= kCutsToMiss;
 }
 
 // For how many rounds the solved plan has waited for its cut.

@@ -58,7 +58,7 @@ std::vector<std::string> Reasons(const Json& counters, bool closed, bool redacte
   if (!stopped.empty()) {
     reasons.push_back(redacted ? "it ended early" : fmt::format("it ended early: {}", stopped));
   } else if (!closed) {
-    reasons.emplace_back("it was cut short, and is read up to its last complete block");
+    reasons.emplace_back("it is read in part, up to the end of a block");
   } else if (Count(counters, "plans") > 0) {
     reasons.emplace_back("while serving, it ends when the first plan is adopted");
   }
@@ -77,7 +77,7 @@ std::string OfTrace(const profiler::Trace& trace, int64_t allocs, const Json& su
     return trace.closed
                ? "The recording was closed in order. Of a run that served, it ends when the first plan is "
                  "adopted."
-               : "The recording was cut short: the trace is read up to its last complete block.";
+               : "The trace is read in part, up to the end of a block.";
   }
   const int64_t requests = Count(*part.counters, "requests");
   if (requests <= allocs) {

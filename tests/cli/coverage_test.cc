@@ -67,10 +67,9 @@ TEST(Coverage, PassedAndDropped) {
 }
 
 TEST(Coverage, CutShort) {
-  EXPECT_EQ(
-      Of(R"({"requests":400,"plans":1})", {.closed = false}),
-      "The trace covers 200 of the job's 400 allocations (50.00 %): it was cut short, and is read up to its "
-      "last complete block.");
+  EXPECT_EQ(Of(R"({"requests":400,"plans":1})", {.closed = false}),
+            "The trace covers 200 of the job's 400 allocations (50.00 %): it is read in part, up to the "
+            "end of a block.");
 }
 
 TEST(Coverage, NobodyKnowsWhy) {

@@ -14,13 +14,23 @@ inline int64_t MonotonicNs() {
   return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
 }
 
-// "2026-03-01T12:00:00Z", for what is written to say when it was made.
-inline std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
+// Seconds since 1970.
+inline double WallSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// "2026-03-01T12:00:00Z", of seconds since 1970.
+inline std::string Utc(double seconds) {
+  const auto whole = static_cast<std::time_t>(seconds);
   std::tm utc{};
-  gmtime_r(&now, &utc);
+  gmtime_r(&whole, &utc);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
+
+// For what is written to say when it was made.
+inline std::string UtcNow() { return Utc(WallSeconds()); }
 
 }  // namespace reprise

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -83,6 +84,8 @@ Json ProcessJson(const ProcessSummary& process) {
           {"host", process.host},
           {"pid", process.pid},
           {"file", process.file},
+          {"started", process.started},
+          {"ended", process.ended},
           {"complete", process.complete},
           {"live_peak", process.live_peak.count()},
           {"reserved_peak", process.reserved_peak.count()},
@@ -106,6 +109,8 @@ Json JobJson(const JobRanks& job) {
   return {{"job", job.job},
           {"step", job.step},
           {"restart", job.restart},
+          {"run", job.run},
+          {"started", job.started},
           {"world_size", job.world_size},
           {"live_peak", job.live_peak.count()},
           {"reserved_peak", job.reserved_peak.count()},
@@ -178,6 +183,7 @@ std::string NameOf(const JobRanks& job) {
   std::string name = job.job == "0" ? "the job" : fmt::format("job {}", job.job);
   if (job.step != "0") name += fmt::format(".{}", job.step);
   if (job.restart > 0) name += fmt::format(", restart {}", job.restart);
+  if (job.run > 0) name += fmt::format(", run {}, started {}", job.run, Utc(job.started));
   return name;
 }
 

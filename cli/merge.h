@@ -28,7 +28,8 @@ bool HasRanks(const MergedSummaries& merged);
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
 std::string MergedJson(const MergedSummaries& merged);
 
-// "job 77.0, restart 1", "the job" where the launcher has no name for it.
+// "job 77.0, restart 1", "the job" where the launcher has no number for it, with "run 2, started ..." where
+// there are several.
 std::string NameOf(const replay::JobRanks& job);
 
 }  // namespace reprise::cli

@@ -48,17 +48,17 @@ class Comparer {
     RankTable::Rows rows = std::move(table).Take(result_.compared.size(), options_.most_rows);
     result_.rows = std::move(rows.rows);
     result_.rows_left = rows.left;
-    Note(result_.traces.size() - result_.compared.size(), "traces have no call stacks, as others do");
+    Note(result_.traces.size() - result_.compared.size(), "traces without call stacks, which others have");
     Note(static_cast<size_t>(std::ranges::count_if(
              result_.traces, [](const RankTraces::Trace& trace) { return trace.cut_short; })),
-         "traces were cut short, and are read up to their last complete block");
-    Note(late_, "ranks' traces were not read in time");
+         "traces read in part, up to the end of a block");
+    Note(late_, "ranks' traces not read, for want of time");
     return std::move(result_);
   }
 
  private:
   void Note(size_t count, std::string_view what) {
-    if (count > 0) result_.notes.push_back(fmt::format("{} {}", count, what));
+    if (count > 0) result_.notes.push_back(fmt::format("{}: {}", what, count));
   }
 
   bool AddTrace(const std::string& path, RankTraces::Trace& rank, Held& sites, Held& sizes) {

@@ -232,6 +232,8 @@ Summary CoreSession::NewSummary() const {
   summary.pid = names_.pid;
   summary.host = names_.host;
   summary.launched = names_.launched;
+  summary.started = started_;
+  summary.ended = WallSeconds();
   summary.command = CommandLine(command_);
   summary.capacity = config_.capacity;
   if (solves_ != nullptr) summary.solves = {solves_->solved(), solves_->taken(), solves_->lost()};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "replay/core_config.h"
 #include "replay/core_trace.h"
 #include "replay/engine.h"
@@ -68,6 +69,7 @@ class CoreSession {
   Config config_;
   ProcessNames names_;
   const std::vector<std::string> command_;  // read once: a job may give itself a title later
+  const double started_ = WallSeconds();
   std::optional<OutputDir> out_;
   std::unique_ptr<StackSource> stacks_;         // null: none are wanted
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -39,6 +40,14 @@ int64_t Count(const json& object, const char* name) {
   int64_t count = 0;
   Read(object, name, count);
   return std::max(int64_t{0}, count);
+}
+
+// Seconds since 1970 up to the year 9999; 0 for anything else.
+double Moment(const json& object, const char* name) {
+  constexpr double kMost = 253402300799;
+  double moment = 0;
+  Read(object, name, moment);
+  return moment > 0 && moment <= kMost ? moment : 0;
 }
 
 // What stands once for the host, and once for each device.
@@ -115,6 +124,7 @@ JobRanks Gather(std::vector<ProcessSummary> processes) {
   job.job = processes.front().launched.job;
   job.step = processes.front().launched.step;
   job.restart = processes.front().launched.restart;
+  job.started = std::ranges::min_element(processes, {}, &ProcessSummary::started)->started;
   Count(processes, job);
   // Where there is no rank at all, what there is stands for one.
   const auto is_rank = [](const ProcessSummary& each) { return !each.launched.launcher.empty(); };
@@ -135,6 +145,41 @@ JobRanks Gather(std::vector<ProcessSummary> processes) {
   FindMissing(job);
   Total(job);
   return job;
+}
+
+using Processes = std::vector<ProcessSummary>;
+
+// What overlaps in time, in its order.
+std::vector<Processes> AtOnce(Processes processes) {
+  std::ranges::stable_sort(processes, {}, &ProcessSummary::started);
+  std::vector<Processes> together;
+  double ended = 0;
+  for (ProcessSummary& each : processes) {
+    if (together.empty() || each.started > ended) together.emplace_back();
+    ended = std::max(ended, each.ended);
+    together.back().push_back(std::move(each));
+  }
+  return together;
+}
+
+// Ranks that never speak to each other may run one after the other: they are of one run while none comes
+// again.
+std::vector<Processes> ByRun(Processes processes) {
+  std::vector<Processes> runs;
+  std::set<std::pair<std::string, int>> ranks;
+  for (Processes& together : AtOnce(std::move(processes))) {
+    std::set<std::pair<std::string, int>> here;
+    for (const ProcessSummary& each : together) here.insert({each.launched.launcher, each.launched.rank});
+    const bool again = std::ranges::any_of(here, [&](const auto& rank) { return ranks.contains(rank); });
+    if (runs.empty() || again) {
+      runs.emplace_back();
+      ranks.clear();
+    }
+    ranks.merge(here);
+    runs.back().insert(runs.back().end(), std::make_move_iterator(together.begin()),
+                       std::make_move_iterator(together.end()));
+  }
+  return runs;
 }
 
 }  // namespace
@@ -170,6 +215,8 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
       process.launched.world_size > kMostRanks) {
     return wrong("has a rank that cannot be");
   }
+  process.started = Moment(summary, "started");
+  process.ended = std::max(process.started, Moment(summary, "ended"));
   Read(summary, "complete", process.complete);
   Read(summary, "planned_bytes_after_plan", process.planned);
   process.first_planned_request = Count(summary, "first_planned_request");
@@ -181,14 +228,24 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
 }
 
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
-  std::map<std::tuple<std::string, std::string, int>, std::vector<ProcessSummary>> jobs;
+  std::map<std::tuple<std::string, std::string, int>, Processes> jobs;
   for (ProcessSummary& each : processes) {
     auto& job = jobs[{each.launched.job, each.launched.step, each.launched.restart}];
     job.push_back(std::move(each));
   }
   std::vector<JobRanks> gathered;
-  gathered.reserve(jobs.size());
-  for (auto& [name, all] : jobs) gathered.push_back(Gather(std::move(all)));
+  for (auto& [name, all] : jobs) {
+    const bool numbered = std::get<0>(name) != "0";
+    if (numbered) {
+      gathered.push_back(Gather(std::move(all)));
+      continue;
+    }
+    std::vector<Processes> runs = ByRun(std::move(all));
+    for (size_t i = 0; i < runs.size(); ++i) {
+      gathered.push_back(Gather(std::move(runs[i])));
+      if (runs.size() > 1) gathered.back().run = static_cast<int>(i) + 1;
+    }
+  }
   return gathered;
 }
 

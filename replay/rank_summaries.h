@@ -23,6 +23,8 @@ struct ProcessSummary {
   std::string host;
   int pid = 0;
   Launched launched;
+  double started = 0;  // seconds since 1970; 0: it does not say
+  double ended = 0;
   bool complete = true;
   Bytes live_peak;
   Bytes reserved_peak;
@@ -45,6 +47,8 @@ struct JobRanks {
   std::string job;
   std::string step;
   int restart = 0;
+  int run = 0;                          // counted from 1, where a job without a number ran more than once
+  double started = 0;                   // seconds since 1970: its first process
   int world_size = 0;                   // as the launcher said, at least one more than the highest rank seen
   std::vector<ProcessSummary> ranks;    // by rank: of its processes the one with the largest peak
   std::vector<ProcessSummary> further;  // the others: of a rank, or of none
@@ -63,7 +67,9 @@ struct JobRanks {
   double LargestOverMedian() const;
 };
 
-// By job, step and restart, in the order of their names.
+// By job, step and restart, in the order of their names. What launchers that number no jobs have left in one
+// folder is told apart by time: where a rank comes again after all of its processes have ended, that is the
+// next run.
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes);
 
 }  // namespace reprise::replay

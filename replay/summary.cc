@@ -240,6 +240,8 @@ std::string SummaryJson(const Summary& summary) {
       {"job", summary.launched.job},
       {"step", summary.launched.step},
       {"restart", summary.launched.restart},
+      {"started", summary.started},
+      {"ended", summary.ended},
       {"command", summary.command},
       {"threshold", summary.threshold.count()},
       {"capacity", summary.capacity.count()},

@@ -77,6 +77,8 @@ struct Summary {
   int pid = 0;
   std::string host;
   Launched launched;
+  double started = 0;  // seconds since 1970: when the core was opened
+  double ended = 0;    // when this was put together
   std::string command;
   Bytes threshold;       // of the host's allocations
   Bytes capacity;        // 0: no limit

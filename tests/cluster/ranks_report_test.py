@@ -78,7 +78,7 @@ class RanksReport(RanksByHand):
         self.assertEqual(len(head["merge"]["errors"]), 1)
         notes = "\n".join(head["jobs"][0]["notes"])
         self.assertIn("trace.rank1.reprise", notes)
-        self.assertIn("1 traces were cut short", notes)
+        self.assertIn("traces read in part, up to the end of a block: 1", notes)
 
     def test_several_folders_and_jobs(self):
         self.record("a", [0, 0])
@@ -126,7 +126,7 @@ class RanksReport(RanksByHand):
         self.record("out", [0, 60])
         head = head_of(self.page("out", "--capacity", "32MiB", "--time-limit", "0.000001ms"))
         self.assertIn("1 of them reserved more than 32.00 MiB", head["jobs"][0]["verdict"])
-        self.assertEqual(head["jobs"][0]["notes"], ["2 ranks' traces were not read in time"])
+        self.assertEqual(head["jobs"][0]["notes"], ["ranks' traces not read, for want of time: 2"])
 
     def test_redacted(self):
         self.record("out", [0, 4])

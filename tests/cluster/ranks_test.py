@@ -69,6 +69,17 @@ class Ranks(RanksByHand):
                          [("7", 0, 2, 0), ("7", 1, 2, 0)])
         self.assertIn("job 7, restart 1: summaries of 2 of 2 ranks", self.ok("merge", "out").out)
 
+    def test_runs_that_have_no_number(self):
+        preload = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out", "REPRISE_MODE": "record"}
+        for ranks in ((0, 1), (1,)):
+            self.end([self.start(rank, 2, *ROUNDS, "20", **preload) for rank in ranks])
+        jobs = self.merge("out", status=1)["jobs"]
+        self.assertEqual([(job["run"], len(job["ranks"]), job["missing"], job["further"]) for job in jobs],
+                         [(1, 2, [], []), (2, 1, [0], [])])
+        self.assertLess(jobs[0]["ranks"][0]["ended"], jobs[1]["started"])
+        self.assertRegex(self.fails(1, "merge", "out").out,
+                         r"the job, run 2, started 20[0-9-]+T[0-9:]+Z: summaries of 1 of 2 ranks\n")
+
     def test_only_the_first_speaks(self):
         words = (command.REPRISE, "run", "--host", "--mode", "record", "--", *ROUNDS, "50")
         said = self.end([self.start(rank, 4, *words) for rank in range(4)])

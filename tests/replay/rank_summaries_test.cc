@@ -36,6 +36,8 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
                       .job = "7",
                       .step = "2",
                       .restart = 4};
+  summary.started = 1795000000.25;
+  summary.ended = 1795000001.5;
   summary.solves = {5, 6};
   summary.counters.live_peak = Bytes(1000);
   summary.counters.reserved_peak = Bytes(1200);
@@ -50,6 +52,8 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   EXPECT_EQ(read->launched.world_size, 8);
   EXPECT_EQ(read->launched.job + "." + read->launched.step, "7.2");
   EXPECT_EQ(read->launched.restart, 4);
+  EXPECT_EQ(read->started, 1795000000.25);
+  EXPECT_EQ(read->ended, 1795000001.5);
   EXPECT_EQ(read->plans_solved_for_ranks, 5);
   EXPECT_EQ(read->plans_taken_from_ranks, 6);
   EXPECT_EQ(read->host, "n1");
@@ -154,6 +158,57 @@ TEST(RankSummaries, JobsAndStepsApart) {
   EXPECT_EQ(jobs[1].restart, 1);
   EXPECT_EQ(jobs[1].live_peak, Bytes(2));
   EXPECT_THAT(ByJob({}), IsEmpty());
+}
+
+ProcessSummary Unnumbered(int rank, double started, double ended) {
+  ProcessSummary process = Rank(rank, 100, 2);
+  process.launched.launcher = "torchrun";
+  process.launched.job = "0";
+  process.started = started;
+  process.ended = ended;
+  return process;
+}
+
+TEST(RankSummaries, RunsOfAJobWithoutANumberAreToldApartByTime) {
+  // The second run is one rank short, a worker of the first one's rank 0 has a summary of its own.
+  const auto jobs =
+      ByJob({Unnumbered(0, 50, 60), Unnumbered(1, 11, 20), Unnumbered(0, 10, 20.5), Unnumbered(0, 12, 14)});
+  ASSERT_THAT(jobs, SizeIs(2));
+  EXPECT_EQ(jobs[0].run, 1);
+  EXPECT_EQ(jobs[0].started, 10);
+  EXPECT_THAT(jobs[0].ranks, SizeIs(2));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  EXPECT_EQ(jobs[1].run, 2);
+  EXPECT_EQ(jobs[1].started, 50);
+  EXPECT_THAT(jobs[1].missing, ElementsAre(1));
+}
+
+TEST(RankSummaries, RanksThatRunOneAfterTheOtherAreOfOneRun) {
+  const auto once = ByJob({Unnumbered(0, 1, 2), Unnumbered(1, 3, 4)});
+  ASSERT_THAT(once, SizeIs(1));
+  EXPECT_EQ(once[0].run, 0);
+  EXPECT_THAT(once[0].missing, IsEmpty());
+  const auto twice =
+      ByJob({Unnumbered(0, 1, 2), Unnumbered(1, 3, 4), Unnumbered(1, 7, 8), Unnumbered(0, 5, 6)});
+  ASSERT_THAT(twice, SizeIs(2));
+  for (const JobRanks& run : twice) EXPECT_THAT(run.missing, IsEmpty());
+}
+
+TEST(RankSummaries, WithoutTimesAllIsOneRun) {
+  EXPECT_THAT(ByJob({Unnumbered(0, 0, 0), Unnumbered(1, 0, 0), Unnumbered(0, 0, 0)}), SizeIs(1));
+  for (const char* moment : {"-1", "1e300", "\"noon\""}) {
+    const auto odd =
+        ParseSummary(R"({"live_peak":1,"reserved_peak":1,"started":)" + std::string(moment) + "}", "a.json");
+    ASSERT_TRUE(odd.ok());
+    EXPECT_EQ(odd->started, 0) << moment;
+  }
+}
+
+TEST(RankSummaries, AJobWithANumberIsOneRun) {
+  ProcessSummary first = Rank(0, 1), second = Rank(0, 2);
+  first.started = first.ended = 1;
+  second.started = second.ended = 2;
+  EXPECT_THAT(ByJob({first, second}), SizeIs(1));
 }
 
 }  // namespace

@@ -29,13 +29,27 @@ Device* Core::DeviceNumber(int ordinal) {
   }
   devices_[index] = *std::move(device);
   if (timeline_ != nullptr) timeline_->AddDevice(ordinal, devices_[index]->trace());
-  cu_pool pool = nullptr;
-  if (driver_.DeviceGetDefaultMemPool(&pool, ordinal) == kSuccess) pools_.Add(pool, ordinal, 0);
+  AddDefaultPool(*devices_[index]);
   const int count = device_count_.load(std::memory_order_relaxed);
   in_use_[static_cast<size_t>(count)] = devices_[index].get();
   device_count_.store(count + 1, std::memory_order_release);
   by_ordinal_[index].store(devices_[index].get(), std::memory_order_release);
   return devices_[index].get();
+}
+
+// With what the job has set before the device was known.
+void Core::AddDefaultPool(Device& device) {
+  cu_pool pool = nullptr;
+  if (driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) != kSuccess) return;
+  pools_.Add(pool, device.ordinal(), 0);
+  int count = 0;
+  driver_.DeviceGetCount(&count);
+  for (int peer = 0; peer < count; ++peer) {
+    cu_location location = {kDeviceLocation, peer};
+    int flags = 0;
+    if (peer != device.ordinal() && driver_.MemPoolGetAccess(&flags, pool, &location) == kSuccess)
+      AllowPool(device, peer, flags);
+  }
 }
 
 Device* Core::DeviceOf(cu_context context) {
@@ -88,6 +102,7 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
   Device* const device = DeviceOf(context);
   if (device == nullptr) return std::nullopt;
+  AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
   // Two threads may meet here with a stream that neither has seen.
   if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
@@ -100,6 +115,14 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   return place;
 }
 
+// It began while the core was being opened. If this is not where it began, nobody will hear of its end either,
+// and nothing is served any more.
+void Core::AddCaptureUnheardOf(const StreamKey& key, cu_context context) {
+  if (captures_.load() != 0 || !IsCapturing(key.handle)) return;
+  ++captures_;
+  if (!AddCapture({key, context})) --captures_;
+}
+
 void Core::ForgetEndedThreads(const Engine::Guard& guard, Device& device) {
   StreamOrder& order = *device.engine().order(guard);
   for (const auto& [stream, key] : device.streams(guard).OfEndedThreads()) {
@@ -110,9 +133,8 @@ void Core::ForgetEndedThreads(const Engine::Guard& guard, Device& device) {
   }
 }
 
-bool Core::IsCapturing(cu_stream stream, DefaultStream means) const {
+bool Core::IsCapturing(cu_stream handle) const {
   int status = 0;
-  const cu_stream handle = KeyOf(stream, means).handle;
   // The legacy stream cannot be captured, and may not even be asked while others are.
   return handle != kLegacyStream && driver_.StreamIsCapturing(handle, &status) == kSuccess && status != 0;
 }

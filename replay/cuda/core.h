@@ -130,15 +130,17 @@ class Core {
   void ForgetEndedThreads(const Engine::Guard& guard, Device& device);
   StreamKey KeyOf(cu_stream stream, DefaultStream means) const;
   bool Capturing(cu_stream stream, DefaultStream means) const {
-    return captures_.load(std::memory_order_relaxed) != 0 && IsCapturing(stream, means);
+    return captures_.load(std::memory_order_relaxed) != 0 && IsCapturing(KeyOf(stream, means).handle);
   }
-  bool IsCapturing(cu_stream stream, DefaultStream means) const;
+  bool IsCapturing(cu_stream handle) const;  // as KeyOf names it
   bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
   // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
   Owner OwnerFor(Device& device, cu_pool pool);
   Owner CurrentPool(Device& device);
   bool OverLimit(Device& device, cu_pool pool, size_t bytes);
+  void AddDefaultPool(Device& device);
+  void AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
   // Where a capture began.
   struct Capture {
@@ -147,6 +149,7 @@ class Core {
   };
   Capture CaptureOn(cu_stream stream, DefaultStream means) const;
   bool AddCapture(const Capture& capture);
+  void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
   bool TakeCapture(const StreamKey& origin);
   void TakeCapturesOf(cu_context context);
   // Writes down what the driver has done: it must not be done again where that fails.
@@ -187,9 +190,9 @@ class Core {
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
   template <typename Call>
-  Result End(cu_context context, bool release, Call call);
+  Result End(cu_context context, bool reset, Call call);
   cu_context Primary(int ordinal) const;
-  void DropContext(Device& device, cu_context context, bool release);
+  void DropContext(Device& device, cu_context context, bool reset);
 
   const Driver driver_;
   const std::unique_ptr<CoreSession> session_;

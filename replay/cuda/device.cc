@@ -49,11 +49,14 @@ Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
   return Stream{static_cast<uint64_t>(kEveryStream) + static_cast<uint64_t>(known - contexts_.begin())};
 }
 
-std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
+std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, bool reset,
+                                        StreamTable& table) {
   std::vector<Stream> gone = streams_.OfContext(context);
   table.TakeAll(*this, gone);
   streams_.DropContext(context);
   for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
+  memory_->OnContextGone(context);
+  if (!reset && !memory_->lost()) gone.clear();
   for (size_t i = 0; i < contexts_.size(); ++i) {
     if (contexts_[i] != context) continue;
     gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
@@ -64,7 +67,6 @@ std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context c
     if (std::find(gone.begin(), gone.end(), info.stream) != gone.end()) blocks.push_back(offset);
   });
   for (const Offset block : blocks) CountOut(guard, *engine_->FreeBlock(guard, block, kEveryStream));
-  memory_->OnContextGone(context);
   return gone;
 }
 

@@ -83,9 +83,11 @@ class Device {
     return owner == first_pool_ ? used + (engine_->committed(guard) - engine_->placed(guard)).count() : used;
   }
 
-  // Drops the blocks and streams of a context that is gone, or about to be; the device has finished with
-  // them. Returns the numbers under which they ran.
-  std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
+  // Drops the streams of a context that is gone, and its blocks; the device has finished with them. Blocks in
+  // stream order are the device's: they go only where it is `reset`, or their memory went with the context.
+  // Returns the numbers under which those ran that are dropped.
+  std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, bool reset,
+                                  StreamTable& table);
 
   // The counters, and the trace ended. After it nothing is recorded.
   DeviceSummary Finish(const CoreSession& session);

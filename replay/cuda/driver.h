@@ -69,11 +69,13 @@ struct Driver {
   FUNCTION(CtxSynchronize, "cuCtxSynchronize", ())                                                        \
   FUNCTION(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                \
   FUNCTION(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (cu_context*, int))                        \
+  FUNCTION(DeviceGetCount, "cuDeviceGetCount", (int*))                                                    \
   FUNCTION(DeviceGetAttribute, "cuDeviceGetAttribute", (int*, int, int))                                  \
   FUNCTION(DeviceGetName, "cuDeviceGetName", (char*, int, int))                                           \
   FUNCTION(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t*, int))                                         \
   FUNCTION(DeviceGetMemPool, "cuDeviceGetMemPool", (cu_pool*, int))                                       \
   FUNCTION(DeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", (cu_pool*, int))                         \
+  FUNCTION(MemPoolGetAccess, "cuMemPoolGetAccess", (int*, cu_pool, cu_location*))                         \
   FUNCTION(StreamGetCtx, "cuStreamGetCtx", (cu_stream, cu_context*))                                      \
   FUNCTION(StreamQuery, "cuStreamQuery", (cu_stream))                                                     \
   FUNCTION(StreamIsCapturing, "cuStreamIsCapturing", (cu_stream, int*))                                   \

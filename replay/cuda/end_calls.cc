@@ -11,11 +11,11 @@ Device* Core::KnownDevice(int ordinal) const {
   return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
 }
 
-// Blocks of a context are gone with it, the driver's too. `release`: so is the memory behind ours. Where the
-// driver has taken that already, it must not count as held any more.
-void Core::DropContext(Device& device, cu_context context, bool release) {
+// Blocks of a context are gone with it, the driver's too. `reset`: so is all of the device, and the memory
+// behind ours. Where the driver has taken that already, it must not count as held any more.
+void Core::DropContext(Device& device, cu_context context, bool reset) {
   const Engine::Guard guard = device.Lock();
-  const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
+  const std::vector<Stream> gone = device.DropContext(guard, context, reset, streams_);
   {
     const std::lock_guard lock(outside_mutex_);
     absl::erase_if(outside_, [&](const auto& entry) {
@@ -26,7 +26,7 @@ void Core::DropContext(Device& device, cu_context context, bool release) {
       return is_gone;
     });
   }
-  if (release || device.memory().lost()) device.engine().GiveBack(guard, /*plan_too=*/true);
+  if (reset || device.memory().lost()) device.engine().GiveBack(guard, /*plan_too=*/true);
 }
 
 // The device of a context that is about to end, with all that was queued done; null: nothing of ours is in
@@ -53,7 +53,7 @@ cu_context Core::Primary(int ordinal) const {
 // `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
 // handle of one of them. Its blocks stay until it is gone: the driver may refuse.
 template <typename Call>
-Result Core::End(cu_context context, bool release, Call call) {
+Result Core::End(cu_context context, bool reset, Call call) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
   StreamTable::Taken streams;
   if (device != nullptr) {
@@ -68,17 +68,17 @@ Result Core::End(cu_context context, bool release, Call call) {
     return result;
   }
   if (context != nullptr) TakeCapturesOf(context);
-  if (device != nullptr) DropContext(*device, context, release);
+  if (device != nullptr) DropContext(*device, context, reset);
   return result;
 }
 
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
-  return End(context, /*release=*/false, [&] { return call(context); });
+  return End(context, /*reset=*/false, [&] { return call(context); });
 }
 
 // Everything on the device goes, and so does the arena's memory.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
-  return End(Primary(ordinal), /*release=*/true, [&] { return call(ordinal); });
+  return End(Primary(ordinal), /*reset=*/true, [&] { return call(ordinal); });
 }
 
 // The last release ends the context.
@@ -91,7 +91,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   if (result == kSuccess && primary != nullptr &&
       driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess && active == 0) {
     TakeCapturesOf(primary);
-    if (device != nullptr) DropContext(*device, primary, /*release=*/true);
+    if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
   }
   return result;
 }

@@ -163,6 +163,10 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
     if (captures_.load() != 0) ++device.capture_passes;
     return real();
   }
+  // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
+  if (const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+      known && known->device != device.ordinal())
+    return AskAgainOn(known->device, real);
   device.others.fetch_add(1, std::memory_order_relaxed);
   if (OverLimit(device, pool, bytes)) return kOutOfMemory;
   const Owner owner = OwnerFor(device, pool);
@@ -176,8 +180,9 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
                real);
 }
 
-// Synchronous blocks may be exported to other processes, which ours cannot be: they are served only with a
-// plan, and in a process that has not exported any.
+// Synchronous blocks may be exported to other processes, or copied to a device that is no peer, which ours,
+// being mapped, cannot be: they are served only with a plan, in a process that has not exported any and uses
+// one device.
 Result Core::Alloc(cu_address* out, size_t bytes) {
   const auto real = [&] { return driver().cuMemAlloc_v2(out, bytes); };
   if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
@@ -195,7 +200,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   {
     const Engine::Guard guard = device->Lock();
     request.stream = device->SynchronousStream(guard, context);
-    request.place = device->engine().serving(guard) && !ipc_used_;
+    request.place = device->engine().serving(guard) && !ipc_used_ && device_count_ == 1;
   }
   return Serve(*device, out, request, real);
 }

@@ -111,15 +111,19 @@ Result Core::PoolSetAccess(cu_pool pool, const cu_access* access, size_t count) 
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
   Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
   if (device == nullptr) return result;
-  const Engine::Guard guard = device->Lock();
   for (size_t i = 0; i < count; ++i) {
-    // Another pool of the device may have been opened to the same peer, so nothing is taken away.
-    if (access[i].location.type == kDeviceLocation && access[i].flags != 0) {
-      device->memory().SetAccess(access[i].location.id, access[i].flags);
-      if (access[i].location.id != known->device) AddPeer(access[i].location.id);
-    }
+    if (access[i].location.type == kDeviceLocation)
+      AllowPool(*device, access[i].location.id, access[i].flags);
   }
   return result;
+}
+
+// Another pool of the device may have been opened to the same peer, so nothing is taken away.
+void Core::AllowPool(Device& device, int peer, int flags) {
+  if (flags == 0) return;
+  const Engine::Guard guard = device.Lock();
+  device.memory().SetAccess(peer, flags);
+  if (peer != device.ordinal()) AddPeer(peer);
 }
 
 }  // namespace reprise::replay::cuda

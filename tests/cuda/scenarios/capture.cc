@@ -221,6 +221,30 @@ SCENARIO(capture_beside_the_end_of_a_stream) {
   DO(cuStreamDestroy(other));
 }
 
+// Another thread makes the first call that is caught: a capture may begin while the library opens, unseen by it.
+SCENARIO(capture_that_begins_with_another_threads_first_call) {
+  const CUstream stream = NewStream();
+  std::atomic<bool> begun{false};
+  std::thread first([&] {
+    cuCtxSetCurrent(MainContext());
+    begun = true;
+    size_t free = 0;
+    size_t total = 0;
+    cuMemGetInfo(&free, &total);
+  });
+  while (!begun) std::this_thread::yield();
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  first.join();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 1, stream));
+  DO(cuMemFreeAsync(block, stream));
+  Finish(stream);
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+}
+
 SCENARIO(capture_into_a_graph_of_the_program) {
   const CUstream stream = NewStream();
   CUgraph graph = nullptr;

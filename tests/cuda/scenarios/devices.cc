@@ -100,6 +100,45 @@ SCENARIO(device_that_is_a_peer) {
   CheckBytes();
 }
 
+// The pool is opened before anything has been asked of it, as start-up code does.
+SCENARIO(device_that_is_a_peer_before_it_is_used) {
+  if (!TwoDevices()) return;
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  if (DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1)) != CUDA_SUCCESS) return;
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(WorkVerify(block, kMiB, 1, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+}
+
+// What is free of the pool's device is had again, whichever device's stream asks.
+SCENARIO(device_of_a_pool_that_has_been_full) {
+  if (!TwoDevices()) return;
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 1));
+  const CUstream stream = NewStream();
+  PrimaryContext(1);
+  CUdeviceptr block = 0;
+  const CUstream own = NewStream();
+  DO(cuMemAllocAsync(&block, total / 4 * 3, own));
+  DO(cuMemFreeAsync(block, own));
+  DO(cuStreamSynchronize(own));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemAllocFromPoolAsync(&block, total / 4 * 3, DefaultPool(1), stream));
+  NOTE(DeviceOf(block));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  CheckBytes();
+}
+
 // A block of one device that another device's stream reads, and frees: it may not be used again before.
 SCENARIO(device_of_another_stream_frees) {
   if (!TwoDevices()) return;

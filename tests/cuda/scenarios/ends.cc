@@ -154,6 +154,35 @@ SCENARIO(end_of_a_context) {
   CheckBytes();
 }
 
+// Blocks in stream order are the device's, and in use until they are freed.
+SCENARIO(end_of_a_context_before_its_blocks_in_stream_order) {
+  const CUcontext context = NewContext(0);
+  CUdeviceptr kept[2] = {};
+  for (int i : {0, 1}) {
+    const CUstream stream = NewStream();
+    DO(cuMemAllocAsync(&kept[i], 2 * kMiB, stream));
+    DO(WorkFill(kept[i], 2 * kMiB, 1 + i, stream));
+  }
+  DO(cuCtxSynchronize());
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  CheckInfo(4 * kMiB);
+  CUdeviceptr next[2] = {};
+  for (int i : {0, 1}) {
+    DO(cuMemAllocAsync(&next[i], 2 * kMiB, nullptr));
+    DO(WorkFill(next[i], 2 * kMiB, 3 + i, nullptr));
+  }
+  for (int i : {0, 1}) {
+    NOTE(next[i] == kept[0] || next[i] == kept[1]);
+    DO(WorkVerify(kept[i], 2 * kMiB, 1 + i, nullptr));
+    DO(cuMemFreeAsync(kept[i], nullptr));
+    DO(WorkVerify(next[i], 2 * kMiB, 3 + i, nullptr));
+    DO(cuMemFreeAsync(next[i], nullptr));
+  }
+  DO(cuCtxSynchronize());
+  CheckBytes();
+}
+
 SCENARIO(end_of_the_primary_context_by_reset) {
   for (int i = 0; i < 3; ++i) {
     CUdeviceptr synchronous = 0;

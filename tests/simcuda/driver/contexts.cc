@@ -53,7 +53,13 @@ void Empty(Call& call, Context& context) {
   std::erase_if(sim.events, [&](const auto& entry) { return entry.second->context == &context; });
   for (auto it = sim.allocations.begin(); it != sim.allocations.end();) {
     auto next = std::next(it);
-    if (it->second.context == &context) sim::EndAllocation(sim, it, nullptr, 0);
+    if (it->second.context == &context) {
+      const bool stays = it->second.kind == sim::Allocation::Kind::kPool && !context.primary;
+      if (stays)
+        it->second.context = nullptr;  // a pool's memory is the device's
+      else
+        sim::EndAllocation(sim, it, nullptr, 0);
+    }
     it = next;
   }
   std::erase_if(sim.host_blocks, [&](const auto& entry) {

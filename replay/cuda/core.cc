@@ -41,7 +41,7 @@ Device* Core::DeviceNumber(int ordinal) {
 void Core::AddDefaultPool(Device& device) {
   cu_pool pool = nullptr;
   if (driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) != kSuccess) return;
-  pools_.Add(pool, device.ordinal(), 0);
+  pools_.Add(pool, device.ordinal());
   int count = 0;
   driver_.DeviceGetCount(&count);
   for (int peer = 0; peer < count; ++peer) {

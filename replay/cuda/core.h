@@ -138,7 +138,6 @@ class Core {
   // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
   Owner OwnerFor(Device& device, cu_pool pool);
   Owner CurrentPool(Device& device);
-  bool OverLimit(Device& device, cu_pool pool, size_t bytes);
   void AddDefaultPool(Device& device);
   void AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();

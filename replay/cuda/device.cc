@@ -56,7 +56,8 @@ std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context c
   streams_.DropContext(context);
   for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
   memory_->OnContextGone(context);
-  if (!reset && !memory_->lost()) gone.clear();
+  std::vector<Stream> outlived;
+  if (!reset && !memory_->lost()) std::swap(gone, outlived);
   for (size_t i = 0; i < contexts_.size(); ++i) {
     if (contexts_[i] != context) continue;
     gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
@@ -64,7 +65,8 @@ std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context c
   }
   std::vector<Offset> blocks;
   engine_->ForEachLive(guard, [&](Offset offset, const BlockInfo& info) {
-    if (std::find(gone.begin(), gone.end(), info.stream) != gone.end()) blocks.push_back(offset);
+    if (std::ranges::find(gone, info.stream) != gone.end()) blocks.push_back(offset);
+    if (std::ranges::find(outlived, info.stream) != outlived.end()) streams_.Hold(info.stream);
   });
   for (const Offset block : blocks) CountOut(guard, *engine_->FreeBlock(guard, block, kEveryStream));
   return gone;

@@ -104,8 +104,8 @@ class Device {
     return IsEveryStream(stream) ? SynchronousContext(guard, stream) : streams_.context(stream);
   }
 
-  // What cuMemAllocAsync serves from: a pool without a limit, or kNoPool. Negative: to be asked for; another
-  // number after every change, so that an answer from before it is not kept.
+  // What cuMemAllocAsync serves from: a pool, or kNoPool. Negative: to be asked for; another number after every
+  // change, so that an answer from before it is not kept.
   std::atomic<int> current_pool{-1};
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
   std::atomic<int64_t> segments{0};

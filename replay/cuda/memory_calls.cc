@@ -168,7 +168,6 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
       known && known->device != device.ordinal())
     return AskAgainOn(known->device, real);
   device.others.fetch_add(1, std::memory_order_relaxed);
-  if (OverLimit(device, pool, bytes)) return kOutOfMemory;
   const Owner owner = OwnerFor(device, pool);
   return Serve(device, out,
                {.bytes = Bytes(static_cast<int64_t>(bytes)),

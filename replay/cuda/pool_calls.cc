@@ -12,14 +12,14 @@ enum PoolAttribute { kReservedCurrent = 5, kReservedHigh = 6, kUsedCurrent = 7, 
 
 bool IsPlain(const cu_pool_props& props) {
   return props.allocation_type == kPinnedAllocation && props.handle_types == 0 &&
-         props.location.type == kDeviceLocation && props.usage == 0;
+         props.location.type == kDeviceLocation && props.usage == 0 && props.max_bytes == 0;
 }
 
 }  // namespace
 
 Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
   const Result result = driver().cuMemPoolCreate(pool, props);
-  if (result == kSuccess && IsPlain(*props)) pools_.Add(*pool, props->location.id, props->max_bytes);
+  if (result == kSuccess && IsPlain(*props)) pools_.Add(*pool, props->location.id);
   return result;
 }
 
@@ -46,23 +46,16 @@ Owner Core::OwnerFor(Device& device, cu_pool pool) {
   return known && known->device == device.ordinal() ? known->owner : kNoPool;
 }
 
-// What cuMemAllocAsync would take from. One with a limit is not served by that name.
+// What cuMemAllocAsync would take from.
 Owner Core::CurrentPool(Device& device) {
   int unknown = device.current_pool;
   if (unknown >= 0) return static_cast<Owner>(unknown);
   cu_pool handle = nullptr;
   if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
   const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
-  const Owner owner = pool && pool->max_bytes == 0 ? pool->owner : kNoPool;
+  const Owner owner = pool ? pool->owner : kNoPool;
   device.current_pool.compare_exchange_strong(unknown, owner);
   return owner;
-}
-
-bool Core::OverLimit(Device& device, cu_pool pool, size_t bytes) {
-  const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
-  if (!known || known->max_bytes == 0 || known->device != device.ordinal()) return false;
-  const Engine::Guard guard = device.Lock();
-  return static_cast<uint64_t>(device.pool_use(guard, known->owner).used) + bytes > known->max_bytes;
 }
 
 Result Core::PoolGetAttribute(cu_pool pool, int attribute, void* value) {

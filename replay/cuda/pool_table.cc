@@ -5,12 +5,12 @@
 
 namespace reprise::replay::cuda {
 
-void PoolTable::Add(cu_pool handle, int device, uint64_t max_bytes) {
+void PoolTable::Add(cu_pool handle, int device) {
   const std::lock_guard lock(mutex_);
   const bool known =
       std::any_of(pools_.begin(), pools_.end(), [&](const Pool& p) { return p.handle == handle; });
   if (known || pools_.size() >= std::numeric_limits<Owner>::max()) return;
-  pools_.push_back({handle, device, static_cast<Owner>(pools_.size() + 1), max_bytes});
+  pools_.push_back({handle, device, static_cast<Owner>(pools_.size() + 1)});
 }
 
 // Its number is not given again: blocks may outlive a pool.

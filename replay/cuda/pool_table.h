@@ -1,6 +1,7 @@
 // Which memory pools of the driver a block of ours may stand for.
 //
-// A pool whose blocks lie on a device and are never exported is plain: nobody can tell its blocks from ours.
+// A pool whose blocks lie on a device, without a limit, and are never exported is plain: nobody can tell its
+// blocks from ours. (What a limit leaves depends on what the driver's pool can use again, and when.)
 // The default pools are; of the others those whose creation was seen.
 #pragma once
 
@@ -20,12 +21,11 @@ class PoolTable {
   struct Pool {
     cu_pool handle = nullptr;  // null: destroyed
     int device = 0;
-    Owner owner = kNoPool;   // its number
-    uint64_t max_bytes = 0;  // 0: no limit
+    Owner owner = kNoPool;  // its number
   };
 
   // A plain pool is known from now on.
-  void Add(cu_pool handle, int device, uint64_t max_bytes);
+  void Add(cu_pool handle, int device);
   void Remove(cu_pool handle);
   std::optional<Pool> Find(cu_pool handle);
   std::optional<Pool> Find(Owner owner);

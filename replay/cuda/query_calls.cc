@@ -68,9 +68,9 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
     case kContext: {
       const Engine::Guard guard = device.Lock();
       const Stream stream = block.info.stream;
-      *static_cast<cu_context*>(value) = IsEveryStream(stream) ? device.SynchronousContext(guard, stream)
-                                                               : device.streams(guard).context(stream);
-      break;
+      const cu_context context = device.ContextOf(guard, stream);
+      *static_cast<cu_context*>(value) = context;
+      return context == nullptr ? kInvalidValue : kSuccess;  // the block has outlived it
     }
     case kMemoryType:
       *static_cast<unsigned*>(value) = kDeviceMemory;

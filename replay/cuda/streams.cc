@@ -24,18 +24,19 @@ std::weak_ptr<const char> LifeOfThread() {
 Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const StreamOrder& order) {
   size_t number = 0;
   const auto is_free = [&](const Entry& e) {
-    return !e.in_use && (e.context == nullptr || e.context == context) && order.Quiet(Stream{number});
+    return !e.in_use && !e.held && (e.context == nullptr || e.context == context) &&
+           order.Quiet(Stream{number});
   };
   while (number < streams_.size() && !is_free(streams_[number])) ++number;
   if (number == streams_.size()) streams_.emplace_back();
-  streams_[number] = {key, context, true, {}};
+  streams_[number] = {.key = key, .context = context, .in_use = true};
   if (key.handle == kPerThreadStream) streams_[number].thread = LifeOfThread();
   return Stream{number};
 }
 
 void DeviceStreams::Remove(Stream stream) {
   Entry& entry = streams_[static_cast<size_t>(stream)];
-  entry = {{}, entry.context, false, {}};
+  entry = {.context = entry.context};
 }
 
 std::vector<DeviceStreams::Ended> DeviceStreams::OfEndedThreads() const {

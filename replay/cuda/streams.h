@@ -53,7 +53,7 @@ class DeviceStreams : public StreamEvents {
       : driver_(driver), captures_(captures) {}
 
   // A number for it: a new one, or that of a quiet stream of its context, or of none, that has been removed.
-  // Blocks outlive their streams, and end with their contexts.
+  // Blocks outlive their streams.
   Stream Add(const StreamKey& key, cu_context context, const StreamOrder& order);
   void Remove(Stream stream);
   // Per-thread default streams whose threads have ended.
@@ -70,6 +70,9 @@ class DeviceStreams : public StreamEvents {
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
   void DropContext(cu_context context);
+  // The number of a stream that a block has outlived with its context is not given again: the block would be
+  // taken for one of another context.
+  void Hold(Stream stream) { streams_[static_cast<size_t>(stream)].held = true; }
 
   Event Record(Stream stream) override;
   Event RecordLast(Stream stream) override;
@@ -88,6 +91,7 @@ class DeviceStreams : public StreamEvents {
     StreamKey key;
     cu_context context = nullptr;  // null: it is gone, and so is the stream
     bool in_use = false;
+    bool held = false;
     std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
 

@@ -167,6 +167,8 @@ SCENARIO(end_of_a_context_before_its_blocks_in_stream_order) {
   DO(cuCtxDestroy(context));
   DO(cuCtxSetCurrent(MainContext()));
   CheckInfo(4 * kMiB);
+  CUcontext none = nullptr;
+  DO(cuPointerGetAttribute(&none, CU_POINTER_ATTRIBUTE_CONTEXT, kept[1]));
   CUdeviceptr next[2] = {};
   for (int i : {0, 1}) {
     DO(cuMemAllocAsync(&next[i], 2 * kMiB, nullptr));

@@ -175,14 +175,16 @@ class StoppedAfter {
   explicit StoppedAfter(int calls) : calls_(calls) {}
 
   absl::StatusOr<Solution> operator()(const Problem& problem, const Budget& budget) {
-    if (calls_-- <= 0) cancel_ = true;
+    if (made_++ == calls_) cancel_ = true;
     if (budget.cancel != nullptr && *budget.cancel) return absl::DeadlineExceededError("cancelled");
     return Stacked(problem);
   }
   Budget budget() const { return {.cancel = &cancel_}; }
+  int calls() const { return made_; }  // how many there were
 
  private:
-  int calls_;
+  const int calls_;
+  int made_ = 0;
   std::atomic<bool> cancel_ = false;
 };
 
@@ -192,6 +194,7 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   const auto second_is_late = SolveApart(apart, one.budget(), std::ref(one));
   ASSERT_TRUE(second_is_late.ok()) << second_is_late.status();
   EXPECT_TRUE(CheckPlacement(apart, second_is_late->placement).ok());
+  EXPECT_EQ(one.calls(), 2) << "nobody is asked once more after a cancel";
   StoppedAfter none(0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(SolveApart(apart, none.budget(), std::ref(none)).status()));
 
@@ -230,6 +233,34 @@ TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
   EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok());
   std::vector<size_t> expected(10, 4 + 1 + 1);  // its own, the obstacle above and the floor
   EXPECT_EQ(buffers, expected) << "the first has the obstacle that is the floor";
+}
+
+// However many there are: a first answer of each for itself takes far longer than the time.
+TEST(Lanes, AreLaidAtOnceAsSoonAsTheTimeIsOver) {
+  RandomProblems random(43);
+  for (int round = 0; round < 300; ++round) {
+    Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
+                                   .ticks = 20,
+                                   .max_size = 50,
+                                   .cyclic = round % 2 == 1,
+                                   .aligned = round % 3 == 1,
+                                   .pinned = round % 5 == 1 ? 3 : 0,
+                                   .gaps = round % 7 == 1,
+                                   .outside = round % 4 == 1,
+                                   .lanes = 1 + static_cast<int32_t>(random.Below(9))});
+    problem.reuse = Reuse::kForbidden;
+    int calls = 0;
+    const auto solve = [&](const Problem& lane, const Budget& budget) {
+      ++calls;
+      return Solve(lane, budget);
+    };
+    const auto solution = SolveApart(problem, {.seconds = 0}, solve);
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_LE(calls, 1);
+    const absl::Status valid = CheckPlacement(problem, solution->placement);
+    ASSERT_TRUE(valid.ok()) << round << valid;
+    EXPECT_EQ(CountCrossings(problem, solution->placement), 0);
+  }
 }
 
 TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {

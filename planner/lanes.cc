@@ -294,8 +294,8 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   Solution whole;
   whole.lower_bound = std::max(loads, LowerBound(problem));
   Tower tower(problem);
-  // A share of the time is advice to a lane, which gives a first answer whatever it takes; of many lanes these
-  // would take many times as long as there is.
+  // A share of the time is advice to a lane, which gives a first answer whatever it takes; of many lanes
+  // these would take many times as long as there is.
   const auto over = [&] { return IsCancelled(budget) || stopwatch.seconds() >= budget.seconds; };
   size_t laid = 0;
   for (; laid < lanes.size() && (laid == 0 || !over()); ++laid) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/console.h"
 #include "planner/bound.h"
 #include "profiler/lifetimes.h"
 

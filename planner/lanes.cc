@@ -177,6 +177,7 @@ class AvoidingFirstFit {
   }
 
   const Instance& instance() const { return instance_; }
+  int64_t steps() const { return asked_; }
 
  private:
   // Above `limit` any offset will do for an answer; so it will for one that was stopped.
@@ -244,9 +245,10 @@ class Cheapest {
   std::pair<bool, int64_t> cost_;  // is it above the capacity, and slab plus price
 };
 
-// Offers what avoids crossings without going far above the lowest placement, until `stop` says so.
-void OfferAvoiding(const Problem& problem, const Solution& lowest, const std::function<bool()>& stop,
-                   Cheapest& cheapest) {
+// Offers what avoids crossings without going far above the lowest placement, until `stop` says so. Returns
+// the steps that it took.
+int64_t OfferAvoiding(const Problem& problem, const Solution& lowest, const std::function<bool()>& stop,
+                      Cheapest& cheapest) {
   AvoidingFirstFit avoiding(problem);
   std::vector<int64_t> offsets;
   for (const Offset offset : lowest.placement.offsets) offsets.push_back(offset.count());
@@ -254,7 +256,7 @@ void OfferAvoiding(const Problem& problem, const Solution& lowest, const std::fu
   Solution between = lowest;
   between.solver = "first-fit-avoiding";
   for (const double more : kLimits) {
-    if (stop()) return;
+    if (stop()) break;
     const int64_t limit =
         static_cast<int64_t>(static_cast<double>(lowest.placement.slab.count()) * (1 + more));
     if (!avoiding.Place(order, limit, stop, between.placement)) continue;
@@ -262,6 +264,7 @@ void OfferAvoiding(const Problem& problem, const Solution& lowest, const std::fu
     between.placement.slab = Bytes(SlabOf(avoiding.instance(), offsets));
     cheapest.Offer(between);
   }
+  return avoiding.steps();
 }
 
 bool IsCancelled(const Budget& budget) {
@@ -348,7 +351,7 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
     if (apart.ok()) steps += apart->steps;
     const double until = std::max(budget.seconds, stopwatch.seconds() + kMostAvoiding);
     const auto stop = [&] { return IsCancelled(budget) || stopwatch.seconds() >= until; };
-    OfferAvoiding(problem, *lowest, stop, cheapest);
+    steps += OfferAvoiding(problem, *lowest, stop, cheapest);
   } catch (const std::bad_alloc&) {  // the lowest is as good as ever
   }
   cheapest.Offer(*std::move(lowest));

@@ -15,7 +15,6 @@
 #include "cli/status.h"
 #include "planner/bound.h"
 #include "planner/plan_file.h"
-#include "planner/problem.h"
 #include "planner/validator.h"
 
 namespace reprise::cli {
@@ -81,9 +80,6 @@ int Check(const CheckOptions& options) {
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);
-  if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
-    return Fail(fmt::format("{}: {}", input->name, MessageOf(valid)), kBadInput);
-  }
   const absl::StatusOr<planner::Plan> plan =
       planner::ReadPlan(options.plan == "-" ? "/dev/stdin" : options.plan);
   if (!plan.ok()) return Fail(plan.status(), kBadInput);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/fnv1a.h"
 #include "cli/console.h"
+#include "planner/problem.h"
 #include "profiler/lifetimes.h"
 
 namespace reprise::cli {
@@ -73,6 +74,10 @@ absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
   if (problem.buffers.empty()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: there is not one allocation in it, nothing to place", input.name));
+  }
+  const auto name = [&](size_t i) { return fmt::format("buffer {}", NameOfBuffer(input, i)); };
+  if (const absl::Status valid = planner::Validate(problem, name); !valid.ok()) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", input.name, MessageOf(valid)));
   }
   return problem;
 }

@@ -28,7 +28,8 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);
 
 // What there is to place. Of lifetimes: they, in the file's order. Of events: all blocks in order of
-// allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block.
+// allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block,
+// or what the planner cannot take, the buffer named as in the file.
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input);
 
 // The id of the problem's buffer `index` for people: as a lifetime CSV spells it, else its number.

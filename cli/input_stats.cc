@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/console.h"
 #include "planner/bound.h"
-#include "planner/problem.h"
 #include "profiler/lifetimes.h"
 
 namespace reprise::cli {
@@ -99,9 +97,6 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
   if (result.stats.allocs == 0) return result;
   const absl::StatusOr<planner::Problem> problem = ProblemOf(input);
   if (!problem.ok()) return problem.status();
-  if (const absl::Status valid = planner::Validate(*problem); !valid.ok()) {
-    return absl::InvalidArgumentError(fmt::format("{}: {}", input.name, MessageOf(valid)));
-  }
   result.lower_bound = planner::LowerBound(*problem);
   return result;
 }

@@ -34,6 +34,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A solve that took less was not ended by its time, on which the clocks of the command and of the solvers
+// differ a little: it had nothing more to try.
+constexpr double kMostOfTheTime = 0.9;
+
 // "shared", "apart", or what a crossing costs; the command line has been checked.
 void SetReuse(const std::string& streams, planner::Problem& problem) {
   if (streams == "shared") return;
@@ -106,11 +110,14 @@ int PlanOneInput(const PlanOptions& options) {
     planner::AdoptPrevious(earlier->sizes, earlier->offsets, *problem);
   }
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
-  if (!solution.ok()) return FailToSolve(*input, options, solution.status());
+  if (!solution.ok()) {
+    const Failure failure = NotSolved(*input, options, solution.status());
+    return Fail(failure.message, failure.status);
+  }
 
   const bool fits = !options.capacity || solution->placement.slab <= *options.capacity;
   if (!fits) {
-    SayDoesNotFit(*options.capacity, *solution);
+    Say(DoesNotFit(options, *solution));
   } else if (!options.output.empty()) {
     const absl::Status written =
         WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)));
@@ -153,26 +160,29 @@ absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, c
   return planner::SolveWith(options.solver, problem, budget);
 }
 
-int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
+Failure NotSolved(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {
   if (absl::IsDeadlineExceeded(error)) {
-    return Fail(fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
-                            FormatDuration(options.seconds)),
-                kOutOfTime);
+    return {fmt::format("{}: no placement within {}; give it more with --time-limit", input.name,
+                        FormatDuration(options.seconds)),
+            kOutOfTime};
   }
   // The rest is a solver that cannot do this.
-  return Fail(fmt::format("{}: {}", input.name, MessageOf(error)),
-              absl::IsInvalidArgument(error) ? kBadInput : kUsage);
+  return {fmt::format("{}: {}", input.name, MessageOf(error)),
+          absl::IsInvalidArgument(error) ? kBadInput : kUsage};
 }
 
-void SayDoesNotFit(Bytes capacity, const planner::Solution& solution) {
+std::string DoesNotFit(const PlanOptions& options, const planner::Solution& solution) {
+  const Bytes capacity = *options.capacity;
   if (solution.lower_bound > capacity) {
-    Say(fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
-                    solution.lower_bound.count(), capacity.count()));
-  } else {
-    Say(fmt::format(
-        "no placement within {} bytes found, the best takes {}; a longer --time-limit may find one",
-        capacity.count(), solution.placement.slab.count()));
+    return fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
+                       solution.lower_bound.count(), capacity.count());
   }
+  const bool another_order =
+      options.streams == "apart" && solution.seconds < kMostOfTheTime * options.seconds;
+  return fmt::format("no placement within {} bytes found, the best takes {}; {}", capacity.count(),
+                     solution.placement.slab.count(),
+                     another_order ? "the streams apart were laid on top of each other in one order only"
+                                   : "a longer --time-limit may find one");
 }
 
 planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,

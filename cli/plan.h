@@ -26,15 +26,20 @@ struct PlanOptions {
   bool json = false;
 };
 
-// InvalidArgument: there is nothing to place in it.
+// InvalidArgument: ProblemOf's.
 absl::StatusOr<planner::Problem> ProblemToPlan(const LoadedInput& input, const PlanOptions& options);
 
 absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, const PlanOptions& options);
 
-// Says why there is no solution; the exit status.
-int FailToSolve(const LoadedInput& input, const PlanOptions& options, const absl::Status& error);
+// Why there is no plan.
+struct Failure {
+  std::string message;
+  int status;  // to exit with
+};
+Failure NotSolved(const LoadedInput& input, const PlanOptions& options, const absl::Status& error);
 
-void SayDoesNotFit(Bytes capacity, const planner::Solution& solution);
+// Why a solution that is above the capacity is the best there is.
+std::string DoesNotFit(const PlanOptions& options, const planner::Solution& solution);
 
 planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,
                      const planner::Solution& solution);

@@ -37,6 +37,10 @@ struct Row {
   Bytes slab;
   std::string solver;  // empty: there was a plan for it
   double seconds = 0;
+  int status = kFine;  // to exit with
+  std::string error;   // empty: none
+
+  bool is_placed() const { return status == kFine || status == kDoesNotFit; }
 };
 
 std::optional<int64_t> Variable(const char* name) {
@@ -93,44 +97,48 @@ std::optional<planner::Plan> PlanThere(const std::string& path, const planner::P
   return *std::move(plan);
 }
 
-int PlanOne(const PlanOptions& options, const std::string& input_path, const std::string& plan_path,
-            std::vector<Row>& rows) {
+Row Failed(const std::string& input_path, Failure failure) {
+  Fail(failure.message, failure.status);
+  return {.input = input_path, .status = failure.status, .error = std::move(failure.message)};
+}
+
+Row PlanOne(const PlanOptions& options, const std::string& input_path, const std::string& plan_path) {
+  const auto failed = [&](const absl::Status& error, int status) {
+    return Failed(input_path, {MessageOf(error), status});
+  };
   const absl::StatusOr<LoadedInput> input = LoadInput(input_path);
-  if (!input.ok()) return Fail(input.status(), kBadInput);
+  if (!input.ok()) return failed(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
-  if (!problem.ok()) return Fail(problem.status(), kBadInput);
+  if (!problem.ok()) return failed(problem.status(), kBadInput);
   Row row = {.input = input_path, .plan = plan_path, .buffers = problem->buffers.size()};
   if (const std::optional<planner::Plan> there = PlanThere(plan_path, *problem)) {
     row.lower_bound = there->lower_bound;
     row.slab = there->slab;
-    rows.push_back(std::move(row));
-    return kFine;
+    return row;
   }
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
-  if (!solution.ok()) return FailToSolve(*input, options, solution.status());
+  if (!solution.ok()) return Failed(input_path, NotSolved(*input, options, solution.status()));
   row.lower_bound = solution->lower_bound;
   row.slab = solution->placement.slab;
   row.solver = solution->solver;
   row.seconds = solution->seconds;
-  const bool fits = !options.capacity || row.slab <= *options.capacity;
-  if (!fits) {
-    Say(fmt::format("{}:", input_path));
-    SayDoesNotFit(*options.capacity, *solution);
+  if (options.capacity && row.slab > *options.capacity) {
     row.plan.clear();
+    row.error = DoesNotFit(options, *solution);
+    row.status = kDoesNotFit;
+    Say(fmt::format("{}: {}", input_path, row.error));
   } else if (!plan_path.empty()) {
-    if (const absl::Status written = planner::WritePlan(plan_path, PlanOf(*input, *problem, *solution));
-        !written.ok()) {
-      return Fail(written, kUsage);
-    }
+    const absl::Status written = planner::WritePlan(plan_path, PlanOf(*input, *problem, *solution));
+    if (!written.ok()) return failed(written, kUsage);
   }
-  rows.push_back(std::move(row));
-  return fits ? kFine : kDoesNotFit;
+  return row;
 }
 
 std::string TableText(const std::vector<Row>& rows) {
   std::string text = fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", "buffers", "lower bound", "slab",
                                  "gap", "solver", "input");
   for (const Row& row : rows) {
+    if (!row.is_placed()) continue;
     text += fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", row.buffers, FormatSize(row.lower_bound),
                         FormatSize(row.slab), FormatShare(planner::Gap(row.slab, row.lower_bound)),
                         row.solver.empty() ? "was there" : row.solver, row.input);
@@ -141,15 +149,17 @@ std::string TableText(const std::vector<Row>& rows) {
 std::string TableJson(const std::vector<Row>& rows) {
   Json plans = Json::array();
   for (const Row& row : rows) {
-    plans.push_back({{"input", row.input},
-                     {"plan", row.plan},
-                     {"buffers", row.buffers},
-                     {"lower_bound", row.lower_bound.count()},
-                     {"slab", row.slab.count()},
-                     {"gap", planner::Gap(row.slab, row.lower_bound)},
-                     {"was_there", row.solver.empty()},
-                     {"solver", row.solver},
-                     {"seconds", row.seconds}});
+    Json& plan = plans.emplace_back(Json{{"input", row.input}, {"status", row.status}});
+    if (!row.error.empty()) plan["error"] = row.error;
+    if (!row.is_placed()) continue;
+    plan.update({{"plan", row.plan},
+                 {"buffers", row.buffers},
+                 {"lower_bound", row.lower_bound.count()},
+                 {"slab", row.slab.count()},
+                 {"gap", planner::Gap(row.slab, row.lower_bound)},
+                 {"was_there", row.solver.empty()},
+                 {"solver", row.solver},
+                 {"seconds", row.seconds}});
   }
   const Json json = {{"plans", std::move(plans)}};
   return JsonText(json);
@@ -190,11 +200,13 @@ int PlanMany(const PlanOptions& options) {
   int status = kFine;
   std::vector<Row> rows;
   for (size_t i = static_cast<size_t>(task); i < options.inputs.size(); i += static_cast<size_t>(tasks)) {
-    status = std::max(status, PlanOne(options, options.inputs[i], paths[i], rows));
+    rows.push_back(PlanOne(options, options.inputs[i], paths[i]));
+    status = std::max(status, rows.back().status);
   }
   status = std::max(status, Finish(options.json ? TableJson(rows) : TableText(rows), status));
-  if (!options.json && !rows.empty() && !rows[0].plan.empty()) {
-    SayNext(fmt::format("check {} {}", ShellQuoted(rows[0].input), ShellQuoted(rows[0].plan)));
+  const auto planned = std::ranges::find_if(rows, [](const Row& row) { return !row.plan.empty(); });
+  if (!options.json && planned != rows.end()) {
+    SayNext(fmt::format("check {} {}", ShellQuoted(planned->input), ShellQuoted(planned->plan)));
   }
   return status;
 }

@@ -97,7 +97,7 @@ constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 4;
 
 // Of the time: what the search leaves for keeping previous offsets, where there are any.
 constexpr double kShareOfKeeping = 0.1;
-// A small problem is always kept to its end, however short the time: it takes milliseconds.
+// A small problem is kept to its end however short the time, unless a cancel ends it: it takes milliseconds.
 constexpr double kMostKeeping = 1;  // seconds beyond the search, if they are beyond the time
 
 // A solver on one thread.

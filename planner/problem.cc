@@ -19,33 +19,35 @@ constexpr int64_t kMaxHeight = std::numeric_limits<int64_t>::max() / 4;
 constexpr size_t kMaxBuffers = std::numeric_limits<int32_t>::max() / 4;
 
 template <typename... Args>
-absl::Status Fault(size_t buffer, fmt::format_string<Args...> format, Args&&... args) {
+absl::Status Fault(const BufferName& name, size_t buffer, fmt::format_string<Args...> format,
+                   Args&&... args) {
   return absl::InvalidArgumentError(
-      fmt::format("buffer {}: {}", buffer, fmt::format(format, std::forward<Args>(args)...)));
+      fmt::format("{}: {}", name(buffer), fmt::format(format, std::forward<Args>(args)...)));
 }
 
-absl::Status CheckLifetime(size_t index, const Buffer& buffer, std::optional<int64_t> period) {
+absl::Status CheckLifetime(const BufferName& name, size_t index, const Buffer& buffer,
+                           std::optional<int64_t> period) {
   const int64_t lower = buffer.lower.count();
   const int64_t upper = buffer.upper.count();
   if (upper <= lower) {
-    return Fault(index, "its lifetime [{}, {}) is empty; upper must be above lower", lower, upper);
+    return Fault(name, index, "its lifetime [{}, {}) is empty; upper must be above lower", lower, upper);
   }
   if (!period) return absl::OkStatus();
   if (lower < 0 || lower >= *period) {
-    return Fault(index, "its lifetime begins at {}, outside of the cycle [0, {})", lower, *period);
+    return Fault(name, index, "its lifetime begins at {}, outside of the cycle [0, {})", lower, *period);
   }
   if (upper - lower > *period) {
-    return Fault(index, "its lifetime [{}, {}) is longer than the cycle of {} ticks; unroll the cycle", lower,
-                 upper, *period);
+    return Fault(name, index, "its lifetime [{}, {}) is longer than the cycle of {} ticks; unroll the cycle",
+                 lower, upper, *period);
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckGaps(size_t index, const Buffer& buffer) {
+absl::Status CheckGaps(const BufferName& name, size_t index, const Buffer& buffer) {
   Tick from = buffer.lower;  // the last gap's end, where the bytes are in use again
   for (const LifetimeGap& gap : buffer.gaps) {
     if (gap.upper <= gap.lower || gap.lower <= from || gap.upper >= buffer.upper) {
-      return Fault(index,
+      return Fault(name, index,
                    "its gap [{}, {}) is empty, out of order, or not strictly within its lifetime [{}, {})",
                    gap.lower.count(), gap.upper.count(), buffer.lower.count(), buffer.upper.count());
     }
@@ -54,30 +56,30 @@ absl::Status CheckGaps(size_t index, const Buffer& buffer) {
   return absl::OkStatus();
 }
 
-absl::Status CheckExtent(size_t index, const Buffer& buffer) {
+absl::Status CheckExtent(const BufferName& name, size_t index, const Buffer& buffer) {
   if (buffer.size.count() <= 0) {
-    return Fault(index, "its size is {}; it must be at least 1", buffer.size.count());
+    return Fault(name, index, "its size is {}; it must be at least 1", buffer.size.count());
   }
   if (buffer.alignment.count() <= 0) {
-    return Fault(index, "its alignment is {}; it must be at least 1", buffer.alignment.count());
+    return Fault(name, index, "its alignment is {}; it must be at least 1", buffer.alignment.count());
   }
   if (buffer.pinned && buffer.pinned->count() < 0) {
-    return Fault(index, "it is pinned at the negative offset {}", buffer.pinned->count());
+    return Fault(name, index, "it is pinned at the negative offset {}", buffer.pinned->count());
   }
-  if (buffer.pinned && buffer.outside) return Fault(index, "it is both pinned and outside");
+  if (buffer.pinned && buffer.outside) return Fault(name, index, "it is both pinned and outside");
   return absl::OkStatus();
 }
 
 // The height if everything were stacked must fit an offset, so that no solver needs to check its sums. Nobody
 // adds up what is outside, and what is pinned counts by where it ends.
-absl::Status CheckHeight(const Problem& problem) {
+absl::Status CheckHeight(const BufferName& name, const Problem& problem) {
   int64_t obstacles = 0;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     if (!buffer.pinned) continue;
     const int64_t offset = buffer.pinned->count();
     if (offset > kMaxHeight || buffer.size.count() > kMaxHeight - offset) {
-      return Fault(i, "pinned at {} with size {}, it ends beyond the largest offset {}", offset,
+      return Fault(name, i, "pinned at {} with size {}, it ends beyond the largest offset {}", offset,
                    buffer.size.count(), kMaxHeight);
     }
     obstacles = std::max(obstacles, offset + buffer.size.count());
@@ -89,7 +91,7 @@ absl::Status CheckHeight(const Problem& problem) {
     int64_t& room = buffer.outside || buffer.pinned ? alone : left;
     for (int64_t part : {buffer.size.count(), buffer.alignment.count()}) {
       if (part > room) {
-        return Fault(i, "the sum of all sizes and alignments overflows the largest offset {} here",
+        return Fault(name, i, "the sum of all sizes and alignments overflows the largest offset {} here",
                      kMaxHeight);
       }
       room -= part;
@@ -98,7 +100,7 @@ absl::Status CheckHeight(const Problem& problem) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPinned(const Problem& problem) {
+absl::Status CheckPinned(const BufferName& name, const Problem& problem) {
   const auto is_pinned = [](const Buffer& buffer) { return buffer.pinned.has_value(); };
   if (std::none_of(problem.buffers.begin(), problem.buffers.end(), is_pinned)) return absl::OkStatus();
   std::vector<std::optional<Offset>> pinned;
@@ -106,8 +108,8 @@ absl::Status CheckPinned(const Problem& problem) {
   for (const Buffer& buffer : problem.buffers) pinned.push_back(buffer.pinned);
   const std::optional<Overlap> overlap = FirstOverlap(problem, pinned);
   if (!overlap) return absl::OkStatus();
-  return Fault(overlap->first, "pinned, it overlaps buffer {}, pinned as well, at tick {}", overlap->second,
-               overlap->tick.count());
+  return Fault(name, overlap->first, "pinned, it overlaps {}, pinned as well, at tick {}",
+               name(overlap->second), overlap->tick.count());
 }
 
 // One contiguous piece of a lifetime, within the cycle when there is one.
@@ -245,7 +247,9 @@ void Turn(int32_t origin, Instance& instance) {
 
 }  // namespace
 
-absl::Status Validate(const Problem& problem) {
+std::string NumberOfBuffer(size_t buffer) { return fmt::format("buffer {}", buffer); }
+
+absl::Status Validate(const Problem& problem, const BufferName& name) {
   if (problem.period && *problem.period <= 0) {
     return absl::InvalidArgumentError(
         fmt::format("the period of the cycle is {}; it must be at least 1 tick", *problem.period));
@@ -262,12 +266,12 @@ absl::Status Validate(const Problem& problem) {
   }
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
-    if (absl::Status status = CheckLifetime(i, buffer, problem.period); !status.ok()) return status;
-    if (absl::Status status = CheckExtent(i, buffer); !status.ok()) return status;
-    if (absl::Status status = CheckGaps(i, buffer); !status.ok()) return status;
+    if (absl::Status status = CheckLifetime(name, i, buffer, problem.period); !status.ok()) return status;
+    if (absl::Status status = CheckExtent(name, i, buffer); !status.ok()) return status;
+    if (absl::Status status = CheckGaps(name, i, buffer); !status.ok()) return status;
   }
-  if (absl::Status status = CheckHeight(problem); !status.ok()) return status;
-  return CheckPinned(problem);
+  if (absl::Status status = CheckHeight(name, problem); !status.ok()) return status;
+  return CheckPinned(name, problem);
 }
 
 Problem Unrolled(const Problem& problem, int32_t times) {

@@ -1,8 +1,11 @@
 // A problem made ready for solving: checked, and its time compressed into slots.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,11 +14,15 @@
 
 namespace reprise::planner {
 
-// Says what is wrong with `problem`, naming the buffer by its index: a size or an alignment below 1, an empty
+// What a message calls a buffer, by its index: the number is all that the planner knows of it.
+using BufferName = std::function<std::string(size_t)>;
+std::string NumberOfBuffer(size_t buffer);  // "buffer N"
+
+// Says what is wrong with `problem`, naming the buffer: a size or an alignment below 1, an empty
 // lifetime, a lifetime that breaks the rules of a cyclic problem, a gap that is not within the lifetime, a
 // negative pinned offset, two pinned buffers that overlap, sums of sizes that could overflow an offset. Every
 // other function of the planner takes a problem that passed.
-absl::Status Validate(const Problem& problem);
+absl::Status Validate(const Problem& problem, const BufferName& name = NumberOfBuffer);
 
 // The cycle `times` times in a row, as one of `times` periods: buffer b of the k-th is buffer k * n + b. What
 // lives longer than one period needs several places, taken in turn, and so has no one offset in its own

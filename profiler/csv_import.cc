@@ -34,6 +34,7 @@ struct ColumnName {
   LifetimeColumn column;
 };
 constexpr std::string_view kInclusiveUpper = "end";
+constexpr uint64_t kMostHeight = (uint64_t{1} << 61) - 1;  // the planner's largest offset
 constexpr std::array<ColumnName, 14> kColumnNames{{{"id", kName},
                                                    {"buffer", kName},
                                                    {"buffer_id", kName},
@@ -230,7 +231,24 @@ class LifetimeCsv {
                           .upper = Tick(upper),
                           .size = Bytes(size),
                           .alignment = Bytes(alignment)});
-    return ParseRest(lifetimes_.back());
+    if (absl::Status s = ParseRest(lifetimes_.back()); !s.ok()) return s;
+    return CheckHeight(lifetimes_.back());
+  }
+
+  // The planner counts in offsets up to kMostHeight: what is not pinned may come to lie on top of each other,
+  // and above whatever is pinned. It would say so too, but knows no lines.
+  absl::Status CheckHeight(const Lifetime& lifetime) {
+    const auto size = static_cast<uint64_t>(lifetime.size.count());
+    const uint64_t padded = size + static_cast<uint64_t>(lifetime.alignment.count());
+    if (lifetime.offset) {
+      highest_pinned_ = std::max(highest_pinned_, static_cast<uint64_t>(lifetime.offset->count()) + size);
+    } else {
+      stacked_ += padded;
+    }
+    if (padded <= kMostHeight && highest_pinned_ + stacked_ <= kMostHeight) return absl::OkStatus();
+    return rows_.Error(
+        "all blocks on top of each other end above the largest offset 2^61 - 1; check sizes, alignments and "
+        "offsets");
   }
 
   // The columns that few files have.
@@ -292,6 +310,8 @@ class LifetimeCsv {
   size_t columns_ = 0;
   bool inclusive_ = false;
   int64_t total_ = 0;
+  uint64_t stacked_ = 0;  // what is not pinned, alignments included
+  uint64_t highest_pinned_ = 0;
   absl::flat_hash_map<std::string_view, int64_t> line_of_;
   std::vector<Lifetime> lifetimes_;
 };

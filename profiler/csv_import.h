@@ -50,7 +50,8 @@ bool LooksLikeLifetimeCsv(std::string_view contents);
 
 // A consistent sequence (event_check.h); blocks are numbered anew from 0 in order of allocation.
 absl::StatusOr<std::vector<Event>> ParseEventCsv(std::string_view contents, std::string_view name);
-// In the file's order. The sizes sum to at most 2^62.
+// In the file's order. The sizes sum to at most 2^62; what is not pinned, alignments included, fits on top of
+// whatever is pinned below the planner's largest offset 2^61 - 1.
 absl::StatusOr<std::vector<Lifetime>> ParseLifetimeCsv(std::string_view contents, std::string_view name);
 
 }  // namespace reprise::profiler

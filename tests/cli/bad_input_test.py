@@ -6,6 +6,7 @@ import command
 
 E = "event,id,bytes,stream\n"
 L = "id,lower,upper,size\n"
+LA = "id,lower,upper,size,alignment,offset\n"
 
 # What the file holds, and what must be said of it.
 EVENT_FILES = {
@@ -27,7 +28,9 @@ LIFETIME_FILES = {
     "negative size": (L + "a,0,5,-10\n", ":2:"),
     "negative lower": (L + "a,-1,5,10\n", ":2:"),
     "size that overflows": (L + "a,0,5,99999999999999999999\n", ":2:"),
-    "sizes whose sum overflows": (L + f"a,0,5,{2**62}\nb,0,5,{2**62}\n", ":3:"),
+    "more than an offset can be": (L + f"a,0,5,{2**60}\nb,0,5,{2**60}\n", ":3: .*offset"),
+    "an alignment beyond all offsets": (LA + f"a,0,5,1,{2**61},\n", ":2: .*offset"),
+    "pinned beyond all offsets": (LA + f"a,0,5,8,1,\nb,0,5,8,1,{2**61 - 10}\n", ":3: .*offset"),
     "id used twice": (L + "a,0,5,10\na,5,9,10\n", ":3:"),
 }
 OTHER_FILES = {
@@ -70,6 +73,12 @@ class BadInput(command.CommandTest):
 
     def test_neither(self):
         self.assert_refused(OTHER_FILES)
+
+    def test_pinned_onto_each_other(self):
+        self.write("bad.csv", LA + "alpha,0,4,5,1,0\nbeta,2,3,5,1,3\n")
+        says = "bad.csv: buffer alpha: pinned, it overlaps buffer beta, pinned as well, at tick 2"
+        for words in (["plan", "bad.csv"], ["check", "bad.csv", "good.plan.json"], ["stats", "bad.csv"]):
+            self.fails(3, *words, says=says)
 
     def test_not_a_file(self):
         for name in ("nowhere.csv", "."):

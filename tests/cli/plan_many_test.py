@@ -74,6 +74,18 @@ class PlanMany(command.CommandTest):
         self.assertIn("400 bytes are needed at least", done.err)
         self.assertEqual(self.plans(), ["a.plan.json", "b-y.plan.json", "d.plan.json"])
 
+    def test_the_json_has_a_row_of_each_that_fails(self):
+        self.write("a.csv", "no input")
+        self.write("b/x.csv", "id,lower,upper,size\na,0,9,400\n")
+        rows = self.json("plan", *self.inputs, "-o", "plans", "--capacity", "100", status=4)["plans"]
+        self.assertEqual([row["input"] for row in rows], self.inputs)
+        self.assertEqual([row["status"] for row in rows], [3, 4, 0, 0, 0])
+        self.assertEqual(list(rows[0]), ["input", "status", "error"])
+        self.assertRegex(rows[0]["error"], "^a.csv:1: ")
+        self.assertRegex(rows[1]["error"], "^does not fit: 400 bytes are needed")
+        self.assertEqual((rows[1]["slab"], rows[1]["plan"]), (400, ""))
+        self.assertNotIn("error", rows[2])
+
     def test_usage(self):
         self.fails(2, "plan", "a.csv", "--array", says="no task of a Slurm array")
         self.fails(2, "plan", "a.csv", "--array", env={**self.task(1, 1, 9), "SLURM_ARRAY_TASK_COUNT": "3"}, says="evenly")

@@ -76,6 +76,11 @@ class Plan(command.CommandTest):
         self.assertEqual(slabs, [4, 8, 4, 8])
         self.fails(2, "plan", "lanes.csv", "--streams", "magic", says="magic is neither shared nor apart nor a size")
 
+    def test_more_time_is_not_advised_where_it_is_not_what_ended_the_search(self):
+        self.write("ap.csv", "id,lower,upper,size,alignment,lane,offset\na,0,1,3,2,0,\nb,0,1,1,9,1,\np,0,1,3,5,0,7\n")
+        done = self.fails(4, "plan", "ap.csv", "--streams", "apart", "--capacity", "11", says="the best takes .*one order only")
+        self.assertNotIn("--time-limit", done.err)
+
     def test_gaps_and_pinned_buffers(self):
         self.write("gaps.csv", "id,lower,upper,size,offset,gaps\na,0,9,4,,2-7\nb,3,6,4,,\nc,0,9,4,4,\n")
         self.assertEqual(self.json("plan", "gaps.csv", "-o", "p.json")["slab"], 4)

@@ -175,14 +175,16 @@ class StoppedAfter {
   explicit StoppedAfter(int calls) : calls_(calls) {}
 
   absl::StatusOr<Solution> operator()(const Problem& problem, const Budget& budget) {
-    if (calls_-- <= 0) cancel_ = true;
+    if (made_++ == calls_) cancel_ = true;
     if (budget.cancel != nullptr && *budget.cancel) return absl::DeadlineExceededError("cancelled");
     return Stacked(problem);
   }
   Budget budget() const { return {.cancel = &cancel_}; }
+  int calls() const { return made_; }  // how many there were
 
  private:
-  int calls_;
+  const int calls_;
+  int made_ = 0;
   std::atomic<bool> cancel_ = false;
 };
 
@@ -192,6 +194,7 @@ TEST(Lanes, ACancelLeavesWhatIsLaid) {
   const auto second_is_late = SolveApart(apart, one.budget(), std::ref(one));
   ASSERT_TRUE(second_is_late.ok()) << second_is_late.status();
   EXPECT_TRUE(CheckPlacement(apart, second_is_late->placement).ok());
+  EXPECT_EQ(one.calls(), 2) << "nobody is asked once more after a cancel";
   StoppedAfter none(0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(SolveApart(apart, none.budget(), std::ref(none)).status()));
 
@@ -232,6 +235,34 @@ TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
   EXPECT_EQ(buffers, expected) << "the first has the obstacle that is the floor";
 }
 
+// However many there are: a first answer of each for itself takes far longer than the time.
+TEST(Lanes, AreLaidAtOnceAsSoonAsTheTimeIsOver) {
+  RandomProblems random(43);
+  for (int round = 0; round < 300; ++round) {
+    Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
+                                   .ticks = 20,
+                                   .max_size = 50,
+                                   .cyclic = round % 2 == 1,
+                                   .aligned = round % 3 == 1,
+                                   .pinned = round % 5 == 1 ? 3 : 0,
+                                   .gaps = round % 7 == 1,
+                                   .outside = round % 4 == 1,
+                                   .lanes = 1 + static_cast<int32_t>(random.Below(9))});
+    problem.reuse = Reuse::kForbidden;
+    int calls = 0;
+    const auto solve = [&](const Problem& lane, const Budget& budget) {
+      ++calls;
+      return Solve(lane, budget);
+    };
+    const auto solution = SolveApart(problem, {.seconds = 0}, solve);
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_LE(calls, 1);
+    const absl::Status valid = CheckPlacement(problem, solution->placement);
+    ASSERT_TRUE(valid.ok()) << round << valid;
+    EXPECT_EQ(CountCrossings(problem, solution->placement), 0);
+  }
+}
+
 TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() - 1;
   int64_t granted = 0;
@@ -247,7 +278,7 @@ TEST(Lanes, WorkTheStepsOfAllAndSayHowMany) {
   calls = 0;
   EXPECT_EQ(SolveApart(TakingTurns(Reuse::kForbidden), {}, solve)->steps, 1 + 2);
   calls = 0;
-  EXPECT_EQ(SolvePriced(TakingTurns(Reuse::kPriced), {}, solve)->steps, 1 + 2 + 3);
+  EXPECT_GT(SolvePriced(TakingTurns(Reuse::kPriced), {}, solve)->steps, 1 + 2 + 3) << "avoiding is work too";
 }
 
 TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
@@ -266,6 +297,24 @@ TEST(Lanes, ACancelAfterTheLowestLeavesOutWhatAvoidsCrossings) {
   const auto in_time =
       SolvePriced(problem, {}, [](const Problem& part, const Budget&) { return Stacked(part); });
   EXPECT_EQ(in_time->solver, "first-fit-avoiding") << "which has the least cost here";
+}
+
+// What would end above the limit goes where it first fits: how far up nobody else has been is of no interest.
+TEST(Lanes, LookForNoPlaceAboveTheLimit) {
+  constexpr int kLanes = 100;
+  Problem problem;  // from the second lane on there is room only where others have been, or above the limit
+  for (int i = 0; i < 10 * kLanes; ++i) problem.buffers.push_back(OnLane(i % kLanes, Block(i, i + 1, 4)));
+  problem.reuse = Reuse::kPriced;
+  problem.crossing_price = Bytes(1);
+  const auto solve = [](const Problem& part, const Budget&) {
+    Solution solution = Stacked(part);
+    for (Offset& offset : solution.placement.offsets) offset = Offset(0);
+    solution.placement.slab = Bytes(4);
+    return solution;
+  };
+  const auto solution = SolvePriced(problem, {.seconds = 1000}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_LT(solution->steps, 8 * 10 * kLanes * 10) << "a few lists for each limit and buffer, not all lanes";
 }
 
 // What a lane's own problem has besides the lane, others outside and a floor, must not make it too high.

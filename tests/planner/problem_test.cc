@@ -40,6 +40,12 @@ TEST(Validate, NamesTheBufferAndTheFault) {
               HasSubstr("buffer 1: it is pinned at the negative offset -1"));
 }
 
+TEST(Validate, NamesBuffersAsItIsTold) {
+  const auto name = [](size_t i) { return i == 0 ? "alpha" : "beta"; };
+  EXPECT_EQ(Validate({{Pinned(0, 4, 5, 0), Pinned(2, 3, 5, 3)}}, name).message(),
+            "alpha: pinned, it overlaps beta, pinned as well, at tick 2");
+}
+
 TEST(Validate, RefusesWhatCouldOverflow) {
   EXPECT_THAT(FaultOf({{Block(0, 1, kMax)}}), HasSubstr("buffer 0: the sum of all sizes and alignments"));
   EXPECT_THAT(FaultOf({{Block(0, 1, kMax / 5), Block(1, 2, kMax / 5)}}), HasSubstr("buffer 1: the sum"));

@@ -226,9 +226,26 @@ TEST(LifetimeCsv, RefusesNumbersThatAreNone) {
 }
 
 TEST(LifetimeCsv, RefusesSizesThatCannotBeSummed) {
-  const std::string huge = std::to_string(int64_t{1} << 62);
-  EXPECT_THAT(LifetimeError("id,lower,upper,size\na,0,3," + huge + "\nb,0,3,1\n"),
-              StartsWith("l.csv:3: the sizes sum to more than 2^62"));
+  std::string rows = "id,lower,upper,size,offset\n";  // pinned where one was before, each as far up as can be
+  for (const std::string tick : {"0", "1", "2"}) {
+    rows += tick + "," + tick + "," + tick + "9," + std::to_string((int64_t{1} << 61) - 2) + ",0\n";
+  }
+  EXPECT_THAT(LifetimeError(rows), StartsWith("l.csv:4: the sizes sum to more than 2^62"));
+}
+
+// The planner's limits are the reader's, who knows the line.
+TEST(LifetimeCsv, RefusesWhatEndsBeyondTheLargestOffset) {
+  const int64_t most = (int64_t{1} << 61) - 1;
+  const auto rows = [](int64_t size, int64_t alignment, const std::string& pinned) {
+    return "id,lower,upper,size,alignment,offset\np,0,1,7,1," + pinned + "\na,0,3," + std::to_string(size) +
+           "," + std::to_string(alignment) + ",\n";
+  };
+  EXPECT_TRUE(ParseLifetimeCsv(rows(most - 8, 1, "0"), "l.csv").ok());
+  const std::string fault = "l.csv:3: all blocks on top of each other end above the largest offset 2^61 - 1";
+  EXPECT_THAT(LifetimeError(rows(most - 7, 1, "0")), StartsWith(fault));
+  EXPECT_THAT(LifetimeError(rows(1, most - 7, "0")), StartsWith(fault));
+  EXPECT_THAT(LifetimeError(rows(1, 1, std::to_string(most - 8))), StartsWith(fault));
+  EXPECT_THAT(LifetimeError(rows(1, 1, std::to_string(int64_t{1} << 62))), StartsWith("l.csv:2: "));
 }
 
 TEST(LifetimeCsv, RefusesAnIdTwiceOrNone) {

@@ -154,6 +154,11 @@ class Chaos(CoreTest):
             with self.subTest(stacks=stacks):
                 self.job("forks_unseen", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
 
+    def test_a_job_that_closes_what_it_has_not_opened(self):
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                self.job("own_descriptors", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
+
     def test_no_allocation_is_where_a_thread_is_cancelled(self):
         for stacks in ["off", "native", "python"]:
             with self.subTest(stacks=stacks):

@@ -94,11 +94,11 @@ int Check(const CheckOptions& options) {
   const bool valid = finding.verdict.ok();
   const int exit_status =
       Finish(options.json ? FindingJson(finding) : FindingText(finding), valid ? kFine : kNegative);
-  if (!options.json && !valid) SayNext(fmt::format("plan {} -o NEW.plan.json", ShellQuoted(options.input)));
+  if (!options.json && !valid) SayNextOf("plan", options.input, " -o NEW.plan.json");
   if (!options.json && valid && !input->is_lifetimes()) {
-    SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));
+    SayNextOf("simulate", options.input);
   } else if (!options.json && valid) {
-    SayNext(fmt::format("stats {}", ShellQuoted(options.input)));
+    SayNextOf("stats", options.input);
   }
   return exit_status;
 }

@@ -89,7 +89,7 @@ int Compare(const CompareOptions& options) {
   exit_status = Finish(options.json ? ContendersJson(input->name, options.capacity, live_peak, contenders)
                                     : ResultText(options, live_peak, contenders),
                        exit_status);
-  if (!options.json) SayNext(fmt::format("simulate {}", ShellQuoted(options.input)));
+  if (!options.json) SayNextOf("simulate", options.input);
   return exit_status;
 }
 

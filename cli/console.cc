@@ -41,6 +41,10 @@ void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: 
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 
+void SayNextOf(std::string_view command, const std::string& input, std::string_view more) {
+  if (input != "-") SayNext(fmt::format("{} {}{}", command, ShellQuoted(input), more));
+}
+
 std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }
 
 int Fail(std::string_view error, int exit_status) {

@@ -101,7 +101,7 @@ int Convert(const ConvertOptions& options) {
                   FormatSize(Bytes(static_cast<int64_t>(converted.size()))), format));
   if (const std::string_view opened = OpenedBy(format); !opened.empty()) Say(opened);
   const bool reads = format == "events" || format == "lifetimes" || format == "snapshot";
-  SayNext(fmt::format("stats {}", ShellQuoted(reads ? options.output : options.input)));
+  SayNextOf("stats", reads ? options.output : options.input);
   return kFine;
 }
 

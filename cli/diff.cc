@@ -179,7 +179,7 @@ int Diff(const DiffOptions& options) {
                                  failed ? kNegative : kFine);
   if (failed)
     Say(fmt::format("the live peak has grown by {}, more than {}", FormatSize(grown), options.fail_above));
-  if (!options.json) SayNext(fmt::format("report {}", ShellQuoted(options.after)));
+  if (!options.json) SayNextOf("report", options.after);
   return exit_status;
 }
 

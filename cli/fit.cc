@@ -209,7 +209,7 @@ int Fit(const FitOptions& options) {
   }
   exit_status = Finish(
       options.json ? ResultJson(model, options.capacity) : ResultText(model, options.capacity), exit_status);
-  if (!options.json) SayNext(fmt::format("compare {}", ShellQuoted(model.runs.back().input.name)));
+  if (!options.json) SayNextOf("compare", model.runs.back().input.name);
   return exit_status;
 }
 

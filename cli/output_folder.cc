@@ -9,6 +9,7 @@
 
 #include "cli/console.h"
 #include "cli/job_summary.h"
+#include "replay/core_config.h"
 
 namespace reprise::cli {
 namespace {
@@ -38,6 +39,7 @@ std::string AbsolutePattern(const std::string& out) {
 
 OutputFolder NamedFolder(const std::string& out) {
   OutputFolder folder;
+  if (!replay::ExpandOut(out, {})) return folder;  // the variable's: whoever reads it says so
   folder.pattern = AbsolutePattern(out);
   if (out.find('%') == std::string::npos) {
     folder.path = out;

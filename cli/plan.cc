@@ -131,11 +131,10 @@ int PlanOneInput(const PlanOptions& options) {
                          exit_status);
   }
   if (options.json || !fits || options.output == "-") return exit_status;
-  const std::string quoted = ShellQuoted(options.inputs[0]);
   if (options.output.empty()) {
-    SayNext(fmt::format("plan {} -o FILE.plan.json", quoted));
+    SayNextOf("plan", options.inputs[0], " -o FILE.plan.json");
   } else {
-    SayNext(fmt::format("check {} {}", quoted, ShellQuoted(options.output)));
+    SayNextOf("check", options.inputs[0], " " + ShellQuoted(options.output));
   }
   return exit_status;
 }

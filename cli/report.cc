@@ -91,7 +91,7 @@ int ReportOnOne(const ReportOptions& options) {
   const absl::StatusOr<Report> report = MakeReport(options);
   if (!report.ok()) return Fail(report.status(), kBadInput);
   if (const absl::Status written = WriteReport(*report); !written.ok()) return Fail(written, kUsage);
-  if (report->trace != "-") SayNext(fmt::format("stats {}", ShellQuoted(report->trace)));
+  SayNextOf("stats", report->trace);
   return kFine;
 }
 

@@ -47,10 +47,14 @@ std::string WhyNothingCaught(bool host) {
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {
-  // Where it is not there nobody has tried: whoever is caught makes it.
-  const bool open = access((folder.path + "/").c_str(), W_OK | X_OK) == 0 || errno == ENOENT;
-  Say(open ? fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host))
-           : fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(errno)));
+  const int error = folder.made_here || access((folder.path + "/").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  if (error != 0 && error != ENOENT) {
+    Say(fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(error)));
+  } else {
+    // Whoever is caught makes the folder: that it is not there may also be because nobody could.
+    Say(fmt::format("no process left a summary: nothing was caught ({}){}", WhyNothingCaught(host),
+                    error == 0 ? "" : fmt::format(", or {} could not be made", folder.path)));
+  }
   SayNext("doctor");
 }
 

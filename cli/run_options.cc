@@ -1,6 +1,7 @@
 #include "cli/run_options.h"
 
 #include "cli/options.h"
+#include "replay/core_config.h"
 
 namespace reprise::cli {
 namespace {
@@ -31,12 +32,22 @@ void AddRecorded(CLI::App& command, RunOptions& options) {
       "a time can use CUPTI: not for a job that profiles itself");
 }
 
+CLI::Validator OutPattern() {
+  return {[](const std::string& out) {
+            return replay::ExpandOut(out, {})
+                       ? ""
+                       : "\"" + out + "\" has a % that is none of %h, %p, %r, %j, %s, %%";
+          },
+          ""};
+}
+
 // Files that are read and written.
 void AddFiles(CLI::App& command, RunOptions& options) {
   command
       .add_option("--out", options.out,
                   "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j, %s as in "
                   "REPRISE_OUT")
+      ->check(OutPattern())
       ->type_name("DIR");
   command
       .add_option("--plan", options.plan,

@@ -87,7 +87,7 @@ int Simulate(const SimulateOptions& options) {
     exit_status = kNegative;
   }
   exit_status = Finish(options.json ? ResultJson(*result) : ResultText(*result), exit_status);
-  if (!options.json) SayNext(fmt::format("plan {} -o FILE.plan.json", ShellQuoted(options.input)));
+  if (!options.json) SayNextOf("plan", options.input, " -o FILE.plan.json");
   return exit_status;
 }
 

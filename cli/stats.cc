@@ -240,9 +240,9 @@ int Stats(const StatsOptions& options) {
   }
   if (options.json) return exit_status;
   if (events != nullptr) {
-    SayNext(fmt::format("simulate {}", ShellQuoted(*events)));
+    SayNextOf("simulate", *events);
   } else if (lifetimes != nullptr) {
-    SayNext(fmt::format("plan {} -o FILE.plan.json", ShellQuoted(*lifetimes)));
+    SayNextOf("plan", *lifetimes, " -o FILE.plan.json");
   }
   return exit_status;
 }

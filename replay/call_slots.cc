@@ -27,6 +27,7 @@ constexpr bool IsSlot(uint64_t type) { return type == R_AARCH64_GLOB_DAT || type
 
 struct Search {
   std::span<const Redirect> redirects;
+  const char* library;  // null: all
   int changed = 0;
 };
 
@@ -125,13 +126,15 @@ class Library {
 
 }  // namespace
 
-int RedirectCalls(std::span<const Redirect> redirects) {
-  Search search{redirects};
+int RedirectCalls(std::span<const Redirect> redirects, const char* library) {
+  Search search{redirects, library};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
+        auto& search = *static_cast<Search*>(data);
+        const char* const name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
         // The executable has no name. The loader and the kernel's library call nothing of Python's.
-        if (info->dlpi_name != nullptr && info->dlpi_name[0] == '/')
-          Library(*info).Redirect(*static_cast<Search*>(data));
+        if (search.library == nullptr ? name[0] == '/' : strcmp(name, search.library) == 0)
+          Library(*info).Redirect(search);
         return 0;
       },
       &search);

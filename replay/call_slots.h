@@ -3,7 +3,7 @@
 // executables.
 //
 // A library calls others through slots that the loader fills with addresses (the global offset table). Those
-// of exactly the named functions are overwritten, in every library that is loaded now.
+// of exactly the named functions are overwritten, in libraries that are loaded now.
 #pragma once
 
 #include <span>
@@ -16,9 +16,9 @@ struct Redirect {
   void* to;    // calls the original
 };
 
-// Returns the slots changed. Any thread; other threads may be calling through the slots: an address is
+// Returns the slots changed, in all libraries or in the one that the loader knows by the path `library`. Any thread; other threads may be calling through the slots: an address is
 // written whole. Libraries without such slots are left untouched; those loaded later need another call. Not
 // the executable itself, nor the library that this is in.
-int RedirectCalls(std::span<const Redirect> redirects);
+int RedirectCalls(std::span<const Redirect> redirects, const char* library = nullptr);
 
 }  // namespace reprise::replay

@@ -22,40 +22,6 @@ std::string AsFileName(std::string_view text) {
   return name;
 }
 
-// nullopt: a '%' that names nothing.
-std::optional<std::string> Expand(std::string_view pattern, const ProcessNames& names) {
-  std::string path;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') {
-      path += pattern[i];
-      continue;
-    }
-    switch (++i < pattern.size() ? pattern[i] : '\0') {
-      case 'h':
-        path += AsFileName(names.host);
-        break;
-      case 'p':
-        path += std::to_string(names.pid);
-        break;
-      case 'r':
-        path += std::to_string(names.launched.rank);
-        break;
-      case 'j':
-        path += AsFileName(names.launched.job);
-        break;
-      case 's':
-        path += AsFileName(names.launched.step);
-        break;
-      case '%':
-        path += '%';
-        break;
-      default:
-        return std::nullopt;
-    }
-  }
-  return path;
-}
-
 // Reads the variables one by one and keeps what is wrong with them.
 class Reader {
  public:
@@ -124,6 +90,39 @@ std::optional<Bytes> ParseSize(std::string_view text) {
   return Bytes(static_cast<int64_t>(count << shift));
 }
 
+std::optional<std::string> ExpandOut(std::string_view pattern, const ProcessNames& names) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      path += pattern[i];
+      continue;
+    }
+    switch (++i < pattern.size() ? pattern[i] : '\0') {
+      case 'h':
+        path += AsFileName(names.host);
+        break;
+      case 'p':
+        path += std::to_string(names.pid);
+        break;
+      case 'r':
+        path += std::to_string(names.launched.rank);
+        break;
+      case 'j':
+        path += AsFileName(names.launched.job);
+        break;
+      case 's':
+        path += AsFileName(names.launched.step);
+        break;
+      case '%':
+        path += '%';
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return path;
+}
+
 ProcessNames NamesOfThisProcess(const Lookup& lookup) {
   ProcessNames names;
   char host[256] = "";
@@ -155,7 +154,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";
   if (const auto out = read.Text("REPRISE_OUT")) {
-    if (const auto path = Expand(*out, names)) {
+    if (const auto path = ExpandOut(*out, names)) {
       config.out = *path;
     } else {
       read.Complain("REPRISE_OUT", *out, "has a % that is none of %h, %p, %r, %j, %s, %%",

@@ -41,6 +41,9 @@ struct ProcessNames {
 
 ProcessNames NamesOfThisProcess(const Lookup& lookup);
 
+// The folder that a REPRISE_OUT names to a process. nullopt: it has a '%' that names nothing.
+std::optional<std::string> ExpandOut(std::string_view pattern, const ProcessNames& names);
+
 // Every value that is not understood leaves its default and one complaint.
 Config ReadConfig(const Lookup& lookup, const ProcessNames& names);
 

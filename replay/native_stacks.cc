@@ -1,6 +1,5 @@
 #include "replay/native_stacks.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "replay/core_log.h"
 #include "replay/loaded_libraries.h"
 
 namespace reprise::replay {
@@ -105,15 +103,8 @@ void Find(std::vector<Place>* places) {
 }  // namespace
 
 std::unique_ptr<NativeStacks> NativeStacks::Begin(StackSource& source) {
-  // Never closed: threads may be in it.
-  void* const library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-  void* const unwind = library == nullptr ? nullptr : dlsym(library, "unw_backtrace");
-  if (unwind == nullptr) {
-    Log(LogLevel::kWarn,
-        "REPRISE_STACKS=native needs libunwind.so.8, which is not here; allocations get no stacks");
-    return nullptr;
-  }
-  return std::unique_ptr<NativeStacks>(new NativeStacks(source, reinterpret_cast<Unwind>(unwind)));
+  const Unwind unwind = OpenUnwinder();
+  return unwind == nullptr ? nullptr : std::unique_ptr<NativeStacks>(new NativeStacks(source, unwind));
 }
 
 StackId NativeStacks::Take() {

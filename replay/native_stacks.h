@@ -1,9 +1,7 @@
 // The native call stack of a thread: addresses, told by module and offset, never by name. Names are found
 // later, from the modules' files, by whoever reads the trace.
 //
-// libunwind walks the stack; a frame that it knows costs a look-up. It is opened when it is wanted, and for
-// us alone: were it linked, its own way of throwing exceptions would be found in the process before the
-// compiler's.
+// libunwind walks the stack (unwinder.h); a frame that it knows costs a look-up.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "replay/stack_source.h"
+#include "replay/unwinder.h"
 
 namespace reprise::replay {
 
@@ -28,7 +27,6 @@ class NativeStacks : public StackTaker {
   profiler::StackId Take() override;
 
  private:
-  using Unwind = int (*)(void** addresses, int most);
   struct KnownStack {
     std::vector<void*> addresses;
     profiler::StackId id;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -51,12 +52,12 @@ class StackSource {
     return listeners_.load(std::memory_order_relaxed) > 0 && !abandoned_.load(std::memory_order_relaxed);
   }
 
-  // Runs `run` unless this thread is at it already, nobody listens, or another thread forks. What it throws
+  // Runs `run` unless this thread is at it already, nobody listens, another thread forks, or this is a child
+  // that was made without fork's handlers, where the loader's lock may be taken for ever. What it throws
   // is dropped, errno kept; the thread is not cancelled meanwhile, since who unwinds a stack may read files.
   template <typename Run>
   void Guarded(Run run) noexcept {
-    if (!wanted()) return;
-    if (Inside() != 0) return;
+    if (!wanted() || Inside() != 0 || getpid() != process_) return;
     const Taking taking(*this);
     if (forks_.load() != 0) return;
     const int saved = errno;
@@ -99,6 +100,7 @@ class StackSource {
   };
 
   int* (*const depth_)();
+  const pid_t process_ = getpid();
   std::atomic<int> listeners_{0};
   std::atomic<int> taking_{0};  // threads
   std::atomic<int> forks_{0};   // going on now

@@ -40,6 +40,21 @@ class Main(command.CommandTest):
         self.fails(2, "plan", "x.csv", "--capacity", "-1", says="not a size")
         self.fails(2, "plan", "x.csv", "--time-limit", "soon", says='"soon" is not a time')
 
+    def test_standard_input_is_not_to_be_read_again(self):
+        self.write("a.csv", command.LIFETIMES)
+        self.write("e.csv", command.EVENTS)
+        self.ok("plan", "a.csv", "-o", "a.json")
+        for name, *words in (("a.csv", "plan", "IN"), ("a.csv", "plan", "IN", "-o", "b.json"), ("a.csv", "stats", "IN"),
+                             ("e.csv", "stats", "IN"), ("e.csv", "simulate", "IN"), ("e.csv", "compare", "IN"),
+                             ("a.csv", "check", "IN", "a.json"), ("e.csv", "diff", "e.csv", "IN"),
+                             ("e.csv", "convert", "IN", "e.folded")):
+            with self.subTest(words=words):
+                of_file = self.ok(*[name if word == "IN" else word for word in words])
+                self.assertIn("reprise: next: ", of_file.err)
+                of_input = self.ok(*["-" if word == "IN" else word for word in words], input=self.read(name))
+                self.assertNotIn("reprise: next: ", of_input.err)
+        self.assertIn("next: reprise stats e2.csv", self.ok("convert", "-", "e2.csv", input=self.read("e.csv")).err)
+
     def test_full_output(self):
         self.write("a.csv", command.LIFETIMES)
         for words in (["--help"], ["--version"], ["plan", "a.csv"], ["plan", "a.csv", "--json"], ["stats", "a.csv"]):

@@ -368,6 +368,21 @@ class Run(command.CommandTest):
         self.assert_status(done, 0)
         self.assertIn("no files came: file cannot be written to (Not a directory)", done.err)
 
+    def test_folder_that_cannot_be_made_is_named(self):
+        done = self.run_host("--out", "/proc/x", "--", sys.executable, "-c", JOB, "0")
+        self.assert_status(done, 0)
+        self.assertIn("cannot make the folder /proc/x", done.err)
+        self.assertRegex(done.err, r"no process left a summary: nothing was caught \(.*\), or /proc/x could not be made\n")
+
+    def test_folder_whose_name_is_not_understood(self):
+        for name in ("x%q", "x%"):
+            self.fails(2, "run", "--host", "--out", name, "--", "true", says=f'"{name}" has a % that is none of %h, ')
+        self.assert_status(self.run_host("--out", "100%%", "--", "true"), 0)
+        done = self.run_host("--", sys.executable, "-c", JOB, "0", env={"REPRISE_OUT": "x%q"})
+        self.assert_status(done, 0)
+        self.assertIn("REPRISE_OUT='x%q' has a % that is none of %h, ", done.err)
+        self.assertNotIn("files are under", done.err)
+
     def test_plans_named_by_the_environment_are_found_from_another_folder(self):
         os.mkdir(self.path("elsewhere"))
         done = self.run_host("--", "sh", "-c", "cd elsewhere && printenv REPRISE_CACHE", env={"REPRISE_CACHE": "cache"})

@@ -36,9 +36,9 @@ class CallSlots : public ::testing::TestWithParam<const char*> {
   void TearDown() override { dlclose(library_); }
 
   int Ask(const char* how) { return reinterpret_cast<int (*)()>(dlsym(library_, how))(); }
-  int Redirect(void* from) {
+  int Redirect(void* from, const char* library = nullptr) {
     const struct Redirect redirect { "called_answer", from, reinterpret_cast<void*>(&Other) };
-    return RedirectCalls(std::span(&redirect, 1));
+    return RedirectCalls(std::span(&redirect, 1), library);
   }
 
   void* library_ = nullptr;
@@ -61,6 +61,14 @@ TEST_P(CallSlots, AFilledSlotThatLeadsElsewhereIsLeftAlone) {
   EXPECT_EQ(Ask("ask_by_address"), 1);
   EXPECT_EQ(Redirect(reinterpret_cast<void*>(&Other)), 0);
   EXPECT_EQ(Ask("ask"), 1);
+}
+
+TEST_P(CallSlots, OfOneLibraryAlone) {
+  auto* const called = reinterpret_cast<void*>(&called_answer);
+  EXPECT_EQ(Redirect(called, "/lib/another.so"), 0);
+  EXPECT_EQ(Ask("ask"), 1);
+  EXPECT_GT(Redirect(called, GetParam()), 0);
+  EXPECT_EQ(Ask("ask"), 11);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bound, CallSlots, ::testing::Values(NOW, LAZY));

@@ -150,7 +150,14 @@ class Chaos(CoreTest):
                 self.job("forks_beside_threads", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
 
     def test_children_that_nobody_was_told_of(self):
-        self.job("forks_unseen")
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                self.job("forks_unseen", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
+
+    def test_a_job_that_closes_what_it_has_not_opened(self):
+        for stacks in ["off", "native", "python"]:
+            with self.subTest(stacks=stacks):
+                self.job("own_descriptors", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
 
     def test_no_allocation_is_where_a_thread_is_cancelled(self):
         for stacks in ["off", "native", "python"]:

@@ -437,6 +437,44 @@ static void fork_handlers(void) {
 extern void* plugin_block;
 #endif
 
+/* As it is in a daemon: what is not the job's own is closed, and its numbers go to files. Whoever took one of
+ * them without being asked would read and write those. */
+static int take_deep(int depth) {
+  volatile char page[4096]; /* of the stack: each is one that nobody has looked at yet */
+  page[depth] = 0;
+  if (depth == 0) free(take(64, kLarge));
+  return page[depth] + (depth == 0 ? 0 : 1 + take_deep(depth - 1));
+}
+
+static void* take_deep_in_thread(void* unused) {
+  for (int depth = 0; depth < 40; ++depth) CHECK(take_deep(depth) == depth);
+  return NULL;
+}
+
+static void own_descriptors(void) {
+  enum { kEnd = 64, kFiles = 16 };
+  char byte = 0;
+  CHECK(close(STDIN_FILENO) == 0 && close(STDOUT_FILENO) == 0);
+  free(take(64, kLarge));
+  CHECK(read(STDIN_FILENO, &byte, 1) == -1 && errno == EBADF);
+  CHECK(write(STDOUT_FILENO, &byte, 1) == -1 && errno == EBADF);
+  for (int fd = 0; fd < kEnd; ++fd) {
+    if (fd != STDERR_FILENO) close(fd);
+  }
+  FILE* files[kFiles];
+  for (int i = 0; i < kFiles; ++i) {
+    CHECK((files[i] = tmpfile()) != NULL && write(fileno(files[i]), "0123456789", 10) == 10);
+    CHECK(lseek(fileno(files[i]), 0, SEEK_SET) == 0);
+  }
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, take_deep_in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+  take_deep_in_thread(NULL);
+  for (int i = 0; i < kFiles; ++i) {
+    CHECK(lseek(fileno(files[i]), 0, SEEK_CUR) == 0);
+    CHECK(lseek(fileno(files[i]), 0, SEEK_END) == 10);
+  }
+}
+
 static void ordinary(void) {
 #ifdef WITH_PLUGIN
   CHECK(FAKE_SERVED(plugin_block));
@@ -488,6 +526,7 @@ int main(int argc, char** argv) {
               {"at_exit", at_exit},
               {"forks", forks},
               {"ordinary", ordinary},
+              {"own_descriptors", own_descriptors},
               {"more_than_there_is", more_than_there_is},
               {"sized_frees", sized_frees},
               {"fork_handlers", fork_handlers},

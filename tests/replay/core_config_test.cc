@@ -112,7 +112,10 @@ TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
   EXPECT_THAT(Read({{"REPRISE_LOG", "all"}}).complaints,
               ElementsAre("REPRISE_LOG='all' is not one of quiet, warn, info; using warn"));
   EXPECT_THAT(Read({{"REPRISE_CAPACITY", "-1"}}).complaints,
-              ElementsAre("REPRISE_CAPACITY='-1' is not a size above 0 such as 64KiB; using no limit"));
+              ElementsAre("REPRISE_CAPACITY='-1' is not a whole size above 0 such as 64KiB; using no limit"));
+  EXPECT_THAT(
+      Read({{"REPRISE_CAPACITY", "1.5GiB"}}).complaints,
+      ElementsAre("REPRISE_CAPACITY='1.5GiB' is not a whole size above 0 such as 64KiB; using no limit"));
   EXPECT_THAT(Read({{"REPRISE_TRACE_LIMIT", "0"}}).complaints, ElementsAre(HasSubstr("using 256MiB")));
   EXPECT_THAT(Read({{"REPRISE_THRESHOLD", "big"}}).complaints, ElementsAre(HasSubstr("using 4KiB")));
   EXPECT_THAT(Read({{"REPRISE_STACKS", "all"}}).complaints,

@@ -24,7 +24,8 @@ void Say(std::string_view line);
 // "reprise: next: reprise COMMAND", the last line of every command.
 void SayNext(std::string_view command);
 
-// The same for a command that reads `input`, and on with `more`. Not of standard input: nobody reads that again.
+// The same for a command that reads `input`, and on with `more`. Not of standard input: nobody reads that
+// again.
 void SayNextOf(std::string_view command, const std::string& input, std::string_view more = "");
 
 std::string MessageOf(const absl::Status& error);

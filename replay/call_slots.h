@@ -16,9 +16,10 @@ struct Redirect {
   void* to;    // calls the original
 };
 
-// Returns the slots changed, in all libraries or in the one that the loader knows by the path `library`. Any thread; other threads may be calling through the slots: an address is
-// written whole. Libraries without such slots are left untouched; those loaded later need another call. Not
-// the executable itself, nor the library that this is in.
+// Returns the slots changed, in all libraries or in the one that the loader knows by the path `library`. Any
+// thread; other threads may be calling through the slots: an address is written whole. Libraries without such
+// slots are left untouched; those loaded later need another call. Not the executable itself, nor the library
+// that this is in.
 int RedirectCalls(std::span<const Redirect> redirects, const char* library = nullptr);
 
 }  // namespace reprise::replay

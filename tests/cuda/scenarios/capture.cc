@@ -221,7 +221,8 @@ SCENARIO(capture_beside_the_end_of_a_stream) {
   DO(cuStreamDestroy(other));
 }
 
-// Another thread makes the first call that is caught: a capture may begin while the library opens, unseen by it.
+// Another thread makes the first call that is caught: a capture may begin while the library opens, unseen by
+// it.
 SCENARIO(capture_that_begins_with_another_threads_first_call) {
   const CUstream stream = NewStream();
   std::atomic<bool> begun{false};

@@ -25,6 +25,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int device) { return *bytes = device_byte
 int cuDeviceCanAccessPeer(int* can, int device, int peer) { return *can = 0, success; }
 int cuDeviceGetMemPool(cu_pool* pool, int device) { return *pool = (cu_pool)&the_pool, success; }
 int cuDeviceGetDefaultMemPool(cu_pool* pool, int device) { return *pool = (cu_pool)&the_pool, success; }
+int cuMemPoolGetAccess(int* flags, cu_pool pool, struct cu_location* location) { return *flags = 0, success; }
 
 int cuCtxGetCurrent(cu_context* context) { return *context = (cu_context)&the_context, success; }
 int cuCtxSetCurrent(cu_context context) { return success; }

@@ -135,8 +135,7 @@ class Core {
   bool IsCapturing(cu_stream handle) const;  // as KeyOf names it
   bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
-  // Whose a block from `pool` (null: the device's current one) would be; kNoPool: it cannot be ours.
-  Owner OwnerFor(Device& device, cu_pool pool);
+  // Whose a block from the device's current pool would be; kNoPool: it cannot be ours.
   Owner CurrentPool(Device& device);
   void AddDefaultPool(Device& device);
   void AllowPool(Device& device, int peer, int flags);

@@ -164,11 +164,10 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
     return real();
   }
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
-  if (const std::optional<PoolTable::Pool> known = pools_.Find(pool);
-      known && known->device != device.ordinal())
-    return AskAgainOn(known->device, real);
+  const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
+  if (known && known->device != device.ordinal()) return AskAgainOn(known->device, real);
   device.others.fetch_add(1, std::memory_order_relaxed);
-  const Owner owner = OwnerFor(device, pool);
+  const Owner owner = pool == nullptr ? CurrentPool(device) : known ? known->owner : kNoPool;
   return Serve(device, out,
                {.bytes = Bytes(static_cast<int64_t>(bytes)),
                 .alignment = profiler::kDeviceAlignment,

@@ -37,18 +37,9 @@ void Core::CurrentPoolsChanged() {
   for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->current_pool = unknown;
 }
 
-Owner Core::OwnerFor(Device& device, cu_pool pool) {
-  if (pool == nullptr) {
-    const int current = device.current_pool.load(std::memory_order_acquire);
-    return current >= 0 ? static_cast<Owner>(current) : CurrentPool(device);
-  }
-  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
-  return known && known->device == device.ordinal() ? known->owner : kNoPool;
-}
-
 // What cuMemAllocAsync would take from.
 Owner Core::CurrentPool(Device& device) {
-  int unknown = device.current_pool;
+  int unknown = device.current_pool.load(std::memory_order_acquire);
   if (unknown >= 0) return static_cast<Owner>(unknown);
   cu_pool handle = nullptr;
   if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;

@@ -28,8 +28,8 @@ bool IsReadable(const void* address) {
   return syscall(SYS_rt_sigprocmask, kNothing, mask, nullptr, kMaskBytes) == -1 && errno == EINVAL;
 }
 
-// What writing the byte into the pipe would have come to. It is asked again as long as errno is EINTR, whatever
-// the answer.
+// What writing the byte into the pipe would have come to. It is asked again as long as errno is EINTR,
+// whatever the answer.
 long WriteByteAt(const void* address) {
   const bool readable = IsReadable(address);
   errno = readable ? 0 : EFAULT;

@@ -235,19 +235,24 @@ TEST(Lanes, LookAtTheirOwnBuffersAndWhatIsInTheWay) {
   EXPECT_EQ(buffers, expected) << "the first has the obstacle that is the floor";
 }
 
+// By turns of `round` with each feature and without; fewer than `buffers` + 2, at most `lanes`.
+Problem OfAllKinds(RandomProblems& random, int round, int buffers, int lanes) {
+  return random.Make({.buffers = 2 + static_cast<int>(random.Below(buffers)),
+                      .ticks = 20,
+                      .max_size = 50,
+                      .cyclic = round % 2 == 1,
+                      .aligned = round % 3 == 1,
+                      .pinned = round % 5 == 1 ? 3 : 0,
+                      .gaps = round % 7 == 1,
+                      .outside = round % 4 == 1,
+                      .lanes = 1 + static_cast<int32_t>(random.Below(lanes))});
+}
+
 // However many there are: a first answer of each for itself takes far longer than the time.
 TEST(Lanes, AreLaidAtOnceAsSoonAsTheTimeIsOver) {
   RandomProblems random(43);
   for (int round = 0; round < 300; ++round) {
-    Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
-                                   .ticks = 20,
-                                   .max_size = 50,
-                                   .cyclic = round % 2 == 1,
-                                   .aligned = round % 3 == 1,
-                                   .pinned = round % 5 == 1 ? 3 : 0,
-                                   .gaps = round % 7 == 1,
-                                   .outside = round % 4 == 1,
-                                   .lanes = 1 + static_cast<int32_t>(random.Below(9))});
+    Problem problem = OfAllKinds(random, round, 60, 9);
     problem.reuse = Reuse::kForbidden;
     int calls = 0;
     const auto solve = [&](const Problem& lane, const Budget& budget) {
@@ -335,15 +340,7 @@ TEST(Lanes, WhatFitsAnOffsetTogetherFitsLaneByLane) {
 TEST(Lanes, RandomProblems) {
   RandomProblems random(41);
   for (int round = 0; round < 300; ++round) {
-    Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(30)),
-                                   .ticks = 20,
-                                   .max_size = 50,
-                                   .cyclic = round % 2 == 1,
-                                   .aligned = round % 3 == 1,
-                                   .pinned = round % 5 == 1 ? 3 : 0,
-                                   .gaps = round % 7 == 1,
-                                   .outside = round % 4 == 1,
-                                   .lanes = 1 + static_cast<int32_t>(random.Below(4))});
+    Problem problem = OfAllKinds(random, round, 30, 4);
     ASSERT_TRUE(Validate(problem).ok());
     Bytes shared;
     int64_t crossings = 0;

@@ -79,24 +79,29 @@ class Deadline {
 std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }
 
 std::string SolutionJson(const planner::Problem& problem, const planner::Solution& solution) {
+  const std::optional<double> kept = planner::ShareKept(problem, solution.placement);
   const Json json = {{"buffers", problem.buffers.size()},
                      {"lower_bound", solution.lower_bound.count()},
                      {"slab", solution.placement.slab.count()},
                      {"gap", planner::Gap(solution.placement.slab, solution.lower_bound)},
                      {"seconds", solution.seconds},
                      {"proven_optimal", solution.proven_optimal},
-                     {"kept", planner::ShareKept(problem, solution.placement)},
+                     {"kept", kept ? Json(*kept) : Json()},
                      {"crossings", planner::CountCrossings(problem, solution.placement)},
                      {"solver", solution.solver}};
   return JsonText(json);
 }
 
 std::string SolutionText(const planner::Problem& problem, const planner::Solution& solution) {
-  return fmt::format(
+  std::string text = fmt::format(
       "buffers      {:>12}\nlower bound  {:>12}\nslab         {:>12}  gap {}{}\nsolver       {:>12}  {}\n",
       problem.buffers.size(), FormatSize(solution.lower_bound), FormatSize(solution.placement.slab),
       FormatShare(planner::Gap(solution.placement.slab, solution.lower_bound)),
       solution.proven_optimal ? ", proven optimal" : "", solution.solver, FormatDuration(solution.seconds));
+  if (const std::optional<double> kept = planner::ShareKept(problem, solution.placement))
+    text += fmt::format("kept         {:>12}  of the buffers that the earlier plan has placed\n",
+                        FormatShare(*kept));
+  return text;
 }
 
 int PlanOneInput(const PlanOptions& options) {
@@ -108,6 +113,10 @@ int PlanOneInput(const PlanOptions& options) {
     const absl::StatusOr<planner::Plan> earlier = planner::ReadPlan(options.keep);
     if (!earlier.ok()) return Fail(earlier.status(), kBadInput);
     planner::AdoptPrevious(earlier->sizes, earlier->offsets, *problem);
+    if (!planner::HasPrevious(*problem)) {
+      Say(fmt::format("{}: none of its buffers is found again in {}, so there is nothing to keep",
+                      options.keep, input->name));
+    }
   }
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
   if (!solution.ok()) {

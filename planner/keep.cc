@@ -171,7 +171,7 @@ void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets
   }
 }
 
-double ShareKept(const Problem& problem, const Placement& placement) {
+std::optional<double> ShareKept(const Problem& problem, const Placement& placement) {
   int64_t had = 0;
   int64_t kept = 0;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -179,7 +179,8 @@ double ShareKept(const Problem& problem, const Placement& placement) {
     ++had;
     kept += placement.offsets[i] == *problem.buffers[i].previous;
   }
-  return had == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(had);
+  if (had == 0) return std::nullopt;
+  return static_cast<double>(kept) / static_cast<double>(had);
 }
 
 }  // namespace reprise::planner

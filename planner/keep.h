@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "planner/types.h"
@@ -28,7 +29,8 @@ void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Sol
 // differ, the nearer of the next places at which they agree again, within 64 buffers, is taken.
 void AdoptPrevious(std::span<const Bytes> sizes, std::span<const Offset> offsets, Problem& problem);
 
-// The buffers that lie where they were, as a share of those that were somewhere; 1 when none was.
-double ShareKept(const Problem& problem, const Placement& placement);
+// The buffers that lie where they were, as a share of those that were somewhere. Nothing when none
+// was.
+std::optional<double> ShareKept(const Problem& problem, const Placement& placement);
 
 }  // namespace reprise::planner

@@ -238,7 +238,12 @@ absl::StatusOr<Plan> ParsePlan(std::string_view text, std::string_view name) {
   if (!nlohmann::json::sax_parse(text, &reader)) return fault(reader.error());
   const RawPlan& raw = reader.plan();
   // These two first: in another format or version, other fields may rightly be missing.
-  if (raw.format != kPlanFormat) return fault(fmt::format("field \"format\": is not \"{}\"", kPlanFormat));
+  if (raw.format != kPlanFormat) {
+    return fault(
+        fmt::format("field \"format\": is not \"{}\", so `reprise plan` has not written it (the plans that a "
+                    "run leaves are for `reprise run --plan`)",
+                    kPlanFormat));
+  }
   if (raw.version != kPlanVersion) {
     return fault(fmt::format("field \"version\": is {}, this program reads {}", raw.version, kPlanVersion));
   }

@@ -18,23 +18,20 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "replay/abi.h"
 #include "replay/background_runner.h"
 #include "replay/core_log.h"
 #include "replay/core_session.h"
-#include "replay/core_trace.h"
 #include "replay/engine.h"
 #include "replay/host_memory.h"
+#include "replay/served_engine.h"
 
 namespace reprise::replay {
 namespace {
 
 constexpr Bytes kLeastReserve = kGiB;
 constexpr Bytes kUsualReserve{64 * kGiB.count()};
-constexpr std::chrono::milliseconds kPatienceAtExit{200};
-constexpr const char* kKind = "host";  // of device, in the signature of a job
 
 // What a single mapping may have at most where the system refuses obvious overcommitments, which is what it
 // does unless it is told otherwise: a job that tries how much there is goes by the refusal.
@@ -96,6 +93,7 @@ class HostCore {
     LateFree* next;
   };
 
+  Bytes Threshold() const { return Bytes(static_cast<int64_t>(shim_.threshold)); }
   Offset OffsetOf(const void* block) const {
     return Offset(static_cast<int64_t>(reinterpret_cast<uintptr_t>(block) - begin_));
   }
@@ -127,10 +125,7 @@ class HostCore {
   const uintptr_t end_;
   const size_t largest_;  // of a block: whether more than the machine has is given is the system's to say
   BackgroundRunner runner_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<CoreTrace> trace_;
-  PlansSummary plans_;
-  bool listening_ = false;  // the trace hears of the engine's events; under the lock
+  ServedEngine engine_;
 
   std::atomic<bool> inert_{false};  // a fork's child, or after an error: nothing new is served
   std::atomic<int> forks_{0};       // going on now
@@ -150,21 +145,10 @@ class HostCore {
 HostCore* host = nullptr;
 
 absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
-  Engine::Options options;
-  options.plan = session_->config().mode == Mode::kServe;
-  options.capacity = session_->config().capacity;
-  options.solve = session_->EngineSolver();
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), &runner_);
-  if (!engine.ok()) return engine.status();
-  engine_ = *std::move(engine);
-  plans_ = session_->ExpectPlans(*engine_, kKind, 0);
   session_->BeginStacks(shim_.thread_depth);
   if (session_->config().timeline)
     Log(LogLevel::kWarn, "no time line: the host's memory has no device's to show");
-  trace_ = session_->BeginTrace(0, Bytes(static_cast<int64_t>(shim_.threshold)), HostMemory::kGranule);
-  listening_ = trace_ != nullptr;
-  if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());
-  return absl::OkStatus();
+  return engine_.Begin(*session_, {.kind = "host", .threshold = Threshold()}, std::move(memory), &runner_);
 }
 
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
@@ -201,10 +185,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
                                                         .alignment = Bytes(static_cast<int64_t>(alignment))});
-        if (listening_ && trace_->done()) {
-          engine_->SetEventSink(*guard, nullptr);
-          listening_ = false;
-        }
+        engine_.CheckTrace(*guard);
         return block == Engine::kNowhere ? nullptr : AddressOf(block);
       }
     }
@@ -302,7 +283,7 @@ void HostCore::AfterForkInParent() noexcept {
 void HostCore::AfterForkInChild() noexcept {
   inert_ = true;
   session_->AbandonAfterFork();
-  if (trace_ != nullptr) trace_->AbandonAfterFork();
+  engine_.AbandonAfterFork();
   if (takes_stacks()) session_->stacks()->AbandonAfterFork();
   int* const depth = shim_.thread_depth();
   --*depth;
@@ -335,27 +316,14 @@ void HostCore::AtExit() noexcept {
 
 void HostCore::Finish() {
   Summary summary = session_->NewSummary();
-  summary.threshold = Bytes(static_cast<int64_t>(shim_.threshold));
+  summary.threshold = Threshold();
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
-  std::optional<Engine::Guard> guard;
-  std::vector<Sequence::Known> known;  // for the next run, where there is something new
-  if (!inside) guard = engine_->TryLockFor(kPatienceAtExit);
-  summary.complete = guard.has_value();
-  if (guard) {
-    TakeInLateFrees(*guard);
-    summary.counters = engine_->counters(*guard);
-    if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
-    engine_->SetEventSink(*guard, nullptr);
-    listening_ = false;
-    guard.reset();
-  }
-  session_->LeavePlans(known, kKind, 0, plans_);
-  summary.plans = plans_;
+  engine_.Finish(
+      inside, [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
   const int64_t early = __atomic_load_n(shim_.passed_early, __ATOMIC_RELAXED);
   summary.host_counters = {passed_.load() + early, late_frees_.load(), errors_.load()};
-  if (trace_ != nullptr) summary.trace = session_->FinishTrace(0, *trace_);
   session_->Report(summary);
 }
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "replay/json_fields.h"
 
 namespace reprise::replay {
 namespace {
@@ -16,70 +19,62 @@ using nlohmann::json;
 
 constexpr size_t kMostMissingNamed = 100;
 
-// The value where it is there and of that type, else what it is by default.
-template <typename Value>
-void Read(const json& object, const char* name, Value& value) {
-  const auto found = object.find(name);
-  if (found == object.end()) return;
-  if constexpr (std::is_same_v<Value, std::string>) {
-    if (found->is_string()) value = found->get<std::string>();
-  } else if constexpr (std::is_same_v<Value, bool>) {
-    if (found->is_boolean()) value = found->get<bool>();
-  } else if (found->is_number()) {
-    value = found->get<Value>();
-  }
-}
+// More than any process can hold or count, and little enough for a few of them to be added.
+constexpr int64_t kMost = int64_t{1} << 60;
+constexpr int kMostRanks = 1 << 24;
+constexpr int kMostNumber = std::numeric_limits<int>::max();
+constexpr size_t kMostDevices = 1024;
+constexpr double kYear9999 = 253402300799;  // seconds since 1970
 
-Bytes Size(const json& object, const char* name) {
-  int64_t bytes = 0;
-  Read(object, name, bytes);
-  return Bytes(std::max(int64_t{0}, bytes));
-}
+// Files may say anything, and any number of them may be added up.
+void Add(int64_t more, int64_t& sum) { sum = std::min(kMost, sum + more); }
+void Add(Bytes more, Bytes& sum) { sum = std::min(Bytes(kMost), sum + more); }
 
-int64_t Count(const json& object, const char* name) {
-  int64_t count = 0;
-  Read(object, name, count);
-  return std::max(int64_t{0}, count);
-}
-
-// Seconds since 1970 up to the year 9999; 0 for anything else.
-double Moment(const json& object, const char* name) {
-  constexpr double kMost = 253402300799;
-  double moment = 0;
-  Read(object, name, moment);
-  return moment > 0 && moment <= kMost ? moment : 0;
+// What earlier versions did not write is nothing.
+int64_t Count(JsonFields& fields, const char* name) { return fields.NumberOr(name, 0, 0, kMost); }
+Bytes Size(JsonFields& fields, const char* name) { return Bytes(Count(fields, name)); }
+int Number(JsonFields& fields, const char* name, int otherwise, int least, int most) {
+  return static_cast<int>(fields.NumberOr(name, otherwise, least, most));
 }
 
 // What stands once for the host, and once for each device.
-void ReadPart(const json& part, ProcessSummary& process) {
-  bool complete = true;
-  Read(part, "complete", complete);
+void ReadPart(JsonFields& part, ProcessSummary& process) {
+  const bool complete = part.TruthOr("complete", true);
   process.complete = process.complete && complete;
-  process.faults += (complete ? 0 : 1) + Count(part, "unknown_frees") + Count(part, "trace_dropped");
-  process.live_peak += Size(part, "live_peak");
-  process.reserved_peak += Size(part, "reserved_peak");
-  process.lower_bound += Size(part, "lower_bound");
-  process.slab += Size(part, "slab");
-  process.plans += Count(part, "plans");
-  process.plans_resumed += Count(part, "plans_resumed");
-  std::string not_served;
-  Read(part, "not_served", not_served);
-  process.faults += not_served.empty() ? 0 : 1;
-  std::string refused;
-  Read(part, "plans_refused", refused);
+  Add(complete ? 0 : 1, process.faults);
+  Add(Count(part, "unknown_frees"), process.faults);
+  Add(Count(part, "trace_dropped"), process.faults);
+  Add(Size(part, "live_peak"), process.live_peak);
+  Add(Size(part, "reserved_peak"), process.reserved_peak);
+  Add(Size(part, "lower_bound"), process.lower_bound);
+  Add(Size(part, "slab"), process.slab);
+  Add(Count(part, "plans"), process.plans);
+  Add(Count(part, "plans_resumed"), process.plans_resumed);
+  Add(part.TextOr("not_served", "").empty() ? 0 : 1, process.faults);
+  const std::string refused = part.TextOr("plans_refused", "");
   if (process.refused.empty()) process.refused = refused;
 }
 
-// With devices the top level repeats one of them, and is no part of its own.
-std::vector<const json*> PartsOf(const json& summary) {
-  std::vector<const json*> parts;
-  if (const auto devices = summary.find("devices"); devices != summary.end() && devices->is_array()) {
-    for (const json& device : *devices) {
-      if (device.is_object()) parts.push_back(&device);
-    }
-  }
-  if (parts.empty()) parts.push_back(&summary);
-  return parts;
+// Who the process was, and what is told of it once.
+void ReadProcess(JsonFields& fields, ProcessSummary& process) {
+  Launched& launched = process.launched;
+  process.host = fields.TextOr("host", "");
+  process.pid = Number(fields, "pid", 0, 0, kMostNumber);
+  launched.launcher = fields.TextOr("launcher", launched.launcher);
+  launched.rank = Number(fields, "rank", launched.rank, 0, kMostRanks - 1);
+  launched.local_rank = Number(fields, "local_rank", launched.local_rank, 0, kMostRanks - 1);
+  launched.world_size = Number(fields, "world_size", launched.world_size, 0, kMostRanks);
+  launched.job = fields.TextOr("job", launched.job);
+  launched.step = fields.TextOr("step", launched.step);
+  launched.restart = Number(fields, "restart", launched.restart, 0, kMostNumber);
+  process.started = fields.RealOr("started", 0, 0, kYear9999);
+  process.ended = std::max(process.started, fields.RealOr("ended", 0, 0, kYear9999));
+  process.complete = fields.TruthOr("complete", true);
+  process.planned = fields.RealOr("planned_bytes_after_plan", 0, 0, 1);
+  process.first_planned_request = Count(fields, "first_planned_request");
+  process.plans_solved_for_ranks = Count(fields, "plans_solved_for_ranks");
+  process.plans_taken_from_ranks = Count(fields, "plans_taken_from_ranks");
+  process.faults = Count(fields, "errors");
 }
 
 bool SamePlace(const ProcessSummary& a, const ProcessSummary& b) {
@@ -87,7 +82,7 @@ bool SamePlace(const ProcessSummary& a, const ProcessSummary& b) {
 }
 
 void Count(const std::vector<ProcessSummary>& processes, JobRanks& job) {
-  for (const ProcessSummary& each : processes) job.faults += each.faults;
+  for (const ProcessSummary& each : processes) Add(each.faults, job.faults);
 }
 
 void FindMissing(JobRanks& job) {
@@ -106,10 +101,10 @@ void Total(JobRanks& job) {
   std::vector<int64_t> peaks;
   for (size_t i = 0; i < job.ranks.size(); ++i) {
     const ProcessSummary& rank = job.ranks[i];
-    job.live_peak += rank.live_peak;
-    job.reserved_peak += rank.reserved_peak;
-    job.lower_bound += rank.lower_bound;
-    job.slab += rank.slab;
+    Add(rank.live_peak, job.live_peak);
+    Add(rank.reserved_peak, job.reserved_peak);
+    Add(rank.lower_bound, job.lower_bound);
+    Add(rank.slab, job.slab);
     peaks.push_back(rank.live_peak.count());
     if (rank.live_peak > job.ranks[job.largest].live_peak) job.largest = i;
   }
@@ -196,34 +191,21 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   };
   const json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (summary.is_discarded()) return wrong("is not JSON, or cut short");
-  if (!summary.is_object() || !summary.contains("live_peak") || !summary.contains("reserved_peak")) {
+  if (!summary.is_object() || !summary.contains("live_peak") || !summary.contains("reserved_peak"))
     return wrong("is not the summary of a process");
-  }
-  constexpr int kMostRanks = 1 << 24;
   ProcessSummary process;
   process.file = file;
-  Read(summary, "host", process.host);
-  Read(summary, "pid", process.pid);
-  Read(summary, "launcher", process.launched.launcher);
-  Read(summary, "rank", process.launched.rank);
-  Read(summary, "local_rank", process.launched.local_rank);
-  Read(summary, "world_size", process.launched.world_size);
-  Read(summary, "job", process.launched.job);
-  Read(summary, "step", process.launched.step);
-  Read(summary, "restart", process.launched.restart);
-  if (process.launched.rank < 0 || process.launched.rank >= kMostRanks ||
-      process.launched.world_size > kMostRanks) {
-    return wrong("has a rank that cannot be");
+  JsonFields top(summary, "the file");
+  ReadProcess(top, process);
+  const json devices = summary.contains("devices") ? top.Array("devices", kMostDevices) : json::array();
+  // With devices the top level repeats one of them, and is no part of its own.
+  if (devices.empty()) ReadPart(top, process);
+  for (const json& device : devices) {
+    JsonFields part(device, "a device");
+    ReadPart(part, process);
+    if (!part.error().empty()) return wrong(part.error());
   }
-  process.started = Moment(summary, "started");
-  process.ended = std::max(process.started, Moment(summary, "ended"));
-  Read(summary, "complete", process.complete);
-  Read(summary, "planned_bytes_after_plan", process.planned);
-  process.first_planned_request = Count(summary, "first_planned_request");
-  process.plans_solved_for_ranks = Count(summary, "plans_solved_for_ranks");
-  process.plans_taken_from_ranks = Count(summary, "plans_taken_from_ranks");
-  process.faults = Count(summary, "errors");
-  for (const json* const part : PartsOf(summary)) ReadPart(*part, process);
+  if (!top.error().empty()) return wrong(top.error());
   return process;
 }
 

@@ -13,13 +13,15 @@
 #include "base/fnv1a.h"
 #include "planner/validator.h"
 #include "replay/arena.h"
+#include "replay/json_fields.h"
 #include "replay/planning.h"
 #include "replay/ranges.h"
 
 namespace reprise::replay {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using nlohmann::json;
+using Json = nlohmann::ordered_json;  // as it is written
 
 constexpr std::string_view kFormat = "reprise plans of a job";
 constexpr int kVersion = 1;
@@ -37,57 +39,6 @@ absl::Status Wrong(std::string_view name, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", name, what));
 }
 
-// Reads one object's fields; the first that is missing, of another type or out of range is kept.
-class Fields {
- public:
-  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) Complain("is not an object");
-  }
-
-  const Json* Any(const char* name) {
-    const auto it = object_.is_object() ? object_.find(name) : object_.end();
-    if (object_.is_object() && it != object_.end()) return &*it;
-    Complain(fmt::format("has no \"{}\"", name));
-    return nullptr;
-  }
-  const Json& Array(const char* name, size_t most) {
-    static const Json& none = *new Json(Json::array());  // never destroyed: plans are read at exit too
-    const Json* value = Any(name);
-    if (value == nullptr) return none;
-    if (value->is_array() && value->size() <= most) return *value;
-    Complain(fmt::format("\"{}\" is not a list of at most {}", name, most));
-    return none;
-  }
-  std::string Text(const char* name) {
-    const Json* value = Any(name);
-    if (value == nullptr) return "";
-    if (value->is_string()) return value->get<std::string>();
-    Complain(fmt::format("\"{}\" is not a text", name));
-    return "";
-  }
-  int64_t Number(const char* name, int64_t least, int64_t most) {
-    const Json* value = Any(name);
-    return value == nullptr ? least : Number(*value, name, least, most);
-  }
-  int64_t Number(const Json& value, std::string_view name, int64_t least, int64_t most) {
-    const bool fits = value.is_number_integer() &&
-                      (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(most));
-    if (fits && value.get<int64_t>() >= least && value.get<int64_t>() <= most) return value.get<int64_t>();
-    Complain(fmt::format("\"{}\" is not a number from {} to {}", name, least, most));
-    return least;
-  }
-  void Complain(std::string_view what) {
-    if (error_.empty()) error_ = fmt::format("{} {}", where_, what);
-  }
-
-  const std::string& error() const { return error_; }
-
- private:
-  const Json& object_;
-  const std::string where_;
-  std::string error_;
-};
-
 // A word is any bytes, a text in JSON is UTF-8: there each byte is the character of its number.
 std::string TextOf(const std::string& word) {
   std::string text;
@@ -99,9 +50,9 @@ std::string TextOf(const std::string& word) {
 }
 
 // The inverse; nullopt: not such a text.
-std::optional<std::string> WordOf(const Json& json) {
-  if (!json.is_string()) return std::nullopt;
-  const auto& text = json.get_ref<const std::string&>();  // well-formed: it was parsed
+std::optional<std::string> WordOf(const json& value) {
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();  // well-formed: it was parsed
   std::string word;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -124,7 +75,7 @@ Json RowOf(const profiler::Slot& slot, Offset offset) {
           offset.count()};
 }
 
-void ReadRow(const Json& row, Fields& fields, int64_t period, SavedPlan::Cycle& cycle) {
+void ReadRow(const json& row, JsonFields& fields, int64_t period, SavedPlan::Cycle& cycle) {
   if (!row.is_array() || row.size() != kColumns) return fields.Complain("has a slot that is not six numbers");
   constexpr int64_t kAnyStream = std::numeric_limits<int64_t>::max();
   profiler::Slot slot;
@@ -143,15 +94,15 @@ void ReadRow(const Json& row, Fields& fields, int64_t period, SavedPlan::Cycle& 
   cycle.offsets.emplace_back(fields.Number(row[5], "offset", -1, kMostBytes));
 }
 
-absl::Status ReadCycle(const Json& json, std::string where, std::string_view name, SavedPlan& saved) {
-  Fields fields(json, std::move(where));
+absl::Status ReadCycle(const json& object, std::string where, std::string_view name, SavedPlan& saved) {
+  JsonFields fields(object, std::move(where));
   SavedPlan::Cycle cycle;
   cycle.from = Tick(fields.Number("from", 0, kMostBytes));
   cycle.slab = Bytes(fields.Number("slab", 0, kMostBytes));
   cycle.lower_bound = Bytes(fields.Number("lower_bound", 0, kMostBytes));
-  const Json& rows = fields.Array("slots", kMostSlots);
+  const json& rows = fields.Array("slots", kMostSlots);
   if (rows.empty()) fields.Complain("has no slots");
-  for (const Json& row : rows) {
+  for (const json& row : rows) {
     ReadRow(row, fields, static_cast<int64_t>(rows.size()), cycle);
     if (!fields.error().empty()) return Wrong(name, fields.error());
   }
@@ -160,10 +111,10 @@ absl::Status ReadCycle(const Json& json, std::string where, std::string_view nam
   return absl::OkStatus();
 }
 
+constexpr std::string_view kHead = "{\"checksum\":\"";
+
 // The file begins with a checksum of everything behind it.
-std::string Beginning(std::string_view rest) {
-  return fmt::format("{{\"checksum\":\"{:016x}\",", Fnv1a(rest));
-}
+std::string Beginning(std::string_view rest) { return fmt::format("{}{:016x}\",", kHead, Fnv1a(rest)); }
 
 std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds) {
   const std::vector<profiler::Slot>& slots = known.cycle;
@@ -255,19 +206,21 @@ std::string FormatSavedPlan(const SavedPlan& saved) {
 
 absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name) {
   const size_t beginning = std::min(text.size(), Beginning("").size());
+  if (!kHead.starts_with(text.substr(0, kHead.size())))
+    return Wrong(name, "holds no plans that a run has left, which are in the plans.json of its folder");
   if (text.substr(0, beginning) != Beginning(text.substr(beginning)))
     return Wrong(name, "is cut short or damaged: its checksum is not that of its content");
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Wrong(name, "is not JSON");
-  Fields top(json, "the file");
+  const json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (file.is_discarded()) return Wrong(name, "is not JSON");
+  JsonFields top(file, "the file");
   if (top.Text("format") != kFormat) return Wrong(name, "is not a file of plans");
   if (top.Number("version", 0, std::numeric_limits<int32_t>::max()) != kVersion)
     return Wrong(name, "is of another version");
   SavedPlan saved;
-  static const Json& kNothing = *new Json();
-  const Json* const job = top.Any("job");
-  Fields fields(job == nullptr ? kNothing : *job, "the job");
-  for (const Json& text : fields.Array("command", kMostSlots)) {
+  static const json& kNothing = *new json();
+  const json* const job = top.Any("job");
+  JsonFields fields(job == nullptr ? kNothing : *job, "the job");
+  for (const json& text : fields.Array("command", kMostSlots)) {
     if (std::optional<std::string> word = WordOf(text))
       saved.job.command.push_back(*std::move(word));
     else
@@ -276,11 +229,11 @@ absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view
   saved.job.device = fields.Text("device");
   saved.job.ordinal = static_cast<int>(fields.Number("ordinal", 0, 1 << 20));
   saved.job.world_size = static_cast<int>(fields.Number("world_size", 1, 1 << 30));
-  const Json& cycles = top.Array("cycles", kMostCycles);
-  for (const Fields* each : {&top, &fields}) {
+  const json& cycles = top.Array("cycles", kMostCycles);
+  for (const JsonFields* each : {&top, &fields}) {
     if (!each->error().empty()) return Wrong(name, each->error());
   }
-  for (const Json& cycle : cycles) {
+  for (const json& cycle : cycles) {
     const std::string where = fmt::format("cycle {}", saved.cycles.size());
     if (absl::Status read = ReadCycle(cycle, where, name, saved); !read.ok()) return read;
   }

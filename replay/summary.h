@@ -44,14 +44,20 @@ struct PlansSummary {
   std::string written;  // the file; empty: none
 };
 
+// One engine.
+struct EngineSummary {
+  bool complete = true;  // false: the process ended inside the engine, whose counters could not be read
+  Counters counters;
+  TraceSummary trace;
+  PlansSummary plans;
+};
+
 // One CUDA device.
-struct DeviceSummary {
+struct DeviceSummary : EngineSummary {
   int ordinal = 0;
   std::string name;
   std::string not_served;  // why the device is left to the driver; nothing is counted then
-  bool complete = true;    // false: as in Summary
-  Counters counters;
-  std::string refusal;  // what the driver said when it last refused the arena memory
+  std::string refusal;     // what the driver said when it last refused the arena memory
   // Oversubscribed: what lay in the host's memory for want of the device's.
   int64_t granules_in_host = 0;  // at the end
   int64_t granules_in_host_peak = 0;
@@ -61,8 +67,6 @@ struct DeviceSummary {
   int64_t memory_waits = 0;     // times that the host waited for the device because memory had run out
   int64_t refused_exports = 0;  // exports of blocks that cannot be exported
   bool segments_only = false;   // the job's allocator takes whole segments and hides the tensors in them
-  TraceSummary trace;
-  PlansSummary plans;
 };
 
 // Plans that ranks of a job solve once between them (shared_solves.h).
@@ -72,7 +76,8 @@ struct SolvesSummary {
   int64_t lost = 0;    // by this process, and could not be written for the others
 };
 
-struct Summary {
+// The process, and its engine. Where it has devices the engine is that with the largest live peak.
+struct Summary : EngineSummary {
   Mode mode = Mode::kServe;
   int pid = 0;
   std::string host;
@@ -80,16 +85,11 @@ struct Summary {
   double started = 0;  // seconds since 1970: when the core was opened
   double ended = 0;    // when this was put together
   std::string command;
-  Bytes threshold;       // of the host's allocations
-  Bytes capacity;        // 0: no limit
-  bool complete = true;  // false: the process ended inside the engine, whose counters could not be read
-  Counters counters;
+  Bytes threshold;  // of the host's allocations
+  Bytes capacity;   // 0: no limit
   HostCounters host_counters;
-  TraceSummary trace;
-  PlansSummary plans;
   SolvesSummary solves;
-  // Not empty: CUDA, and counters and trace above are those of the device with the largest live peak.
-  std::vector<DeviceSummary> devices;
+  std::vector<DeviceSummary> devices;  // empty: not CUDA
 };
 
 // "61.20 GiB", "512 B".

@@ -20,11 +20,12 @@ Device* Core::DeviceNumber(int ordinal) {
   if (std::ranges::find(refused_, ordinal, &DeviceSummary::ordinal) != refused_.end()) return nullptr;
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver_, *session_, ordinal, captures_);
   if (!device.ok()) {
-    refused_.push_back({.ordinal = ordinal,
-                        .name = driver_.NameOf(ordinal),
-                        .not_served = std::string(device.status().message())});
+    DeviceSummary& refused = refused_.emplace_back();
+    refused.ordinal = ordinal;
+    refused.name = driver_.NameOf(ordinal);
+    refused.not_served = std::string(device.status().message());
     Log(LogLevel::kWarn,
-        absl::StrCat("device ", ordinal, ": ", refused_.back().not_served, "; its memory is left as it is"));
+        absl::StrCat("device ", ordinal, ": ", refused.not_served, "; its memory is left as it is"));
     return nullptr;
   }
   devices_[index] = *std::move(device);
@@ -170,7 +171,7 @@ void Core::AtExit() noexcept {
     summary.host_counters.errors = errors_;
     for (const std::unique_ptr<Device>& device : devices_) {
       if (device == nullptr) continue;
-      summary.devices.push_back(device->Finish(*session_));
+      summary.devices.push_back(device->Finish());
     }
     if (const std::unique_lock lock(opening_, std::try_to_lock); lock.owns_lock())
       summary.devices.insert(summary.devices.end(), refused_.begin(), refused_.end());

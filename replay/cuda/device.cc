@@ -6,11 +6,6 @@
 #include "replay/core_log.h"
 
 namespace reprise::replay::cuda {
-namespace {
-
-constexpr std::chrono::milliseconds kPatienceAtExit{200};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreSession& session, int ordinal,
                                                      const std::atomic<int>& captures) {
@@ -20,25 +15,10 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
   device->name_ = driver.NameOf(ordinal);
   device->memory_ = memory->get();
-  Engine::Options options;
-  options.plan = session.config().mode == Mode::kServe;
-  options.capacity = session.config().capacity;
-  options.solve = session.EngineSolver();
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Create(options, *std::move(memory), &device->runner_, &device->streams_);
-  if (!engine.ok()) return engine.status();
-  device->engine_ = *std::move(engine);
-  device->plans_ = session.ExpectPlans(*device->engine_, device->name_, ordinal);
-  device->trace_ = session.BeginTrace(ordinal, Bytes(1), kGranule);
-  device->listening_ = device->trace_ != nullptr;
-  if (device->listening_) device->engine_->SetEventSink(device->engine_->Lock(), device->trace_.get());
+  const absl::Status begun = device->engine_.Begin(session, {.kind = device->name_, .device = ordinal},
+                                                   *std::move(memory), &device->runner_, &device->streams_);
+  if (!begun.ok()) return begun;
   return device;
-}
-
-void Device::StopListeningWhenDone(const Engine::Guard& guard) {
-  if (!trace_->done()) return;
-  engine_->SetEventSink(guard, nullptr);
-  listening_ = false;
 }
 
 Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
@@ -72,39 +52,24 @@ std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context c
   return gone;
 }
 
-DeviceSummary Device::Finish(const CoreSession& session) {
+DeviceSummary Device::Finish() {
   DeviceSummary summary;
   summary.ordinal = ordinal_;
   summary.name = name_;
-  std::vector<Sequence::Known> known;  // for the next run, where there is something new
-  {
-    const std::optional<Engine::Guard> guard = engine_->TryLockFor(kPatienceAtExit);
-    summary.complete = guard.has_value();
-    if (guard) {
-      summary.counters = engine_->counters(*guard);
-      if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
-      summary.refusal = memory_->refusal();
-      const DeviceMemory::Oversubscription& held = memory_->oversubscription();
-      summary.granules_in_host = held.in_host;
-      summary.in_host_peak = memory_->granule() * held.in_host_peak;
-      summary.granules_in_host_peak = held.in_host_peak;
-      summary.on_device_full = memory_->granule() * held.on_device_full;
-      engine_->SetEventSink(*guard, nullptr);
-      listening_ = false;
-    }
-  }
-  session.LeavePlans(known, name_, ordinal_, plans_);
-  summary.plans = plans_;
+  const auto look_at_memory = [&](const Engine::Guard&) {
+    summary.refusal = memory_->refusal();
+    const DeviceMemory::Oversubscription& held = memory_->oversubscription();
+    summary.granules_in_host = held.in_host;
+    summary.in_host_peak = memory_->granule() * held.in_host_peak;
+    summary.granules_in_host_peak = held.in_host_peak;
+    summary.on_device_full = memory_->granule() * held.on_device_full;
+  };
+  engine_.Finish(/*inside=*/false, look_at_memory, summary);
   summary.capture_passes = capture_passes;
   summary.memory_waits = memory_waits;
   summary.refused_exports = refused_exports;
   summary.segments_only = segments > 0 && others == 0;
-  if (trace_ != nullptr) summary.trace = session.FinishTrace(ordinal_, *trace_);
   return summary;
-}
-
-void Device::AbandonAfterFork() noexcept {
-  if (trace_ != nullptr) trace_->AbandonAfterFork();
 }
 
 }  // namespace reprise::replay::cuda

@@ -16,7 +16,7 @@
 #include "replay/cuda/device_memory.h"
 #include "replay/cuda/driver.h"
 #include "replay/cuda/streams.h"
-#include "replay/engine.h"
+#include "replay/served_engine.h"
 
 namespace reprise::replay::cuda {
 
@@ -38,7 +38,7 @@ class Device {
   // The lock, with the trace's listening kept up to date.
   Engine::Guard Lock() {
     Engine::Guard guard = engine_->Lock();
-    if (listening_) StopListeningWhenDone(guard);
+    engine_.CheckTrace(guard);
     return guard;
   }
 
@@ -90,9 +90,9 @@ class Device {
                                   StreamTable& table);
 
   // The counters, and the trace ended. After it nothing is recorded.
-  DeviceSummary Finish(const CoreSession& session);
-  void AbandonAfterFork() noexcept;
-  CoreTrace* trace() const { return trace_.get(); }  // null: there is none
+  DeviceSummary Finish();
+  void AbandonAfterFork() noexcept { engine_.AbandonAfterFork(); }
+  CoreTrace* trace() const { return engine_.trace(); }  // null: there is none
 
   // The context behind such a number.
   cu_context SynchronousContext(const Engine::Guard&, Stream stream) const {
@@ -121,8 +121,6 @@ class Device {
   Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)
       : ordinal_(ordinal), streams_(driver, captures) {}
 
-  void StopListeningWhenDone(const Engine::Guard& guard);
-
   const int ordinal_;
   std::string name_;
   DeviceStreams streams_;
@@ -132,10 +130,7 @@ class Device {
   BackgroundRunner runner_;
 #endif
   DeviceMemory* memory_ = nullptr;  // the engine's
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<CoreTrace> trace_;
-  PlansSummary plans_;
-  bool listening_ = false;
+  ServedEngine engine_;
   std::vector<cu_context> contexts_;     // by the number of their synchronous stream
   std::array<PoolUse, 256> pool_use_{};  // by owner
   Owner first_pool_ = kNoPool;

@@ -92,7 +92,16 @@ class Plan(command.CommandTest):
         self.write("after.csv", "id,lower,upper,size\nnew,0,4,7\nsmall,0,4,10\nlarge,0,4,100\n")
         self.assertEqual(self.json("plan", "after.csv", "--keep", "old.json", "-o", "new.json")["kept"], 1)
         self.assertEqual(json.loads(self.read("new.json"))["offsets"], [110, 0, 10])
+        self.assertRegex(self.ok("plan", "after.csv", "--keep", "old.json").out, r"kept +100.00 %")
         self.fails(3, "plan", "after.csv", "--keep", "after.csv", says="after.csv")
+
+    def test_a_plan_of_something_else_keeps_nothing(self):
+        self.assertIsNone(self.json("plan", "a.csv")["kept"])
+        self.write("other.csv", "id,lower,upper,size\na,0,4,77\n")
+        self.write("other.json", self.plan_of("other.csv"))
+        done = self.ok("plan", "a.csv", "--keep", "other.json", "--json")
+        self.assertIsNone(json.loads(done.out)["kept"])
+        self.assertIn("other.json: none of its buffers is found again in a.csv", done.err)
 
     def plan_of(self, name):
         self.json("plan", name, "-o", "plan_of.json")

@@ -76,7 +76,7 @@ class Plans(command.CommandTest):
         for file, count, reason in (
             (plans, rounds + 1, "made for the command"),
             ("short.json", rounds, "checksum"),
-            ("no.json", rounds, "checksum"),
+            ("no.json", rounds, "plans.json of its folder"),
         ):
             with self.subTest(file, count=count):
                 done = self.run_job("--plan", file, "--out", f"out-{file.replace('/', '-')}-{count}", rounds=count)

@@ -119,7 +119,7 @@ TEST(KeepPrevious, ASlightChangeKeepsMost) {
     const auto after = Solve(problem, {.steps = 50000});
     ASSERT_TRUE(after.ok());
     ASSERT_TRUE(CheckPlacement(problem, after->placement).ok()) << CheckPlacement(problem, after->placement);
-    kept += ShareKept(problem, after->placement) / 40;
+    kept += *ShareKept(problem, after->placement) / 40;
   }
   std::printf("kept %.3f\n", kept);
   EXPECT_GT(kept, 0.8);

@@ -1,0 +1,60 @@
+// An engine in a process that it serves: the plans that an earlier run has left it, the trace that hears of its
+// events, and what is told and left when the process ends. The seams for the host and for CUDA have one for
+// each memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "replay/core_session.h"
+#include "replay/core_trace.h"
+#include "replay/engine.h"
+#include "replay/summary.h"
+
+namespace reprise::replay {
+
+class ServedEngine {
+ public:
+  // What is served: `kind` is "host", or the device as CUDA calls it. Smaller requests than `threshold` never
+  // come.
+  struct Served {
+    std::string kind;
+    int device = 0;
+    Bytes threshold{1};
+  };
+
+  // Once, before anything else. `session`, `runner` and `events` (null where there are no streams) outlive it.
+  // Errors: those of Engine::Create.
+  absl::Status Begin(CoreSession& session, Served served, std::unique_ptr<MemorySource> memory,
+                     PlanRunner* runner, StreamEvents* events = nullptr);
+
+  Engine* operator->() const { return engine_.get(); }
+  Engine& operator*() const { return *engine_; }
+  CoreTrace* trace() const { return trace_.get(); }  // null: there is none
+
+  // Called now and then with the lock: a trace that has ended costs nothing any more.
+  void CheckTrace(const Engine::Guard& guard) {
+    if (listening_ && trace_->done()) StopListening(guard);
+  }
+
+  // Tells `summary` how it went, leaves what has been learnt for the next run and ends the trace; nothing is
+  // recorded after it. Waits for the lock, but not for ever, and not at all where the caller may be `inside` the
+  // engine: then the summary is incomplete. `last` is called with the lock, before the counters are read.
+  void Finish(bool inside, const std::function<void(const Engine::Guard&)>& last, EngineSummary& summary);
+  void AbandonAfterFork() noexcept;
+
+ private:
+  void StopListening(const Engine::Guard& guard);
+
+  CoreSession* session_ = nullptr;
+  Served served_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<CoreTrace> trace_;
+  PlansSummary plans_;
+  bool listening_ = false;  // the trace hears of the engine's events; under the lock
+};
+
+}  // namespace reprise::replay

@@ -11,6 +11,12 @@ constexpr size_t kPollMask = 63;  // buffers between two polls, less one
 constexpr int32_t kBranches =
     8;  // of a node; fewer make more levels to insert into, more make more canonical nodes
 
+// Intervals that each buffer may have in its way on average, and any one at least: far more than where holes
+// are of use. Where none of many is large enough, they would be walked through anew for every buffer.
+constexpr int64_t kLooks = 512;
+
+int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
 // The first node of each level, from the words up to the root, and one past it.
 std::vector<int32_t> LevelsOver(int32_t words) {
   std::vector<int32_t> begin = {0};
@@ -30,8 +36,12 @@ FirstFit::FirstFit(const Instance& instance, IntervalLists& memory)
       seen_(level_begin_.back(), 0) {
   sets_.Reset(2 * level_begin_.back());
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_pinned(i)) pinned_.push_back(i);
+    if (!instance.is_pinned(i)) continue;
+    pinned_.push_back(i);
+    top_of_pinned_ = std::max(top_of_pinned_, instance.pinned[i] + instance.size[i]);
   }
+  // From the bottom up: in the middle of a list an insertion moves half of it.
+  std::ranges::stable_sort(pinned_, {}, [&](int32_t i) { return instance.pinned[i]; });
 }
 
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
@@ -96,6 +106,8 @@ void FirstFit::AddPath(int32_t level, int32_t index) {
 void FirstFit::Clear() {
   sets_.Clear();
   words_.Clear();
+  spare_looks_ = kLooks * instance_.buffers();
+  resorts_ = 0;
   for (int32_t buffer : pinned_) {
     FindNodes(buffer);
     Insert(buffer, instance_.pinned[buffer]);
@@ -116,20 +128,38 @@ int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {
   for (const SlotWords::Part& part : parts_) word_blockers_.push_back(words_.Begin(part));
   const int64_t size = instance_.size[buffer];
   const int64_t alignment = instance_.alignment[buffer];
-  int64_t address = (from + alignment - 1) / alignment * alignment;
+  int64_t address = RoundUpTo(from, alignment);
+  looks_ = kLooks + spare_looks_;
   for (;;) {
     const int64_t leapt = LeapSets(address, size, alignment);
     address = leapt;
+    if (looks_ == 0) {
+      address = RoundUpTo(std::max(address, address < top_of_pinned_ ? top_of_pinned_ : TopOfBlockers()),
+                          alignment);
+      spare_looks_ = 0;
+      looks_ = kLooks;
+      ++resorts_;
+      continue;
+    }
     for (SlotWords::Cursor& word : word_blockers_) address = SlotWords::Leap(word, address, size, alignment);
-    if (address == leapt) return address;
+    if (address == leapt) break;
   }
+  spare_looks_ = std::min(spare_looks_, looks_);
+  return address;
+}
+
+int64_t FirstFit::TopOfBlockers() const {
+  int64_t top = 0;
+  for (const IntervalLists::Cursor& set : blockers_) top = std::max(top, set.last[-1].end);
+  for (const SlotWords::Cursor& word : word_blockers_) top = std::max(top, SlotWords::Top(word));
+  return top;
 }
 
 int64_t FirstFit::LeapSets(int64_t address, int64_t size, int64_t alignment) {
   // A set that asks for a leap comes sooner from then on, and those before it are asked again: who objected
   // often is the likeliest to object next.
-  for (size_t i = 0; i < blockers_.size();) {
-    const int64_t leapt = IntervalLists::Leap(blockers_[i], address, size, alignment);
+  for (size_t i = 0; i < blockers_.size() && looks_ > 0;) {
+    const int64_t leapt = IntervalLists::Leap(blockers_[i], address, size, alignment, looks_);
     if (leapt == address || i == 0) {
       ++i;
     } else {

@@ -21,6 +21,10 @@ namespace reprise::planner {
 // and above its parts, and in the words of these who shares a slot with them; an address leaps past all that,
 // in turn, until it needs no more leaps. Pinned buffers are in the tree from the beginning, and a lifetime
 // that wraps is simply two ranges of slots. The construction is built once and serves many orders.
+//
+// Where a great many intervals are in the way and no hole between them is large enough, who has looked at too
+// many goes on above the pinned buffers; and if that takes too long as well, above all that is in its way.
+// So it stays near-linear, and the offset is then free but need not be the lowest.
 class FirstFit {
  public:
   explicit FirstFit(const Instance& instance) : FirstFit(instance, own_) {}
@@ -43,11 +47,15 @@ class FirstFit {
   int64_t LowestFree(int32_t buffer, int64_t from = 0);
   void Insert(int32_t buffer, int64_t offset);
 
+  // How often, since Clear(), a buffer had looked at too many intervals.
+  int64_t resorts() const { return resorts_; }
+
  private:
   void FindNodes(int32_t buffer);
   void AddWords(Range words);
   void AddPath(int32_t level, int32_t index);
   int64_t LeapSets(int64_t address, int64_t size, int64_t alignment);
+  int64_t TopOfBlockers() const;
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }
@@ -58,13 +66,17 @@ class FirstFit {
   std::vector<int32_t> level_begin_;
   IntervalLists own_;
   IntervalLists& sets_;
-  std::vector<int32_t> pinned_;
+  std::vector<int32_t> pinned_;  // from the bottom up
+  int64_t top_of_pinned_ = 0;
+  int64_t spare_looks_ = 0;  // that all buffers to come may have beside those each one has
   // Of the buffer at hand: its canonical nodes, its parts of words, and all nodes above these, each once.
   std::vector<int32_t> canonical_;
   std::vector<SlotWords::Part> parts_;
   std::vector<int32_t> above_;
   std::vector<IntervalLists::Cursor> blockers_;
   std::vector<SlotWords::Cursor> word_blockers_;
+  int64_t resorts_ = 0;
+  int64_t looks_ = 0;           // at intervals, that are left to it
   std::vector<uint32_t> seen_;  // per node: the last round in which it was put into above_
   uint32_t round_ = 0;
   int32_t too_high_ = -1;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace reprise::planner {
@@ -63,16 +64,24 @@ class IntervalLists {
   }
 
   // The least multiple of `alignment` from `address` (one itself) on where `size` bytes are not in the list.
-  // The cursor must not have been used for a higher address.
-  static int64_t Leap(Cursor& cursor, int64_t address, int64_t size, int64_t alignment) {
+  // The cursor must not have been used for a higher address. Every interval on the way costs one of `looks`;
+  // where none is left, the walk may have ended before.
+  static int64_t Leap(Cursor& cursor, int64_t address, int64_t size, int64_t alignment, int64_t& looks) {
     if (cursor.next == cursor.last || cursor.next->begin - address >= size) return address;
     SkipUpTo(cursor, address);
-    for (; cursor.next != cursor.last && cursor.next->begin - address < size; ++cursor.next) {
-      if (cursor.next->end <= address) continue;
-      const int64_t end = cursor.next->end;
-      address = alignment == 1 ? end : (end + alignment - 1) / alignment * alignment;
+    const Interval* next = cursor.next;
+    const Interval* const farthest = next + std::min<int64_t>(cursor.last - next, looks);
+    for (; next != farthest && next->begin - address < size; ++next) {
+      if (next->end <= address) continue;
+      address = alignment == 1 ? next->end : (next->end + alignment - 1) / alignment * alignment;
     }
+    looks -= next - cursor.next;
+    cursor.next = next;
     return address;
+  }
+  static int64_t Leap(Cursor& cursor, int64_t address, int64_t size, int64_t alignment) {
+    int64_t looks = std::numeric_limits<int64_t>::max();
+    return Leap(cursor, address, size, alignment, looks);
   }
 
  private:

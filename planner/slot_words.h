@@ -69,6 +69,15 @@ class SlotWords {
     return address;
   }
 
+  // The highest end of what is ahead of the cursor in its slots; 0 where there is nothing.
+  static int64_t Top(const Cursor& cursor) {
+    int64_t top = 0;
+    for (const Entry* entry = cursor.next; entry != cursor.last; ++entry) {
+      if ((entry->slots & cursor.slots) != 0) top = std::max(top, entry->end);
+    }
+    return top;
+  }
+
  private:
   void AddPart(int32_t word, int32_t begin, int32_t end, std::vector<Part>& parts) const;
 

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/orders.h"
+#include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
 namespace reprise::planner {
@@ -162,6 +163,63 @@ TEST(FirstFit, AgreesWithWhatIsTakenInEachSlot) {
         SortedBy(round % 2 == 0 ? Order::kLifetime : Order::kCrowdSize, instance);
     ASSERT_EQ(PlaceFree(instance, order), PlaceBySlots(instance, order)) << round;
   }
+}
+
+// `pinned` obstacles, told out of order, with holes of at most 2 * `hole` bytes, and as many larger buffers.
+Problem AmongObstacles(RandomProblems& random, int pinned, int64_t hole) {
+  Problem problem;
+  for (int i = 0; i < pinned; ++i) {
+    const int64_t k = int64_t{i} * 7 % pinned;
+    problem.buffers.push_back(Pinned(0, 2 * pinned, 100 + random.Below(hole), k * (100 + 2 * hole)));
+  }
+  for (int i = 0; i < pinned; ++i) {
+    const int64_t lower = random.Below(pinned);
+    problem.buffers.push_back(
+        Block(lower, lower + 1 + random.Below(pinned), 2 * hole + 1 + random.Below(hole)));
+  }
+  return problem;
+}
+
+// Walking through all of them for each buffer is quadratic.
+TEST(FirstFit, GivesUpHolesThatAreTooManyAndTooSmall) {
+  RandomProblems random(13);
+  const Problem problem = AmongObstacles(random, 5000, 50);
+  const Instance instance = Compress(problem);
+  FirstFit first_fit(instance);
+  first_fit.Clear();
+  Placement placement;
+  placement.offsets.resize(problem.buffers.size(), Offset(0));
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (problem.buffers[i].pinned) placement.offsets[i] = *problem.buffers[i].pinned;
+  }
+  for (const int32_t buffer : SortedBy(Order::kSize, instance)) {
+    const int64_t offset = first_fit.LowestFree(buffer);
+    first_fit.Insert(buffer, offset);
+    placement.offsets[buffer] = Offset(offset);
+    placement.slab = std::max(placement.slab, Bytes(offset) + problem.buffers[buffer].size);
+  }
+  const absl::Status valid = CheckPlacement(problem, placement);
+  EXPECT_TRUE(valid.ok()) << valid;
+  EXPECT_GT(first_fit.resorts(), 2000) << "once what all may look at together is used up";
+  EXPECT_LE(first_fit.resorts(), 2 * 5000);
+}
+
+// Above each other with room between that no offset is in: nothing is pinned here.
+TEST(FirstFit, GivesUpHolesThatAreOutOfAlignment) {
+  constexpr int kBuffers = 5000;
+  Problem problem;
+  for (int i = 0; i < kBuffers; ++i) problem.buffers.push_back(Block(i, 2 * kBuffers, i % 2 == 0 ? 6 : 3, 8));
+  const Instance instance = Compress(problem);
+  FirstFit first_fit(instance);
+  first_fit.Clear();
+  int64_t top = 0;
+  for (const int32_t buffer : SortedBy(Order::kSize, instance)) {
+    const int64_t offset = first_fit.LowestFree(buffer);
+    EXPECT_EQ(offset, top) << "above all others, as the lowest is";
+    first_fit.Insert(buffer, offset);
+    top = offset + 8;
+  }
+  EXPECT_GT(first_fit.resorts(), 0);
 }
 
 }  // namespace

@@ -78,5 +78,17 @@ TEST(IntervalLists, AgreeWithSetsOfAddresses) {
   }
 }
 
+TEST(IntervalLists, LooksAtNoMoreThanItMay) {
+  IntervalLists lists(1);
+  for (int64_t begin = 0; begin < 100; begin += 10) lists.Insert(0, begin, begin + 8);
+  IntervalLists::Cursor cursor = lists.Begin(0);
+  int64_t looks = 4;
+  EXPECT_EQ(IntervalLists::Leap(cursor, 0, 3, 1, looks), 38);
+  EXPECT_EQ(looks, 0);
+  looks = 7;
+  EXPECT_EQ(IntervalLists::Leap(cursor, 38, 3, 1, looks), 98) << "goes on where it was";
+  EXPECT_EQ(looks, 1);
+}
+
 }  // namespace
 }  // namespace reprise::planner

@@ -91,6 +91,14 @@ class BothWays(CudaTest):
         self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
         self.assert_same(without, self.under(scenario, **refused))
 
+    def test_the_primary_context_begins_while_it_ends(self):
+        scenario = "end_of_the_primary_context_that_begins_at_once"
+        without = self.play(scenario)
+        self.assertIn("failed = 0\nwrong = 0\n", without.stdout)
+        for slow in ["cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain"]:
+            with self.subTest(slow):
+                self.assert_same(without, self.under(scenario, SIMCUDA_SLOW=slow))
+
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")
         for ours in ["cuEventRecord", "cuEventRecord,cuEventQuery"]:

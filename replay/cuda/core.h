@@ -213,6 +213,7 @@ class Core {
   std::vector<DeviceSummary> refused_;          // the devices that cannot be served
   std::array<Device*, kMostDevices> in_use_{};  // the first device_count_
   std::atomic<int> device_count_{0};
+  std::atomic<int> devices_met_{0};  // the refused ones too
   std::mutex opening_;
   std::array<std::recursive_mutex, kMostDevices> primaries_;  // by ordinal
 

@@ -71,6 +71,10 @@ class BothWays(CudaTest):
         self.assertGreater(after, 1000)
         self.assertGreater(summary["planned"], 0.95 * after)
 
+    def test_pools_without_a_number_are_the_drivers_and_counted(self):
+        device = self.summary_of("pools_in_great_number")["devices"][0]
+        self.assertEqual((device["arena"], device["outside"]), (254, 46), "the default pool has the first of 255 numbers")
+
     def test_streams_that_have_ended_are_forgotten(self):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)

@@ -1,9 +1,10 @@
 // The core behind libreprise.so: every hooked call of the driver, answered by us or by the driver.
 //
 // One Core a process, made at the first hooked call and leaked on purpose: destructors that run after ours
-// still free our blocks. Any thread may be in any call. Locks, in the order in which they may be taken: a
-// device's engine, then the tables' own. The driver's allocating, freeing and synchronising calls are made
-// outside all of them: one of them may have to wait for work that another thread is about to queue.
+// still free our blocks. Any thread may be in any call. Locks, in the order in which they may be taken: that of
+// a device's primary context, a device's engine, then the tables' own. The driver's allocating, freeing and
+// synchronising calls are made outside all but the first: one of them may have to wait for work that another
+// thread is about to queue.
 #pragma once
 
 #include <array>
@@ -85,6 +86,11 @@ class Core {
 
   // end_calls.cc
   Result EndContext(cu_context context, Result (*call)(cu_context));
+  template <typename Real>
+  Result RetainPrimary(int device, Real real) {
+    const auto lock = LockPrimary(device);
+    return real();
+  }
   Result ResetPrimary(int device, Result (*call)(int));
   Result ReleasePrimary(int device, Result (*call)(int));
   Result DestroyStream(cu_stream stream, Result (*call)(cu_stream));
@@ -189,7 +195,15 @@ class Core {
   Device* DeviceOfEnding(cu_context context);
   template <typename Call>
   Result End(cu_context context, bool reset, Call call);
-  cu_context Primary(int ordinal) const;
+  // Held from before a device's primary context is retained, released, reset or asked for until what that means
+  // is written down: a context that is gone is not begun anew before. Taken before any other lock, and again by
+  // a thread that has it, as from within a callback of the driver's. It is held while the driver waits for the
+  // context's work to end, which nobody may add to any more.
+  std::unique_lock<std::recursive_mutex> LockPrimary(int ordinal) {
+    if (ordinal < 0 || ordinal >= kMostDevices) return {};
+    return std::unique_lock(primaries_[static_cast<size_t>(ordinal)]);
+  }
+  cu_context Primary(int ordinal);
   void DropContext(Device& device, cu_context context, bool reset);
 
   const Driver driver_;
@@ -199,7 +213,9 @@ class Core {
   std::vector<DeviceSummary> refused_;          // the devices that cannot be served
   std::array<Device*, kMostDevices> in_use_{};  // the first device_count_
   std::atomic<int> device_count_{0};
+  std::atomic<int> devices_met_{0};  // the refused ones too
   std::mutex opening_;
+  std::array<std::recursive_mutex, kMostDevices> primaries_;  // by ordinal
 
   Timeline* timeline_ = nullptr;  // null: none is wanted, or can be had
 

@@ -68,7 +68,6 @@ struct Driver {
   FUNCTION(CtxGetDevice, "cuCtxGetDevice", (int*))                                                        \
   FUNCTION(CtxSynchronize, "cuCtxSynchronize", ())                                                        \
   FUNCTION(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                \
-  FUNCTION(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (cu_context*, int))                        \
   FUNCTION(DeviceGetCount, "cuDeviceGetCount", (int*))                                                    \
   FUNCTION(DeviceGetAttribute, "cuDeviceGetAttribute", (int*, int, int))                                  \
   FUNCTION(DeviceGetName, "cuDeviceGetName", (char*, int, int))                                           \

@@ -39,13 +39,15 @@ Device* Core::DeviceOfEnding(cu_context context) {
   return device;
 }
 
-// A device's primary context while it is active, else null.
-cu_context Core::Primary(int ordinal) const {
+// A device's primary context while it is active, else null. The driver tells it only to those who retain it:
+// under the lock, or ours might be the last reference.
+cu_context Core::Primary(int ordinal) {
+  const auto lock = LockPrimary(ordinal);
   unsigned flags = 0;
   int active = 0;
   cu_context primary = nullptr;
   if (driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) != kSuccess || active == 0) return nullptr;
-  if (driver_.DevicePrimaryCtxRetain(&primary, ordinal) != kSuccess) return nullptr;
+  if (driver().cuDevicePrimaryCtxRetain(&primary, ordinal) != kSuccess) return nullptr;
   driver().cuDevicePrimaryCtxRelease_v2(ordinal);
   return primary;
 }
@@ -67,8 +69,10 @@ Result Core::End(cu_context context, bool reset, Call call) {
     for (const auto& [key, place] : streams) streams_.Add(key, place);
     return result;
   }
-  if (context != nullptr) TakeCapturesOf(context);
-  if (device != nullptr) DropContext(*device, context, reset);
+  Note([&] {
+    if (context != nullptr) TakeCapturesOf(context);
+    if (device != nullptr) DropContext(*device, context, reset);
+  });
   return result;
 }
 
@@ -78,11 +82,13 @@ Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
 
 // Everything on the device goes, and so does the arena's memory.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
+  const auto lock = LockPrimary(ordinal);
   return End(Primary(ordinal), /*reset=*/true, [&] { return call(ordinal); });
 }
 
 // The last release ends the context.
 Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
+  const auto lock = LockPrimary(ordinal);
   Device* const device = KnownDevice(ordinal);
   const cu_context primary = Primary(ordinal);
   const Result result = call(ordinal);
@@ -90,8 +96,10 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   int active = 0;
   if (result == kSuccess && primary != nullptr &&
       driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess && active == 0) {
-    TakeCapturesOf(primary);
-    if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
+    Note([&] {
+      TakeCapturesOf(primary);
+      if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
+    });
   }
   return result;
 }

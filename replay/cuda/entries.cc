@@ -212,6 +212,10 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   calls.cuCtxDestroy = EndContext<&Calls::cuCtxDestroy>;
   calls.cuCtxDestroy_v2 = EndContext<&Calls::cuCtxDestroy_v2>;
   calls.cuCtxDetach = EndContext<&Calls::cuCtxDetach>;
+  calls.cuDevicePrimaryCtxRetain = [](cu_context* context, int device) {
+    const auto real = [&] { return core->driver().cuDevicePrimaryCtxRetain(context, device); };
+    return Answer([&] { return core->RetainPrimary(device, real); }, real);
+  };
   calls.cuDevicePrimaryCtxReset = ResetPrimary<&Calls::cuDevicePrimaryCtxReset>;
   calls.cuDevicePrimaryCtxReset_v2 = ResetPrimary<&Calls::cuDevicePrimaryCtxReset_v2>;
   calls.cuDevicePrimaryCtxRelease = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease>;

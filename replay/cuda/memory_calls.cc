@@ -198,7 +198,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   {
     const Engine::Guard guard = device->Lock();
     request.stream = device->SynchronousStream(guard, context);
-    request.place = device->engine().serving(guard) && !ipc_used_ && device_count_ == 1;
+    request.place = device->engine().serving(guard) && !ipc_used_ && devices_met_ == 1;
   }
   return Serve(*device, out, request, real);
 }

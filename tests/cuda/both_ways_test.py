@@ -71,6 +71,10 @@ class BothWays(CudaTest):
         self.assertGreater(after, 1000)
         self.assertGreater(summary["planned"], 0.95 * after)
 
+    def test_pools_without_a_number_are_the_drivers_and_counted(self):
+        device = self.summary_of("pools_in_great_number")["devices"][0]
+        self.assertEqual((device["arena"], device["outside"]), (254, 46), "the default pool has the first of 255 numbers")
+
     def test_streams_that_have_ended_are_forgotten(self):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)
@@ -90,6 +94,14 @@ class BothWays(CudaTest):
         without = self.play(scenario, **refused)
         self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
         self.assert_same(without, self.under(scenario, **refused))
+
+    def test_the_primary_context_begins_while_it_ends(self):
+        scenario = "end_of_the_primary_context_that_begins_at_once"
+        without = self.play(scenario)
+        self.assertIn("failed = 0\nwrong = 0\n", without.stdout)
+        for slow in ["cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain"]:
+            with self.subTest(slow):
+                self.assert_same(without, self.under(scenario, SIMCUDA_SLOW=slow))
 
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")

@@ -32,9 +32,9 @@ for step in range(40):
 class SeveralDevices(CudaTest):
     core = "CORE_PLANNING_IN_CALLER"
 
-    def play(self, out, **variables):
+    def play(self, out, job=JOB, **variables):
         out = os.path.join(self.at.folder, out)
-        done = self.run_job([sys.executable, "-c", JOB], [self.at.shim], SIMCUDA_DEVICES="2", REPRISE_OUT=out, **variables)
+        done = self.run_job([sys.executable, "-c", job], [self.at.shim], SIMCUDA_DEVICES="2", REPRISE_OUT=out, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(out, "summary.json")) as file:
             return sorted(os.listdir(out)), json.load(file)["devices"], done.stderr
@@ -47,6 +47,17 @@ class SeveralDevices(CudaTest):
         self.assertEqual([device["plans_refused"] for device in second], ["", ""], said)
         self.assertEqual([device["plans_resumed"] for device in second], [1, 1], said)
         self.assertGreater(min(device["planned"] for device in second), max(device["planned"] for device in first))
+
+    def test_synchronous_blocks_are_served_where_there_is_one_device(self):
+        job = JOB.replace("cuMemAllocAsync(", "cuMemAlloc_v2(").replace("cuMemFreeAsync(block, None)", "cuMemFree_v2(block)")
+        job = job.replace("size, None)", "size)")
+        for at, (devices, served) in enumerate([(1, True), (2, False)]):
+            with self.subTest(devices=devices):
+                # The second device is in use, though it cannot be served.
+                _, found, said = self.play(f"out{at}", job.replace("range(2)", f"range({devices})"),
+                                           SIMCUDA_FAIL="cuMemAddressReserve:2+")
+                self.assertEqual([device["not_served"] != "" for device in found], [False, True][:devices], said)
+                self.assertEqual(found[0]["planned"] + found[0]["arena"] > 0, served, said)
 
     def test_a_file_of_another_name_is_the_first_devices(self):
         self.play("first")

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
 
@@ -276,6 +277,50 @@ SCENARIO(end_of_the_primary_context_by_release) {
   DO(WorkFill(block, kMiB, 3, nullptr));
   DO(WorkVerify(block, kMiB, 3, nullptr));
   DO(cuMemFreeAsync(block, nullptr));
+  CheckBytes();
+}
+
+// A thread begins the context anew as soon as another has ended it: nothing of the old one is in it.
+SCENARIO(end_of_the_primary_context_that_begins_at_once) {
+  DO(cuCtxSetCurrent(nullptr));
+  DO(cuDevicePrimaryCtxRelease(0));
+  constexpr size_t kBytes = 64 * kKiB;
+  int failed = 0;
+  int wrong = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  const auto retain = [&] {
+    CUcontext context = nullptr;
+    check(cuDevicePrimaryCtxRetain(&context, 0));
+    check(cuCtxSetCurrent(context));
+  };
+  const auto take = [&](int seed) {
+    CUdeviceptr block = 0;
+    check(cuMemAllocAsync(&block, kBytes, nullptr));
+    check(WorkFill(block, kBytes, seed, nullptr));
+    return block;
+  };
+  for (int i = 0; i < 20; ++i) {
+    retain();
+    take(i);
+    check(cuCtxSetCurrent(nullptr));
+    std::thread ends([] { cuDevicePrimaryCtxRelease(0); });
+    unsigned flags = 0;
+    int active = 1;
+    while (active != 0) check(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    retain();
+    const CUdeviceptr block = take(i + 1);
+    ends.join();
+    uint64_t used = 0;
+    check(cuMemPoolGetAttribute(DefaultPool(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    wrong += used != kBytes;
+    check(WorkVerify(block, kBytes, i + 1, nullptr));
+    check(cuMemFreeAsync(block, nullptr));
+    check(cuCtxSetCurrent(nullptr));
+    check(cuDevicePrimaryCtxRelease(0));
+  }
+  NOTE(failed);
+  NOTE(wrong);
+  PrimaryContext(0);
   CheckBytes();
 }
 

@@ -233,6 +233,36 @@ SCENARIO(pool_of_exported_memory) {
   DO(cuStreamDestroy(stream));
 }
 
+// More than can be told apart by number.
+SCENARIO(pools_in_great_number) {
+  const CUstream stream = NewStream();
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  int failed = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  for (int i = 0; i < 300; ++i) {
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr block = 0;
+    check(cuMemPoolCreate(&pool, &props));
+    check(cuMemAllocFromPoolAsync(&block, kMiB, pool, stream));
+    check(WorkFill(block, kMiB, i, stream));
+    CUmemoryPool owner = nullptr;
+    check(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, block));
+    failed += owner != pool;
+    uint64_t used = 0;
+    check(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    failed += used != kMiB;
+    check(WorkVerify(block, kMiB, i, stream));
+    check(cuMemFreeAsync(block, stream));
+    check(cuStreamSynchronize(stream));
+    check(cuMemPoolDestroy(pool));
+  }
+  NOTE(failed);
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(pool_bad_arguments) {
   CUdeviceptr block = 0;
   const CUmemoryPool pool = NewPool(0);

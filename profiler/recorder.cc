@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/block_signals.h"
+#include "base/own_threads.h"
 #include "profiler/trace_writer.h"
 
 namespace reprise::profiler {
@@ -54,7 +55,7 @@ class Recorder::Consumer {
  private:
   static void* Main(void* self);
   void Run();
-  void Wait();
+  bool Wait();
   void Drain();
   bool Turn();
   void Publish();
@@ -100,7 +101,11 @@ void* Recorder::Consumer::Main(void* self) {
 
 void Recorder::Consumer::Run() {
   pending_since_ = steady_clock::now();
-  while (Turn()) Wait();
+  while (Turn()) {
+    if (Wait() || !OnlyOwnThreadsAreLeft()) continue;
+    const std::lock_guard lock(mutex_);
+    finish_ = true;
+  }
   End(recorder_->overrun_ ? absl::ResourceExhaustedError("recording stopped: the trace's disk is too slow")
                           : absl::OkStatus());
 }
@@ -138,7 +143,8 @@ bool Recorder::Consumer::Turn() {
   return true;
 }
 
-void Recorder::Consumer::Wait() {
+// False: nobody has asked for anything.
+bool Recorder::Consumer::Wait() {
   timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += kPollEvery.count();
@@ -146,9 +152,10 @@ void Recorder::Consumer::Wait() {
     until.tv_nsec -= 1'000'000'000;
     ++until.tv_sec;
   }
-  if (sem_clockwait(&wake_, CLOCK_MONOTONIC, &until) != 0) return;
+  if (sem_clockwait(&wake_, CLOCK_MONOTONIC, &until) != 0) return false;
   while (sem_trywait(&wake_) == 0) {  // one round serves every post before it
   }
+  return true;
 }
 
 void Recorder::Consumer::Drain() {

@@ -10,50 +10,44 @@
 namespace reprise::replay {
 
 BackgroundRunner::~BackgroundRunner() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
 void BackgroundRunner::Run(std::function<void()> job) {
-  if (!Start()) {
-    job();
-    return;
-  }
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
+    if (emptying_) return;
   }
-  wake_.notify_one();
+  if (!Start()) Empty();
 }
 
 bool BackgroundRunner::Start() {
-  if (thread_.joinable()) return true;
+  if (thread_.joinable()) thread_.join();  // it is over, or about to be
   const BlockAllSignals blocked;
   try {
-    thread_ = std::thread([this] { Loop(); });
+    emptying_ = true;
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "reprise-plan");
+      on_thread_();
+      Empty();
+    });
     return true;
   } catch (const std::system_error&) {
     return false;
   }
 }
 
-void BackgroundRunner::Loop() {
-  pthread_setname_np(pthread_self(), "reprise-plan");
-  on_thread_();
+void BackgroundRunner::Empty() {
   std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
+  while (!jobs_.empty()) {
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.erase(jobs_.begin());
     lock.unlock();
     job();
     lock.lock();
   }
+  emptying_ = false;
 }
 
 }  // namespace reprise::replay

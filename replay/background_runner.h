@@ -1,7 +1,7 @@
-// Planning beside the job: one thread, started with the first plan.
+// Planning beside the job: one thread, there while there is something to plan. One that waited for more would
+// keep a process whose own threads have all ended.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -13,7 +13,7 @@ namespace reprise::replay {
 
 class BackgroundRunner : public PlanRunner {
  public:
-  // `on_thread` runs first on the new thread: the core marks it as its own there.
+  // `on_thread` runs first on each new thread: the core marks it as its own there.
   explicit BackgroundRunner(std::function<void()> on_thread = [] {}) : on_thread_(std::move(on_thread)) {}
   // Waits for the jobs given. In a preloaded process the runner is leaked and this never runs.
   ~BackgroundRunner() override;
@@ -23,13 +23,12 @@ class BackgroundRunner : public PlanRunner {
 
  private:
   bool Start();
-  void Loop();
+  void Empty();
 
   const std::function<void()> on_thread_;
   std::mutex mutex_;
-  std::condition_variable wake_;
   std::vector<std::function<void()>> jobs_;
-  bool stop_ = false;
+  bool emptying_ = false;  // the thread will look at jobs_ once more
   std::thread thread_;
 };
 

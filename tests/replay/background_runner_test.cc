@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <thread>
 
@@ -32,6 +35,18 @@ TEST(BackgroundRunner, RunsEveryJobElsewhereWithSignalsBlocked) {
   EXPECT_NE(ran_on, std::this_thread::get_id());
   EXPECT_TRUE(blocked);
   EXPECT_TRUE(marked);
+}
+
+// A process ends with its last thread.
+TEST(BackgroundRunner, ItsThreadEndsWithTheLastJob) {
+  std::atomic<pid_t> ran_on = 0;
+  BackgroundRunner runner;
+  for (int i = 0; i < 3; ++i) {
+    ran_on = 0;
+    runner.Run([&] { ran_on = gettid(); });
+    while (ran_on == 0 || tgkill(getpid(), ran_on, 0) == 0) std::this_thread::yield();
+    EXPECT_EQ(errno, ESRCH);
+  }
 }
 
 TEST(BackgroundRunner, NoThreadBeforeTheFirstJob) {

@@ -165,6 +165,15 @@ class Chaos(CoreTest):
                 done = self.job("cancelled", REPRISE_STACKS=stacks, REPRISE_MODE="record", REPRISE_OUT=self.out)
                 self.assertEqual(done.stdout, "went on\n" * 3)
 
+    def test_a_job_whose_main_thread_ends(self):
+        for mode in ["serve", "record"]:
+            with self.subTest(mode=mode):
+                self.out = os.path.join(self.folder, mode)
+                done = self.job("main_thread_ends", REPRISE_MODE=mode, REPRISE_OUT=self.out)
+                self.assertEqual(done.stdout, "done\n")
+                self.assertTrue(self.summary()["complete"])
+        self.assertEqual(self.job("main_thread_ends").stdout, "done\n")
+
     def test_an_execed_child_starts_anew(self):
         self.job("forks", REPRISE_OUT=self.out)
         names = sorted(os.listdir(self.out))

@@ -504,6 +504,20 @@ static void iterate(long count) {
   }
 }
 
+static void* last_words(void* unused) {
+  free(take(64, kLarge));
+  puts("done");
+  return unused;
+}
+
+/* The process ends with the last thread of those that the job has started, and with status 0. */
+static void main_thread_ends(void) {
+  iterate(2000);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, last_words, NULL) == 0);
+  pthread_exit(NULL);
+}
+
 /* What a process is called by others, until it says otherwise: never the same twice. */
 static void give_title(int argc, char** argv) {
   const size_t room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
@@ -531,6 +545,7 @@ int main(int argc, char** argv) {
               {"sized_frees", sized_frees},
               {"fork_handlers", fork_handlers},
               {"cancelled", cancelled},
+              {"main_thread_ends", main_thread_ends},
               {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {

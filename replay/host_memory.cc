@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
   const auto step = static_cast<uintptr_t>(kGranule.count());
   char* const begin =
       static_cast<char*>(mapping) + (step - reinterpret_cast<uintptr_t>(mapping) % step) % step;
-  // Fewer, larger pages; where the system has none this changes nothing, so the answer does not matter.
-  madvise(begin, static_cast<size_t>(size.count()), MADV_HUGEPAGE);
+  // No MADV_HUGEPAGE: a block of which the job touches little would become memory as a whole, which a job that
+  // runs without us does not pay for.
   return std::unique_ptr<HostMemory>(new HostMemory(mapping, mapped, begin, size / kGranule));
 }
 

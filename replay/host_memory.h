@@ -11,7 +11,7 @@ namespace reprise::replay {
 
 class HostMemory : public MemorySource {
  public:
-  static constexpr Bytes kGranule{2 * kMiB.count()};  // a huge page, where the system has them
+  static constexpr Bytes kGranule{2 * kMiB.count()};  // a huge page, where the system gives them unasked
 
   // Reserves `bytes` of addresses, rounded up to a granule. Fails where the address space is limited or the
   // system refuses.

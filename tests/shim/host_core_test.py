@@ -91,6 +91,12 @@ class Serving(CoreTest):
         self.assertEqual(second["plans_resumed"], 1)
         self.assertEqual(second["command"], f"{built('JOB')} titled {iterations}")
 
+    def test_what_a_block_leaves_untouched_is_no_memory(self):
+        untouched = {"MALLOC_PERTURB_": "0"}
+        without = int(run([built("JOB"), "sparse"], **untouched).stdout)
+        pages = int(self.job("sparse", **untouched).stdout)
+        self.assertLess((pages - without) * resource.getpagesize(), 64 << 20)
+
     def test_capacity_is_kept(self):
         summary = self.served("iterate", "10", REPRISE_CAPACITY="2MiB")
         self.assertLessEqual(summary["reserved_peak"], 2 << 20)

@@ -504,6 +504,20 @@ static void iterate(long count) {
   }
 }
 
+/* Prints how many pages are resident with a large block of which one byte in 2 MiB was touched. */
+static void sparse(void) {
+  const size_t bytes = (size_t)256 << 20;
+  void* block = NULL;
+  CHECK(posix_memalign(&block, 64, bytes) == 0);
+  for (size_t i = 0; i < bytes; i += (size_t)2 << 20) ((volatile char*)block)[i] = 1;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  long all = 0, resident = 0;
+  CHECK(file != NULL && fscanf(file, "%ld %ld", &all, &resident) == 2);
+  fclose(file);
+  printf("%ld\n", resident);
+  free(block);
+}
+
 static void* last_words(void* unused) {
   free(take(64, kLarge));
   puts("done");
@@ -546,6 +560,7 @@ int main(int argc, char** argv) {
               {"fork_handlers", fork_handlers},
               {"cancelled", cancelled},
               {"main_thread_ends", main_thread_ends},
+              {"sparse", sparse},
               {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {

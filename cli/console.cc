@@ -25,6 +25,17 @@ std::string BehindLinks(const std::string& path) {
   return file.string();
 }
 
+// Of pipes and devices there is nothing to lose: they are never the same file here.
+absl::Status RefuseIfInput(const std::string& path, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!std::filesystem::equivalent(path, input == "-" ? "/dev/stdin" : input, error)) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the output and the input {} are the same file; name another output", path, input));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WriteStdout(std::string_view data) {
@@ -32,8 +43,10 @@ absl::Status WriteStdout(std::string_view data) {
   return absl::ErrnoToStatus(errno, "cannot write to standard output");
 }
 
-absl::Status WriteOutput(const std::string& path, std::string_view data) {
+absl::Status WriteOutput(const std::string& path, std::string_view data,
+                         const std::vector<std::string>& inputs) {
   if (path == "-") return WriteStdout(data);
+  if (absl::Status refused = RefuseIfInput(path, inputs); !refused.ok()) return refused;
   return WriteFile(BehindLinks(path), data);
 }
 

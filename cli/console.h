@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -15,8 +16,10 @@ namespace reprise::cli {
 absl::Status WriteStdout(std::string_view data);
 
 // The same to the file at `path`, or to what a link there names: whole, or what was there stays. "-" is
-// standard output.
-absl::Status WriteOutput(const std::string& path, std::string_view data);
+// standard output. `inputs` are what `data` was made from: where one of them is that very file, by whatever
+// name, it is not written over.
+absl::Status WriteOutput(const std::string& path, std::string_view data,
+                         const std::vector<std::string>& inputs);
 
 // One line on stderr that begins with "reprise: ". Failures are ignored: there is nobody left to tell.
 void Say(std::string_view line);

@@ -120,7 +120,7 @@ int PlanOneInput(const PlanOptions& options) {
     Say(DoesNotFit(options, *solution));
   } else if (!options.output.empty()) {
     const absl::Status written =
-        WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)));
+        WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)), options.inputs);
     if (!written.ok()) {
       return Fail(written, kUsage);
     }

@@ -128,7 +128,8 @@ Row PlanOne(const PlanOptions& options, const std::string& input_path, const std
     row.status = kDoesNotFit;
     Say(fmt::format("{}: {}", input_path, row.error));
   } else if (!plan_path.empty()) {
-    const absl::Status written = planner::WritePlan(plan_path, PlanOf(*input, *problem, *solution));
+    const absl::Status written =
+        WriteOutput(plan_path, planner::FormatPlan(PlanOf(*input, *problem, *solution)), options.inputs);
     if (!written.ok()) return failed(written, kUsage);
   }
   return row;

@@ -138,7 +138,7 @@ absl::Status WriteReport(const Report& report) {
   const absl::StatusOr<std::string> page = PageOf(report.input, report.findings, report.page);
   if (!page.ok()) return page.status();
   for (const std::string& what : report.findings.left_out) Say(fmt::format("left out: {}", what));
-  return WritePage(report.output, *page);
+  return WritePage(report.output, *page, {report.trace, SummaryBeside(report.trace)});
 }
 
 void AddReport(CLI::App& app, int& exit_status) {

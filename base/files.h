@@ -25,8 +25,8 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t mos
 bool WriteAll(int fd, std::string_view text);
 
 // Writes the file at once: under another name beside it, synced, then renamed over `path`, so that it is
-// there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe,
-// /dev/stdout) is written to as it is. Errors name `path` and the system's reason.
+// there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe, a
+// terminal) is written to as it is. Errors name `path` and the system's reason.
 absl::Status WriteFile(const std::string& path, std::string_view text);
 
 // The same for a job, which waits neither for the disk nor for the reader of a pipe: nothing is synced, and

@@ -16,8 +16,9 @@ namespace reprise::cli {
 absl::Status WriteStdout(std::string_view data);
 
 // The same to the file at `path`, or to what a link there names: whole, or what was there stays. "-" is
-// standard output. `inputs` are what `data` was made from: where one of them is that very file, by whatever
-// name, it is not written over.
+// standard output, and an open file of ours (/dev/stdout, /dev/fd/3) is written on where it stands. `inputs`
+// are what `data` was made from: where one of them is that very file, by whatever name, it is not written
+// over.
 absl::Status WriteOutput(const std::string& path, std::string_view data,
                          const std::vector<std::string>& inputs);
 

@@ -1,8 +1,8 @@
 """Why this exists: what lies where a command is to write is the user's. It may be the input itself, a log that others
 write to, or a file that is protected; none of that is to be lost, whatever the command line says."""
 
-import json
 import os
+import subprocess
 import unittest
 
 import command
@@ -63,6 +63,47 @@ class OutputIsAnInput(command.CommandTest):
 
     def test_what_holds_nothing_may_be_both(self):
         self.fails(3, "plan", "/dev/null", "-o", "/dev/null", says="empty")
+
+
+class OutputIsADescriptor(command.CommandTest):
+    """A log that standard output goes to is written on, and not replaced."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("a.csv", command.LIFETIMES)
+
+    def printed(self, mode, *words):
+        self.write("log", "before\n")
+        inode = os.stat(self.path("log")).st_ino
+        with open(self.path("log"), mode, buffering=0) as log:
+            log.write(b"began\n")
+            done = self.reprise(*words, capture_output=False, stdout=log, stderr=subprocess.PIPE)
+            self.assert_status(done, 0)
+            log.write(b"done\n")
+        self.assertEqual(os.stat(self.path("log")).st_ino, inode)
+        return self.read("log").decode()
+
+    def test_standard_output_by_name(self):
+        os.symlink("/dev/stdout", self.path("link"))
+        for output in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"):
+            for mode, begin in (("ab", "before\nbegan\n"), ("wb", "began\n")):
+                with self.subTest(output=output, mode=mode):
+                    text = self.printed(mode, "convert", "a.csv", output, "--to", "events")
+                    self.assertRegex(text, f"^{begin}event,id,.*(?s:.*)\ndone\n$")
+
+    def test_all_that_goes_there_is_there(self):
+        text = self.printed("wb", "plan", "a.csv", "-o", "/dev/stdout")
+        self.assertRegex(text, r'^began\n\{(?s:.*)\}\nbuffers (?s:.*)\ndone\n$')
+
+    def test_of_another_process_it_is_left_alone(self):
+        self.write("log", "before\n")
+        with open(self.path("log"), "ab") as log:
+            name = f"/proc/{os.getpid()}/fd/{log.fileno()}"
+            self.fails(2, "plan", "a.csv", "-o", name, says=name)
+        self.assertEqual(self.read("log"), b"before\n")
+
+    def test_one_that_is_not_open(self):
+        self.fails(2, "plan", "a.csv", "-o", "/dev/fd/77", says="/dev/fd/77: Bad file descriptor")
 
 
 if __name__ == "__main__":

@@ -91,6 +91,16 @@ TEST_F(Files, AreReplacedAsAWhole) {
   }
 }
 
+TEST_F(Files, KeepTheirModeWhereAUserHasThemReplaced) {
+  struct stat facts {};
+  for (const mode_t mode : {0600U, 0664U}) {
+    ASSERT_EQ(chmod(Put("f", "old").c_str(), mode), 0);
+    ASSERT_TRUE(WriteFile(Path("f"), "text").ok());
+    ASSERT_EQ(stat(Path("f").c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 07777U, mode);
+  }
+}
+
 TEST_F(Files, MayHaveNamesAsLongAsNamesCanBe) {
   const std::string name(255, 'n');
   for (const Writer write : kBoth) EXPECT_TRUE(write(Path(name), "text").ok());

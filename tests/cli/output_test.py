@@ -1,6 +1,7 @@
 """Why this exists: what lies where a command is to write is the user's. It may be the input itself, a log that others
 write to, or a file that is protected; none of that is to be lost, whatever the command line says."""
 
+import ctypes
 import os
 import subprocess
 import unittest
@@ -8,6 +9,12 @@ import unittest
 import command
 
 INPUT_AND_OUTPUT = "the output and the input .* are the same file; name another output"
+
+
+def without_override():
+    """Modes bind root, too, from the next program on: CAP_DAC_OVERRIDE leaves the bounding set."""
+    PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+    ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
 
 class OutputIsAnInput(command.CommandTest):
@@ -104,6 +111,31 @@ class OutputIsADescriptor(command.CommandTest):
 
     def test_one_that_is_not_open(self):
         self.fails(2, "plan", "a.csv", "-o", "/dev/fd/77", says="/dev/fd/77: Bad file descriptor")
+
+
+class OutputIsProtected(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.write("a.csv", command.LIFETIMES)
+        self.write("p.json", "old")
+
+    def test_its_mode_stays(self):
+        os.symlink("p.json", self.path("link"))
+        for mode in (0o600, 0o640, 0o664):
+            os.chmod(self.path("p.json"), mode)
+            self.ok("plan", "a.csv", "-o", "link")
+            self.assertEqual(os.stat(self.path("p.json")).st_mode & 0o7777, mode)
+
+    def test_a_new_one_has_the_usual_mode(self):
+        self.ok("plan", "a.csv", "-o", "new.json", preexec_fn=lambda: os.umask(0o027))
+        self.assertEqual(os.stat(self.path("new.json")).st_mode & 0o7777, 0o640)
+
+    def test_read_only_it_is_not_replaced(self):
+        os.chmod(self.path("p.json"), 0o400)
+        self.fails(2, "plan", "a.csv", "-o", "p.json", says="cannot replace p.json: Permission denied",
+                   preexec_fn=without_override)
+        self.assertEqual(self.read("p.json"), b"old")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.csv", "p.json"])
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t mos
   return contents;
 }
 
+// A device that is no terminal has nothing in it (/dev/null) or no end (/dev/zero).
+bool IsEndless(int fd) {
+  struct stat facts {};
+  char byte = 0;
+  return fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) && isatty(fd) == 0 && read(fd, &byte, 1) > 0;
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   const int error = errno;
   return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
@@ -104,7 +111,9 @@ absl::Status WriteByRename(const std::string& path, std::string_view text, bool 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
-  absl::StatusOr<std::string> contents = ReadAll(fd, path, most_bytes);
+  absl::StatusOr<std::string> contents =
+      absl::InvalidArgumentError(path + ": is a device without an end, not a file");
+  if (!IsEndless(fd)) contents = ReadAll(fd, path, most_bytes);
   close(fd);
   return contents;
 }

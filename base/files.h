@@ -14,8 +14,8 @@ namespace reprise {
 
 inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
 
-// Reads `path`, which may also be a pipe. Errors: what open and read say, and ResourceExhausted past
-// `most_bytes`; each names the file.
+// Reads `path`, which may also be a pipe or a terminal. Errors: what open and read say, InvalidArgument where
+// it is a device that never ends, and ResourceExhausted past `most_bytes`; each names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
 
 // The same for a job: InvalidArgument where `path` is a pipe or a device.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -137,6 +138,11 @@ int Main(std::vector<std::string> words) {
 int main(int count, char** words) {
   try {
     return reprise::cli::Main({words + 1, words + count});
+  } catch (const std::bad_alloc&) {
+    std::string command;
+    for (int i = 1; i < count; ++i) command += (i == 1 ? "" : " ") + reprise::cli::ShellQuoted(words[i]);
+    reprise::cli::Say(command + ": out of memory; free some, or raise the limit on it (ulimit -v)");
+    return reprise::cli::kUsage;
   } catch (const std::exception& error) {
     reprise::cli::Say(error.what());
     return reprise::cli::kUsage;

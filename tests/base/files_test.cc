@@ -67,7 +67,14 @@ TEST_F(Files, AreNamedWhereTheyCannotBeRead) {
 }
 
 TEST_F(Files, AreReadUpToAMost) {
-  EXPECT_EQ(ReadFile("/dev/zero", 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string file = Put("f", std::string(1000, 'x'));
+  EXPECT_EQ(ReadFile(file, 1000)->size(), 1000);
+  EXPECT_EQ(ReadFile(file, 999).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(Files, HaveAnEnd) {
+  EXPECT_THAT(Text(ReadFile("/dev/zero").status()), HasSubstr("/dev/zero: is a device without an end"));
+  EXPECT_EQ(*ReadFile("/dev/null"), "");
 }
 
 // Nobody ever writes into this pipe: a test that waits for it never ends.

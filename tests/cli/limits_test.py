@@ -1,0 +1,39 @@
+"""Why this exists: under a limit of the shell's a command cannot do its work, and only what it says tells that the limit
+is at fault and not the input."""
+
+import resource
+import unittest
+
+import command
+
+
+def limited(which, bytes):
+    return lambda: resource.setrlimit(which, (bytes, bytes))
+
+
+class Limits(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        if self.reprise("--version", preexec_fn=limited(resource.RLIMIT_AS, 100 << 20)).returncode != 0:
+            self.skipTest("a sanitizer needs more addresses than that")
+        self.write("e.csv", command.EVENTS)
+
+    def test_out_of_memory(self):
+        with open(self.path("big file.csv"), "wb") as big:
+            big.truncate(200 << 20)
+        done = self.fails(2, "stats", "big file.csv", preexec_fn=limited(resource.RLIMIT_AS, 100 << 20),
+                          says="stats 'big file.csv': out of memory; .*ulimit -v")
+        self.assertNotIn("bad_alloc", done.err)
+
+
+class Endless(command.CommandTest):
+    def test_devices_are_no_inputs(self):
+        for name in ("/dev/zero", "/dev/urandom"):
+            self.fails(3, "stats", name, says=f"{name}: is a device without an end, not a file")
+            with open(name, "rb") as endless:
+                self.fails(3, "stats", "-", stdin=endless, says="is a device without an end, not a file")
+        self.fails(3, "stats", "/dev/null", says="empty")
+
+
+if __name__ == "__main__":
+    unittest.main()

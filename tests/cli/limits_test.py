@@ -25,6 +25,13 @@ class Limits(command.CommandTest):
                           says="stats 'big file.csv': out of memory; .*ulimit -v")
         self.assertNotIn("bad_alloc", done.err)
 
+    def test_too_few_addresses_for_the_engine(self):
+        self.write("f.csv", command.EVENTS)
+        for words in (["simulate", "e.csv"], ["compare", "e.csv"], ["fit", "e.csv@1", "f.csv@2"]):
+            with self.subTest(words=words):
+                self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 4 << 30),
+                           says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
+
 
 class Endless(command.CommandTest):
     def test_devices_are_no_inputs(self):

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <new>
 #include <numeric>
@@ -132,10 +133,17 @@ int Main(std::vector<std::string> words) {
   return exit_status;
 }
 
+// A limit on the size of files (ulimit -f) is an error of the write, which cleans up and says so. The signal is
+// caught and not ignored: so a job that we start has its default again, or ignores it as whoever started us.
+void SurviveLimitOnFiles() {
+  if (std::signal(SIGXFSZ, [](int) {}) == SIG_IGN) std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 }  // namespace reprise::cli
 
 int main(int count, char** words) {
+  reprise::cli::SurviveLimitOnFiles();
   try {
     return reprise::cli::Main({words + 1, words + count});
   } catch (const std::bad_alloc&) {

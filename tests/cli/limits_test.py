@@ -1,7 +1,9 @@
 """Why this exists: under a limit of the shell's a command cannot do its work, and only what it says tells that the limit
 is at fault and not the input."""
 
+import os
 import resource
+import signal
 import unittest
 
 import command
@@ -31,6 +33,19 @@ class Limits(command.CommandTest):
             with self.subTest(words=words):
                 self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 4 << 30),
                            says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
+
+    def test_a_limit_on_the_size_of_files_leaves_no_draft(self):
+        self.write("old.json", "precious")
+        self.fails(2, "convert", "e.csv", "old.json", preexec_fn=limited(resource.RLIMIT_FSIZE, 64),
+                   says="cannot write old.json: File too large")
+        self.assertEqual(self.read("old.json"), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["e.csv", "old.json"])
+
+    def test_a_job_may_die_of_that_limit(self):
+        die = ["run", "--mode", "off", "--", "sh", "-c", "kill -XFSZ $$"]
+        self.assert_status(self.reprise(*die), -signal.SIGXFSZ)
+        ignored = self.reprise(*die, restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        self.assert_status(ignored, 0)
 
 
 class Endless(command.CommandTest):

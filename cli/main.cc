@@ -89,6 +89,20 @@ int ReportParse(CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
+// In a script an empty value is a variable that is not set: it leaves no option out and names no file.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_type_size_max() == 0) continue;  // a flag
+      option->check(
+          [](const std::string& value) {
+            return value.empty() ? "an empty name or value; is a variable not set?" : "";
+          },
+          "");
+    }
+  }
+}
+
 int Main(std::vector<std::string> words) {
   // The job's own command line is not for CLI11 to understand.
   std::vector<std::string> job;
@@ -119,6 +133,7 @@ int Main(std::vector<std::string> words) {
   AddReport(app, exit_status);
   AddConvert(app, exit_status);
   AddDoctor(app, exit_status);
+  RefuseEmptyValues(app);
 
   const std::vector<std::string> names = CommandNames(app);
   const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
@@ -133,8 +148,8 @@ int Main(std::vector<std::string> words) {
   return exit_status;
 }
 
-// A limit on the size of files (ulimit -f) is an error of the write, which cleans up and says so. The signal is
-// caught and not ignored: so a job that we start has its default again, or ignores it as whoever started us.
+// A limit on the size of files (ulimit -f) is an error of the write, which cleans up and says so. The signal
+// is caught and not ignored: a job that we start has its default again, or ignores it as whoever started us.
 void SurviveLimitOnFiles() {
   if (std::signal(SIGXFSZ, [](int) {}) == SIG_IGN) std::signal(SIGXFSZ, SIG_IGN);
 }

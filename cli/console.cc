@@ -88,7 +88,7 @@ void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 
 void SayNextOf(std::string_view command, const std::string& input, std::string_view more) {
-  if (input != "-") SayNext(fmt::format("{} {}{}", command, ShellQuoted(input), more));
+  if (input != "-") SayNext(fmt::format("{} {}{}", command, QuotedFile(input), more));
 }
 
 std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }
@@ -112,6 +112,10 @@ std::string ShellQuoted(std::string_view word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
+}
+
+std::string QuotedFile(std::string_view name) {
+  return ShellQuoted(fmt::format("{}{}", name.starts_with('-') ? "./" : "", name));
 }
 
 }  // namespace reprise::cli

@@ -44,4 +44,7 @@ int Finish(std::string_view data, int exit_status);
 // A word that a shell reads back as one word with the same bytes.
 std::string ShellQuoted(std::string_view word);
 
+// The same for the name of a file, which a command does not take for an option of its own.
+std::string QuotedFile(std::string_view name);
+
 }  // namespace reprise::cli

@@ -207,7 +207,7 @@ int PlanMany(const PlanOptions& options) {
   status = std::max(status, Finish(options.json ? TableJson(rows) : TableText(rows), status));
   const auto planned = std::ranges::find_if(rows, [](const Row& row) { return !row.plan.empty(); });
   if (!options.json && planned != rows.end()) {
-    SayNext(fmt::format("check {} {}", ShellQuoted(planned->input), ShellQuoted(planned->plan)));
+    SayNext(fmt::format("check {} {}", QuotedFile(planned->input), QuotedFile(planned->plan)));
   }
   return status;
 }

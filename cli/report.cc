@@ -61,12 +61,12 @@ std::string NextOfRanks(const std::vector<std::string>& inputs, const MergedSumm
                         const FilesBelow& files) {
   if (merged.files > 0) {
     std::string words = "merge";
-    for (const std::string& input : inputs) words += " " + ShellQuoted(input);
+    for (const std::string& input : inputs) words += " " + QuotedFile(input);
     return words;
   }
   const auto first =
       std::ranges::find_if(files.processes, [](const RankFiles& each) { return !each.traces.empty(); });
-  return fmt::format("stats {}", ShellQuoted(first->traces.front()));
+  return fmt::format("stats {}", QuotedFile(first->traces.front()));
 }
 
 int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& options,

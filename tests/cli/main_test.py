@@ -71,6 +71,14 @@ class Main(command.CommandTest):
         self.assertEqual(os.listdir(self.folder), ["a.csv"])
         self.ok("run", "--mode", "off", "--", "test", "-z", "")
 
+    def test_a_name_like_an_option_is_given_back_as_a_name(self):
+        self.write("-a.csv", command.LIFETIMES)
+        self.write("-e.csv", command.EVENTS)
+        self.assertIn("next: reprise plan ./-a.csv -o", self.ok("stats", "--", "-a.csv").err)
+        self.assertIn("next: reprise simulate ./-e.csv\n", self.ok("stats", "--", "-e.csv").err)
+        self.assertIn("next: reprise check ./-a.csv ./-p.json\n", self.ok("plan", "-o", "-p.json", "--", "-a.csv").err)
+        self.ok("check", "./-a.csv", "./-p.json")
+
     def test_full_output(self):
         self.write("a.csv", command.LIFETIMES)
         for words in (["--help"], ["--version"], ["plan", "a.csv"], ["plan", "a.csv", "--json"], ["stats", "a.csv"]):

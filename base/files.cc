@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 namespace reprise {
 namespace {
@@ -33,6 +34,13 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t mos
   }
   contents.resize(size);
   return contents;
+}
+
+// A device that is no terminal has nothing in it (/dev/null) or no end (/dev/zero).
+bool IsEndless(int fd) {
+  struct stat facts {};
+  char byte = 0;
+  return fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) && isatty(fd) == 0 && read(fd, &byte, 1) > 0;
 }
 
 absl::Status SystemError(const char* what, const std::string& path) {
@@ -72,11 +80,26 @@ void SyncFolder(const std::string& path) {
   close(fd);
 }
 
-absl::Status WriteByRename(const std::string& path, std::string_view text, bool synced) {
+// Protects the draft as the file that it replaces. Whom it cannot be given to, no other gets their rights. The
+// mode comes last: a change of owner takes bits from it.
+bool Protect(int draft, const struct stat& replaced) {
+  mode_t mode = replaced.st_mode & 07777U;
+  if (fchown(draft, static_cast<uid_t>(-1), replaced.st_gid) != 0) mode &= ~mode_t{S_IRWXG | S_ISGID};
+  if (fchown(draft, replaced.st_uid, static_cast<gid_t>(-1)) != 0) mode &= ~mode_t{S_ISUID};
+  return fchmod(draft, mode) == 0;
+}
+
+// `replaced`: what the file is protected as; nullptr: as every new one.
+absl::Status WriteByRename(const std::string& path, std::string_view text, bool synced,
+                           const struct stat* replaced) {
   const std::string draft = DraftFor(path);
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // What only its owner may read is nobody else's before it is whole, either.
+  const int fd =
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced == nullptr ? 0666 : 0600);
   if (fd < 0) return SystemError("cannot create", path);
-  absl::Status status = WriteAndClose(fd, path, text, synced);
+  absl::Status status;
+  if (replaced != nullptr && !Protect(fd, *replaced)) status = SystemError("cannot protect", path);
+  if (absl::Status written = WriteAndClose(fd, path, text, synced); status.ok()) status = std::move(written);
   if (status.ok() && rename(draft.c_str(), path.c_str()) != 0) status = SystemError("cannot replace", path);
   if (!status.ok()) unlink(draft.c_str());
   if (status.ok() && synced) SyncFolder(path);
@@ -88,7 +111,9 @@ absl::Status WriteByRename(const std::string& path, std::string_view text, bool 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return absl::ErrnoToStatus(errno, path + ": cannot be opened");
-  absl::StatusOr<std::string> contents = ReadAll(fd, path, most_bytes);
+  absl::StatusOr<std::string> contents =
+      absl::InvalidArgumentError(path + ": is a device without an end, not a file");
+  if (!IsEndless(fd)) contents = ReadAll(fd, path, most_bytes);
   close(fd);
   return contents;
 }
@@ -118,18 +143,21 @@ bool WriteAll(int fd, std::string_view text) {
 
 absl::Status WriteFile(const std::string& path, std::string_view text) {
   struct stat there {};
-  if (stat(path.c_str(), &there) != 0) {
+  const bool is_there = stat(path.c_str(), &there) == 0;
+  if (!is_there) {
     if (errno != ENOENT) return SystemError("cannot write", path);  // such as links in a circle
   } else if (!S_ISREG(there.st_mode)) {
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0) return SystemError("cannot open", path);
     return WriteAndClose(fd, path, text, /*synced=*/false);
+  } else if (access(path.c_str(), W_OK) != 0) {
+    return SystemError("cannot replace", path);
   }
-  return WriteByRename(path, text, /*synced=*/true);
+  return WriteByRename(path, text, /*synced=*/true, is_there ? &there : nullptr);
 }
 
 absl::Status ReplaceFile(const std::string& path, std::string_view text) {
-  return WriteByRename(path, text, /*synced=*/false);
+  return WriteByRename(path, text, /*synced=*/false, nullptr);
 }
 
 }  // namespace reprise

@@ -14,8 +14,8 @@ namespace reprise {
 
 inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
 
-// Reads `path`, which may also be a pipe. Errors: what open and read say, and ResourceExhausted past
-// `most_bytes`; each names the file.
+// Reads `path`, which may also be a pipe or a terminal. Errors: what open and read say, InvalidArgument where
+// it is a device that never ends, and ResourceExhausted past `most_bytes`; each names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
 
 // The same for a job: InvalidArgument where `path` is a pipe or a device.
@@ -25,8 +25,9 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t mos
 bool WriteAll(int fd, std::string_view text);
 
 // Writes the file at once: under another name beside it, synced, then renamed over `path`, so that it is
-// there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe,
-// /dev/stdout) is written to as it is. Errors name `path` and the system's reason.
+// there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe, a
+// terminal) is written to as it is. A file that is there keeps its mode, and its owner and group as far as
+// they may be given; one that may not be written stays. Errors name `path` and the system's reason.
 absl::Status WriteFile(const std::string& path, std::string_view text);
 
 // The same for a job, which waits neither for the disk nor for the reader of a pipe: nothing is synced, and

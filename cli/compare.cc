@@ -63,7 +63,7 @@ int Compare(const CompareOptions& options) {
                 kBadInput);
   }
   absl::StatusOr<std::vector<Contender>> tried = AllContenders(events, options.capacity);
-  if (!tried.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(tried.status())), kBadInput);
+  if (!tried.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(tried.status())), kUsage);
   std::vector<Contender> contenders = *std::move(tried);
   if (input->content.format == profiler::InputFormat::kSnapshot) {
     contenders.insert(contenders.begin(), Recorded(input->content.snapshot));

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/status/status.h"
@@ -14,15 +16,52 @@
 namespace reprise::cli {
 namespace {
 
-// The file that a link names, which need not be there yet: it is replaced, and not the link.
-std::string BehindLinks(const std::string& path) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+fs::path FolderOf(const fs::path& file) {
   std::error_code error;
-  const fs::file_type behind = fs::status(path, error).type();
-  if (behind != fs::file_type::regular && behind != fs::file_type::not_found) return path;
+  return fs::canonical(file.has_parent_path() ? file.parent_path() : ".", error);
+}
+
+// What lies in a process's folder of descriptors is no name but the open file itself, whatever name it shows.
+bool IsOpenFile(const fs::path& file) {
+  const fs::path folder = FolderOf(file);
+  return folder.filename() == "fd" && folder.native().starts_with("/proc/");
+}
+
+// The number of an open file of ours, as /dev/stdout is.
+std::optional<int> OwnDescriptor(const fs::path& file) {
+  std::error_code error;
+  const fs::path ours = fs::canonical("/proc/self/fd", error);
+  if (error || FolderOf(file) != ours) return std::nullopt;
+  const std::string name = file.filename();
+  int descriptor = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, wrong] = std::from_chars(name.data(), end, descriptor);
+  return wrong == std::errc() && stop == end ? std::optional(descriptor) : std::nullopt;
+}
+
+// What a link names in the end, be it there yet or not: that is replaced, and not the link. What cannot be
+// followed, a circle, stays as it is.
+std::string BehindLinks(const std::string& path) {
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::none) return path;
   fs::path file = path;
-  while (fs::is_symlink(file, error)) file = file.parent_path() / fs::read_symlink(file, error);
+  while (fs::is_symlink(file, error) && !IsOpenFile(file)) {
+    file = file.parent_path() / fs::read_symlink(file, error);
+  }
   return file.string();
+}
+
+// Of pipes and devices there is nothing to lose: they are never the same file here.
+absl::Status RefuseIfInput(const std::string& path, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!fs::equivalent(path, input == "-" ? "/dev/stdin" : input, error)) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the output and the input {} are the same file; name another output", path, input));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -32,9 +71,16 @@ absl::Status WriteStdout(std::string_view data) {
   return absl::ErrnoToStatus(errno, "cannot write to standard output");
 }
 
-absl::Status WriteOutput(const std::string& path, std::string_view data) {
+absl::Status WriteOutput(const std::string& path, std::string_view data,
+                         const std::vector<std::string>& inputs) {
   if (path == "-") return WriteStdout(data);
-  return WriteFile(BehindLinks(path), data);
+  if (absl::Status refused = RefuseIfInput(path, inputs); !refused.ok()) return refused;
+  const std::string file = BehindLinks(path);
+  const std::optional<int> descriptor = OwnDescriptor(file);
+  // Opened anew it would have a place of its own in the file, and others write where they are.
+  if (!descriptor) return WriteFile(file, data);
+  if (WriteAll(*descriptor, data)) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, "cannot write " + path);
 }
 
 void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }
@@ -42,7 +88,7 @@ void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 
 void SayNextOf(std::string_view command, const std::string& input, std::string_view more) {
-  if (input != "-") SayNext(fmt::format("{} {}{}", command, ShellQuoted(input), more));
+  if (input != "-") SayNext(fmt::format("{} {}{}", command, QuotedFile(input), more));
 }
 
 std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }
@@ -66,6 +112,10 @@ std::string ShellQuoted(std::string_view word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
+}
+
+std::string QuotedFile(std::string_view name) {
+  return ShellQuoted(fmt::format("{}{}", name.starts_with('-') ? "./" : "", name));
 }
 
 }  // namespace reprise::cli

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -15,8 +16,11 @@ namespace reprise::cli {
 absl::Status WriteStdout(std::string_view data);
 
 // The same to the file at `path`, or to what a link there names: whole, or what was there stays. "-" is
-// standard output.
-absl::Status WriteOutput(const std::string& path, std::string_view data);
+// standard output, and an open file of ours (/dev/stdout, /dev/fd/3) is written on where it stands. `inputs`
+// are what `data` was made from: where one of them is that very file, by whatever name, it is not written
+// over.
+absl::Status WriteOutput(const std::string& path, std::string_view data,
+                         const std::vector<std::string>& inputs);
 
 // One line on stderr that begins with "reprise: ". Failures are ignored: there is nobody left to tell.
 void Say(std::string_view line);
@@ -39,5 +43,8 @@ int Finish(std::string_view data, int exit_status);
 
 // A word that a shell reads back as one word with the same bytes.
 std::string ShellQuoted(std::string_view word);
+
+// The same for the name of a file, which a command does not take for an option of its own.
+std::string QuotedFile(std::string_view name);
 
 }  // namespace reprise::cli

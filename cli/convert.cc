@@ -93,7 +93,7 @@ int Convert(const ConvertOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const std::string converted = Converted(*input, format);
-  if (const absl::Status written = WriteOutput(options.output, converted); !written.ok()) {
+  if (const absl::Status written = WriteOutput(options.output, converted, {options.input}); !written.ok()) {
     return Fail(written, kUsage);
   }
   if (options.output == "-") return kFine;

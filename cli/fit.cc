@@ -45,20 +45,28 @@ std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& wor
   return std::pair(word.substr(0, at), batch);
 }
 
-absl::StatusOr<BatchRun> RunOf(const std::string& path, int64_t batch) {
+// Errors: the input's.
+absl::StatusOr<MeasuredInput> MeasuredEvents(const std::string& path) {
   absl::StatusOr<MeasuredInput> measured = Measured(LoadEvents(path, "fit"));
-  if (!measured.ok()) return measured.status();
-  if (measured->stats.allocs == 0) {
+  if (measured.ok() && measured->stats.allocs == 0) {
     return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", path));
   }
+  return measured;
+}
+
+// Errors: those of the machine's limits.
+absl::StatusOr<std::vector<Contender>> ContendersFor(const std::string& path, const MeasuredInput& measured) {
   absl::StatusOr<std::vector<Contender>> contenders =
-      AllContenders(measured->input.content.trace.events, std::nullopt);
-  if (!contenders.ok()) return contenders.status();
+      AllContenders(measured.input.content.trace.events, std::nullopt);
+  if (!contenders.ok()) {
+    return absl::Status(contenders.status().code(),
+                        fmt::format("{}: {}", path, MessageOf(contenders.status())));
+  }
   for (const Contender& c : *contenders) {
     if (!c.failed) continue;
     Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
   }
-  return BatchRun{*std::move(measured), batch, *std::move(contenders)};
+  return contenders;
 }
 
 std::string SignedSize(double bytes) {
@@ -191,9 +199,12 @@ int Fit(const FitOptions& options) {
                               word),
                   kUsage);
     }
-    absl::StatusOr<BatchRun> run = RunOf(split->first, split->second);
-    if (!run.ok()) return Fail(run.status(), kBadInput);
-    runs.push_back(*std::move(run));
+    const auto& [path, batch] = *split;
+    absl::StatusOr<MeasuredInput> measured = MeasuredEvents(path);
+    if (!measured.ok()) return Fail(measured.status(), kBadInput);
+    absl::StatusOr<std::vector<Contender>> contenders = ContendersFor(path, *measured);
+    if (!contenders.ok()) return Fail(contenders.status(), kUsage);
+    runs.push_back({*std::move(measured), batch, *std::move(contenders)});
   }
   const auto other = [&](const BatchRun& run) { return run.batch != runs[0].batch; };
   if (std::ranges::none_of(runs, other)) return Fail("fit needs inputs of two different batches", kUsage);

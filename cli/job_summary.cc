@@ -42,7 +42,7 @@ bool SayRanks(const std::string& folder, const std::vector<std::string>& summari
   const std::string text = MergedText(merged, kMostRanksSaid);
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty())))
     Say(line);
-  SayNext(fmt::format("merge {}", ShellQuoted(folder)));
+  SayNext(fmt::format("merge {}", QuotedFile(folder)));
   return true;
 }
 

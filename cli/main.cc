@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
+#include <new>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -87,6 +89,20 @@ int ReportParse(CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
+// In a script an empty value is a variable that is not set: it leaves no option out and names no file.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_type_size_max() == 0) continue;  // a flag
+      option->check(
+          [](const std::string& value) {
+            return value.empty() ? "an empty name or value; is a variable not set?" : "";
+          },
+          "");
+    }
+  }
+}
+
 int Main(std::vector<std::string> words) {
   // The job's own command line is not for CLI11 to understand.
   std::vector<std::string> job;
@@ -117,6 +133,7 @@ int Main(std::vector<std::string> words) {
   AddReport(app, exit_status);
   AddConvert(app, exit_status);
   AddDoctor(app, exit_status);
+  RefuseEmptyValues(app);
 
   const std::vector<std::string> names = CommandNames(app);
   const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
@@ -131,12 +148,24 @@ int Main(std::vector<std::string> words) {
   return exit_status;
 }
 
+// A limit on the size of files (ulimit -f) is an error of the write, which cleans up and says so. The signal
+// is caught and not ignored: a job that we start has its default again, or ignores it as whoever started us.
+void SurviveLimitOnFiles() {
+  if (std::signal(SIGXFSZ, [](int) {}) == SIG_IGN) std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 }  // namespace reprise::cli
 
 int main(int count, char** words) {
+  reprise::cli::SurviveLimitOnFiles();
   try {
     return reprise::cli::Main({words + 1, words + count});
+  } catch (const std::bad_alloc&) {
+    std::string command;
+    for (int i = 1; i < count; ++i) command += (i == 1 ? "" : " ") + reprise::cli::ShellQuoted(words[i]);
+    reprise::cli::Say(command + ": out of memory; free some, or raise the limit on it (ulimit -v)");
+    return reprise::cli::kUsage;
   } catch (const std::exception& error) {
     reprise::cli::Say(error.what());
     return reprise::cli::kUsage;

@@ -132,7 +132,7 @@ std::vector<std::string> FoldersOf(const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) {
     std::error_code error;
     const fs::path folder = fs::is_directory(input, error) ? fs::path(input) : fs::path(input).parent_path();
-    const std::string word = folder.empty() ? "." : ShellQuoted(folder.string());
+    const std::string word = folder.empty() ? "." : QuotedFile(folder.string());
     if (std::ranges::find(folders, word) == folders.end()) folders.push_back(word);
   }
   return folders;

@@ -105,6 +105,9 @@ std::string SolutionText(const planner::Problem& problem, const planner::Solutio
 }
 
 int PlanOneInput(const PlanOptions& options) {
+  if (options.json && options.output == "-") {
+    return Fail("--json and -o - are both for standard output; give the plan a file", kUsage);
+  }
   const absl::StatusOr<LoadedInput> input = LoadInput(options.inputs[0]);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
@@ -129,7 +132,7 @@ int PlanOneInput(const PlanOptions& options) {
     Say(DoesNotFit(options, *solution));
   } else if (!options.output.empty()) {
     const absl::Status written =
-        WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)));
+        WriteOutput(options.output, planner::FormatPlan(PlanOf(*input, *problem, *solution)), options.inputs);
     if (!written.ok()) {
       return Fail(written, kUsage);
     }
@@ -143,7 +146,7 @@ int PlanOneInput(const PlanOptions& options) {
   if (options.output.empty()) {
     SayNextOf("plan", options.inputs[0], " -o FILE.plan.json");
   } else {
-    SayNextOf("check", options.inputs[0], " " + ShellQuoted(options.output));
+    SayNextOf("check", options.inputs[0], " " + QuotedFile(options.output));
   }
   return exit_status;
 }

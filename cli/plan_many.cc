@@ -128,7 +128,8 @@ Row PlanOne(const PlanOptions& options, const std::string& input_path, const std
     row.status = kDoesNotFit;
     Say(fmt::format("{}: {}", input_path, row.error));
   } else if (!plan_path.empty()) {
-    const absl::Status written = planner::WritePlan(plan_path, PlanOf(*input, *problem, *solution));
+    const absl::Status written =
+        WriteOutput(plan_path, planner::FormatPlan(PlanOf(*input, *problem, *solution)), options.inputs);
     if (!written.ok()) return failed(written, kUsage);
   }
   return row;
@@ -206,7 +207,7 @@ int PlanMany(const PlanOptions& options) {
   status = std::max(status, Finish(options.json ? TableJson(rows) : TableText(rows), status));
   const auto planned = std::ranges::find_if(rows, [](const Row& row) { return !row.plan.empty(); });
   if (!options.json && planned != rows.end()) {
-    SayNext(fmt::format("check {} {}", ShellQuoted(planned->input), ShellQuoted(planned->plan)));
+    SayNext(fmt::format("check {} {}", QuotedFile(planned->input), QuotedFile(planned->plan)));
   }
   return status;
 }

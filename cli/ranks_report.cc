@@ -92,6 +92,12 @@ class Assigner {
   std::map<std::pair<std::string, int>, std::multimap<int, const RankFiles*>> without_summary_;
 };
 
+std::vector<std::string> AllOf(const FilesBelow& files) {
+  std::vector<std::string> all = SummariesOf(files);
+  for (const RankFiles& each : files.processes) all.insert(all.end(), each.traces.begin(), each.traces.end());
+  return all;
+}
+
 void Redact(MergedSummaries& merged, Redactor& redactor) {
   for (std::string& error : merged.errors) error = "a file cannot be read";
   for (JobRanks& job : merged.jobs) {
@@ -139,7 +145,7 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
                                    .created = UtcNow()};
   const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
   if (!page.ok()) return page.status();
-  return WritePage(options.output, *page);
+  return WritePage(options.output, *page, AllOf(files));
 }
 
 }  // namespace reprise::cli

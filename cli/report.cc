@@ -61,12 +61,12 @@ std::string NextOfRanks(const std::vector<std::string>& inputs, const MergedSumm
                         const FilesBelow& files) {
   if (merged.files > 0) {
     std::string words = "merge";
-    for (const std::string& input : inputs) words += " " + ShellQuoted(input);
+    for (const std::string& input : inputs) words += " " + QuotedFile(input);
     return words;
   }
   const auto first =
       std::ranges::find_if(files.processes, [](const RankFiles& each) { return !each.traces.empty(); });
-  return fmt::format("stats {}", ShellQuoted(first->traces.front()));
+  return fmt::format("stats {}", QuotedFile(first->traces.front()));
 }
 
 int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& options,
@@ -138,7 +138,7 @@ absl::Status WriteReport(const Report& report) {
   const absl::StatusOr<std::string> page = PageOf(report.input, report.findings, report.page);
   if (!page.ok()) return page.status();
   for (const std::string& what : report.findings.left_out) Say(fmt::format("left out: {}", what));
-  return WritePage(report.output, *page);
+  return WritePage(report.output, *page, {report.trace, SummaryBeside(report.trace)});
 }
 
 void AddReport(CLI::App& app, int& exit_status) {

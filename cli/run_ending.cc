@@ -101,7 +101,7 @@ void SayAsRank(const RunOptions& options, const OutputFolder& folder) {
   if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
   Say(fmt::format("files of all ranks are in {}", folder.path));
   if (options.report) Say("no report: other ranks may still be running");
-  SayNext(fmt::format("{} {}", options.report ? "report" : "merge", ShellQuoted(folder.path)));
+  SayNext(fmt::format("{} {}", options.report ? "report" : "merge", QuotedFile(folder.path)));
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   if (options.report) WritePage(folder, summaries, traces);
   if (SayRanks(folder.path, summaries)) return;
   SayNext(traces.empty() ? "doctor"
-                         : fmt::format("stats {}", ShellQuoted(folder.path + "/" + traces.front())));
+                         : fmt::format("stats {}", QuotedFile(folder.path + "/" + traces.front())));
 }
 
 }  // namespace reprise::cli

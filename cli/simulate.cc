@@ -73,9 +73,7 @@ int Simulate(const SimulateOptions& options) {
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<replay::SimulationResult> result =
       replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
-  if (!result.ok()) {
-    return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kBadInput);
-  }
+  if (!result.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kUsage);
   int exit_status = kFine;
   if (options.capacity && result->counters.passed > 0) {
     Say(fmt::format("does not fit: {} requests did not find room in {} bytes", result->counters.passed,

@@ -147,7 +147,7 @@ int Submit(const RunOptions& ours, const std::vector<std::string>& own,
   if (status == kFine && !id.empty()) {
     Say(fmt::format("job {}; one summary at the end of its output", id));
     if (const std::string folder = FolderOf(ours, id); !folder.empty()) {
-      SayNext(fmt::format("merge {}", ShellQuoted(folder)));
+      SayNext(fmt::format("merge {}", QuotedFile(folder)));
     }
   }
   return status;

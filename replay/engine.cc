@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
     return absl::InvalidArgumentError("the range is larger than an arena can be");
   std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner, events));
   if (!engine->arena_.ok() || (engine->order_ != nullptr && !engine->order_->ok())) {
-    return absl::ResourceExhaustedError("no address space for the arena's tables");
+    return absl::ResourceExhaustedError(
+        "a limit on addresses (ulimit -v or -d) leaves too little for the arena's tables; raise it");
   }
   return engine;
 }

@@ -16,8 +16,9 @@ std::string WholePage(const PageSource& source, std::string_view head, std::stri
   return page;
 }
 
-absl::Status WritePage(const std::string& path, std::string_view page) {
-  if (absl::Status written = WriteOutput(path, page); !written.ok()) return written;
+absl::Status WritePage(const std::string& path, std::string_view page,
+                       const std::vector<std::string>& inputs) {
+  if (absl::Status written = WriteOutput(path, page, inputs); !written.ok()) return written;
   if (path != "-") {
     Say(fmt::format("wrote {}, {}", path, FormatSize(Bytes(static_cast<int64_t>(page.size())))));
   }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -18,8 +19,9 @@ struct PageSource {
 extern const PageSource kReportPage;
 extern const PageSource kRanksPage;
 
-// To the file, whole or not at all, or to standard output for `-`; says so.
-absl::Status WritePage(const std::string& path, std::string_view page);
+// To the file, whole or not at all and not over one of the `inputs`, or to standard output for `-`; says so.
+absl::Status WritePage(const std::string& path, std::string_view page,
+                       const std::vector<std::string>& inputs);
 
 // The page with `head`, a JSON text, and `data`, in base64, where they go.
 std::string WholePage(const PageSource& source, std::string_view head, std::string_view data);

@@ -67,7 +67,14 @@ TEST_F(Files, AreNamedWhereTheyCannotBeRead) {
 }
 
 TEST_F(Files, AreReadUpToAMost) {
-  EXPECT_EQ(ReadFile("/dev/zero", 1 << 20).status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string file = Put("f", std::string(1000, 'x'));
+  EXPECT_EQ(ReadFile(file, 1000)->size(), 1000);
+  EXPECT_EQ(ReadFile(file, 999).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(Files, HaveAnEnd) {
+  EXPECT_THAT(Text(ReadFile("/dev/zero").status()), HasSubstr("/dev/zero: is a device without an end"));
+  EXPECT_EQ(*ReadFile("/dev/null"), "");
 }
 
 // Nobody ever writes into this pipe: a test that waits for it never ends.
@@ -88,6 +95,16 @@ TEST_F(Files, AreReplacedAsAWhole) {
     ASSERT_TRUE(write(Path("f"), "text").ok());
     EXPECT_EQ(*ReadFile(Path("f")), "text");
     EXPECT_EQ(Names(), std::set<std::string>{"f"});
+  }
+}
+
+TEST_F(Files, KeepTheirModeWhereAUserHasThemReplaced) {
+  struct stat facts {};
+  for (const mode_t mode : {0600U, 0664U}) {
+    ASSERT_EQ(chmod(Put("f", "old").c_str(), mode), 0);
+    ASSERT_TRUE(WriteFile(Path("f"), "text").ok());
+    ASSERT_EQ(stat(Path("f").c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 07777U, mode);
   }
 }
 

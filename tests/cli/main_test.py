@@ -55,6 +55,30 @@ class Main(command.CommandTest):
                 self.assertNotIn("reprise: next: ", of_input.err)
         self.assertIn("next: reprise stats e2.csv", self.ok("convert", "-", "e2.csv", input=self.read("e.csv")).err)
 
+    def test_an_empty_value_is_no_value_left_out(self):
+        self.write("a.csv", command.LIFETIMES)
+        for option, *words in (
+            ("-o", "plan", "a.csv", "-o", ""),
+            ("-o", "report", "a.csv", "-o", ""),
+            ("--keep", "plan", "a.csv", "--keep", "", "-o", "p.json"),
+            ("--out", "run", "--mode", "off", "--out", "", "--", "true"),
+            ("OUT", "convert", "a.csv", "", "--to", "json"),
+            ("INPUT", "convert", "", "a.json"),
+            ("INPUT", "stats", "a.csv", ""),
+        ):
+            with self.subTest(words=words):
+                self.fails(2, *words, says=rf"^reprise: {option}: an empty name or value; is a variable not set\?\n")
+        self.assertEqual(os.listdir(self.folder), ["a.csv"])
+        self.ok("run", "--mode", "off", "--", "test", "-z", "")
+
+    def test_a_name_like_an_option_is_given_back_as_a_name(self):
+        self.write("-a.csv", command.LIFETIMES)
+        self.write("-e.csv", command.EVENTS)
+        self.assertIn("next: reprise plan ./-a.csv -o", self.ok("stats", "--", "-a.csv").err)
+        self.assertIn("next: reprise simulate ./-e.csv\n", self.ok("stats", "--", "-e.csv").err)
+        self.assertIn("next: reprise check ./-a.csv ./-p.json\n", self.ok("plan", "-o", "-p.json", "--", "-a.csv").err)
+        self.ok("check", "./-a.csv", "./-p.json")
+
     def test_full_output(self):
         self.write("a.csv", command.LIFETIMES)
         for words in (["--help"], ["--version"], ["plan", "a.csv"], ["plan", "a.csv", "--json"], ["stats", "a.csv"]):

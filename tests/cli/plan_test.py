@@ -51,6 +51,10 @@ class Plan(command.CommandTest):
         out = self.ok("plan", "a.csv", "-o", "-").out
         self.assertEqual(json.loads(out)["slab"], 8)
 
+    def test_standard_output_is_for_one_thing(self):
+        done = self.fails(2, "plan", "a.csv", "--json", "-o", "-", says="--json and -o - are both for standard output; .*file")
+        self.assertEqual(done.out, "")
+
     def test_capacity(self):
         self.assertEqual(self.json("plan", "a.csv", "--capacity", "8")["slab"], 8)
         self.fails(4, "plan", "a.csv", "--capacity", "7", says="8 bytes are needed at least, the capacity is 7")

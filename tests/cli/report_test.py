@@ -173,7 +173,7 @@ class Report(command.CommandTest):
             self.skipTest("a sanitizer needs more addresses than that")
         self.write("e.csv", command.EVENTS)
         done = self.ok("report", "e.csv", "-o", "out.html", preexec_fn=limited)
-        self.assertIn("left out: reprise: no address space for the arena's tables\n", done.err)
+        self.assertIn("left out: reprise: a limit on addresses (ulimit -v or -d) leaves too little", done.err)
 
     def test_where_it_goes(self):
         self.write("e.csv", command.EVENTS)

@@ -1,0 +1,61 @@
+"""Why this exists: under a limit of the shell's a command cannot do its work, and only what it says tells that the limit
+is at fault and not the input."""
+
+import os
+import resource
+import signal
+import unittest
+
+import command
+
+
+def limited(which, bytes):
+    return lambda: resource.setrlimit(which, (bytes, bytes))
+
+
+class Limits(command.CommandTest):
+    def setUp(self):
+        super().setUp()
+        if self.reprise("--version", preexec_fn=limited(resource.RLIMIT_AS, 100 << 20)).returncode != 0:
+            self.skipTest("a sanitizer needs more addresses than that")
+        self.write("e.csv", command.EVENTS)
+
+    def test_out_of_memory(self):
+        with open(self.path("big file.csv"), "wb") as big:
+            big.truncate(200 << 20)
+        done = self.fails(2, "stats", "big file.csv", preexec_fn=limited(resource.RLIMIT_AS, 100 << 20),
+                          says="stats 'big file.csv': out of memory; .*ulimit -v")
+        self.assertNotIn("bad_alloc", done.err)
+
+    def test_too_few_addresses_for_the_engine(self):
+        self.write("f.csv", command.EVENTS)
+        for words in (["simulate", "e.csv"], ["compare", "e.csv"], ["fit", "e.csv@1", "f.csv@2"]):
+            with self.subTest(words=words):
+                self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 4 << 30),
+                           says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
+
+    def test_a_limit_on_the_size_of_files_leaves_no_draft(self):
+        self.write("old.json", "precious")
+        self.fails(2, "convert", "e.csv", "old.json", preexec_fn=limited(resource.RLIMIT_FSIZE, 64),
+                   says="cannot write old.json: File too large")
+        self.assertEqual(self.read("old.json"), b"precious")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["e.csv", "old.json"])
+
+    def test_a_job_may_die_of_that_limit(self):
+        die = ["run", "--mode", "off", "--", "sh", "-c", "kill -XFSZ $$"]
+        self.assert_status(self.reprise(*die), -signal.SIGXFSZ)
+        ignored = self.reprise(*die, restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        self.assert_status(ignored, 0)
+
+
+class Endless(command.CommandTest):
+    def test_devices_are_no_inputs(self):
+        for name in ("/dev/zero", "/dev/urandom"):
+            self.fails(3, "stats", name, says=f"{name}: is a device without an end, not a file")
+            with open(name, "rb") as endless:
+                self.fails(3, "stats", "-", stdin=endless, says="is a device without an end, not a file")
+        self.fails(3, "stats", "/dev/null", says="empty")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -66,13 +66,34 @@ bool Reap(pid_t job, ChildEnd& end) {
   return false;
 }
 
+// Whether the job, in our place, would have got a signal that has not reached it.
+bool IsForJob(const siginfo_t& info, pid_t job) {
+  // What the job sent to us it knows.
+  if (info.si_code <= 0) return info.si_pid != job;
+  switch (info.si_signo) {
+    // The kernel sends these to the whole group, but for SIGCHLD, which is about the job.
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGWINCH:
+    case SIGCHLD:
+      return false;
+    // These too; when a terminal hangs up, to the leader of its session alone.
+    case SIGHUP:
+    case SIGCONT:
+      return getsid(0) == getpid();
+    default:
+      return true;
+  }
+}
+
 void WaitAndPassOn(pid_t job, const sigset_t& signals, ChildEnd& end) {
   while (!Reap(job, end)) {
     siginfo_t info;
     const int signal = sigwaitinfo(&signals, &info);
-    // The terminal's own signals have reached the whole group; what the job sent to us it knows.
-    const bool from_process = signal > 0 && info.si_code <= 0 && info.si_pid != job;
-    if (signal != SIGCHLD && from_process) kill(job, signal);
+    if (signal > 0 && IsForJob(info, job)) kill(job, signal);
   }
 }
 

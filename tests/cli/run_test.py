@@ -283,15 +283,41 @@ class Run(command.CommandTest):
             job.send_signal(number)
             self.assertEqual(job.wait(20), 9)
 
-    def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
-        far, near = pty.openpty()
-        self.addCleanup(os.close, far)
-        self.addCleanup(os.close, near)
+    def terminal(self):
+        """The far end of a terminal, the near end, and what makes a process the leader of its session."""
+        far, near = (os.fdopen(end, "r+b", buffering=0) for end in pty.openpty())
+        self.addCleanup(far.close)
+        self.addCleanup(near.close)
 
         def at_the_terminal():
             os.setsid()
             fcntl.ioctl(near, termios.TIOCSCTTY, 0)
 
+        return far, near, at_the_terminal
+
+    def test_a_terminal_that_hangs_up_ends_the_job(self):
+        # A job that is stopped has to be continued too.
+        for then in ("signal.pause()", "os.kill(os.getpid(), signal.SIGSTOP)"):
+            with self.subTest(then):
+                far, _, at_the_terminal = self.terminal()
+                code = f"import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\nprint('ready', flush=True)\n{then}"
+                job = self.start(code, preexec_fn=at_the_terminal)
+                far.close()
+                self.assertEqual(job.wait(20), -signal.SIGHUP)
+
+    def test_signals_of_the_kernel_are_passed_on(self):
+        def with_an_alarm_on_its_way():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+            signal.setitimer(signal.ITIMER_REAL, 1e-6)
+            while signal.SIGALRM not in signal.sigpending():
+                pass
+
+        code = "import signal, sys\nsys.exit(int(signal.sigwait([signal.SIGALRM])))"
+        done = self.run_host("--", sys.executable, "-c", code, preexec_fn=with_an_alarm_on_its_way, timeout=20)
+        self.assert_status(done, signal.SIGALRM)
+
+    def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
+        _, _, at_the_terminal = self.terminal()
         code = "import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)"
         job = self.start(code, preexec_fn=at_the_terminal)
         signal.alarm(60)  # a failure must not wait for ever

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +20,20 @@ sigset_t SignalsToWaitFor() {
   sigfillset(&set);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
   return set;
+}
+
+constexpr std::array kTimers = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
+// Stops our timers, which live on through an exec, but not in a child; what is left of each.
+std::array<itimerval, kTimers.size()> TakeTimers() {
+  constexpr itimerval kNone = {};
+  std::array<itimerval, kTimers.size()> left = {};
+  for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &kNone, &left[i]);
+  return left;
+}
+
+void StartTimers(const std::array<itimerval, kTimers.size()>& left) {
+  for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &left[i], nullptr);
 }
 
 [[noreturn]] void BecomeJob(const std::vector<std::string>& words,
@@ -116,6 +132,7 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     end.start_error = errno;
     return end;
   }
+  const auto timers = TakeTimers();
   const pid_t self = getpid();
   const pid_t job = fork();
   if (job < 0) {
@@ -127,6 +144,7 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(126);
     sigaction(SIGCHLD, &child_before, nullptr);
+    StartTimers(timers);
     sigprocmask(SIG_SETMASK, &mask_before, nullptr);
     BecomeJob(words, variables, error_pipe[1]);
   }

@@ -316,6 +316,18 @@ class Run(command.CommandTest):
         done = self.run_host("--", sys.executable, "-c", code, preexec_fn=with_an_alarm_on_its_way, timeout=20)
         self.assert_status(done, signal.SIGALRM)
 
+    def test_timers_are_the_jobs(self):
+        timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
+        def with_timers():
+            for timer in timers:
+                signal.setitimer(timer, 3600, 1800)
+
+        code = f"import signal\nprint(*(round(word, -2) for timer in {[int(timer) for timer in timers]} for word in signal.getitimer(timer)))"
+        done = self.run_host("--", sys.executable, "-c", code, preexec_fn=with_timers)
+        self.assert_status(done, 0)
+        self.assertEqual(done.out, "3600.0 1800.0 " * 2 + "3600.0 1800.0\n")
+
     def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
         _, _, at_the_terminal = self.terminal()
         code = "import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)"

@@ -65,14 +65,17 @@ bool HasTerminal() {
   return terminal >= 0;
 }
 
+// Whether the signal is one of a terminal's stops, which a shell has to notice. Whoever stops a job by SIGSTOP may
+// continue it alone.
+bool IsOfTerminal(int stop) { return stop == SIGTSTP || stop == SIGTTIN || stop == SIGTTOU; }
+
 // True when the job is over.
 bool Reap(pid_t job, ChildEnd& end) {
   int status = 0;
   while (waitpid(job, &status, WNOHANG | WUNTRACED) == job) {
     if (WIFSTOPPED(status)) {
-      // So that the shell notices; it continues both of us. Whoever else stopped the job may continue it
-      // alone.
-      if (HasTerminal()) raise(SIGSTOP);
+      // The shell continues both of us.
+      if (IsOfTerminal(WSTOPSIG(status)) && HasTerminal()) raise(SIGSTOP);
       continue;
     }
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);

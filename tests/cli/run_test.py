@@ -329,17 +329,29 @@ class Run(command.CommandTest):
         self.assertEqual(done.out, "3600.0 1800.0 " * 2 + "3600.0 1800.0\n")
 
     def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
-        _, _, at_the_terminal = self.terminal()
-        code = "import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)"
-        job = self.start(code, preexec_fn=at_the_terminal)
-        signal.alarm(60)  # a failure must not wait for ever
-        self.addCleanup(signal.alarm, 0)
-        _, status = os.waitpid(job.pid, os.WUNTRACED)
-        self.assertTrue(os.WIFSTOPPED(status))
-        job.send_signal(signal.SIGCONT)
-        _, status = os.waitpid(job.pid, 0)
-        job.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(job.returncode, 5)
+        code = "import os, signal\nos.kill(os.getpid(), signal.SIGTSTP)\nos._exit(5)"
+        done, _ = self.in_the_background(command.REPRISE, "run", "--host", "--", sys.executable, "-c", code)
+        self.assertEqual((done.returncode, done.out), (5, "stopped\n"), done.err)
+
+    def in_the_background(self, *words, env=None):
+        """Runs a job of a shell's at a terminal where only the foreground may write, and continues it when it
+        stops. Its standard error is the terminal, the far end of which is the second value."""
+        shell = """
+import os, signal, subprocess, sys, termios
+flags = termios.tcgetattr(2)
+flags[3] |= termios.TOSTOP
+termios.tcsetattr(2, termios.TCSANOW, flags)
+job = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, preexec_fn=os.setpgrp)
+while os.WIFSTOPPED(status := os.waitpid(job.pid, os.WUNTRACED)[1]):
+    print("stopped", flush=True)
+    os.tcsetpgrp(2, job.pid)
+    os.killpg(job.pid, signal.SIGCONT)
+os._exit(os.waitstatus_to_exitcode(status) & 255)
+"""
+        far, near, at_the_terminal = self.terminal()
+        done = self.reprise("-c", shell, *words, program=sys.executable, env=env, capture_output=False,
+                            stdout=subprocess.PIPE, stderr=near, preexec_fn=at_the_terminal, timeout=30)
+        return done, far
 
     def test_a_job_that_is_stopped_and_continued_alone(self):
         # How long it takes until the command has seen a stop cannot be known: often enough.
@@ -348,7 +360,11 @@ class Run(command.CommandTest):
             "for _ in range(50):\n    print(os.getpid(), flush=True)\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
             "os._exit(5)"
         )
-        job = self.start(code)
+        for options in ({}, {"preexec_fn": self.terminal()[2]}):
+            with self.subTest(at_a_terminal=bool(options)):
+                self.continue_alone(self.start(code, **options))
+
+    def continue_alone(self, job):
         pid = int(job.stdout.readline())
         while True:
             if select.select([job.stdout], [], [], 0.01)[0]:
@@ -357,7 +373,7 @@ class Run(command.CommandTest):
             else:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
-        self.assertEqual(job.wait(60), 5)
+        self.assertEqual(job.wait(20), 5)
 
     def test_a_kill_of_the_command_is_meant_for_the_job(self):
         job = self.start("import signal\nprint('ready', flush=True)\nsignal.pause()")

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,7 +113,9 @@ void WaitAndPassOn(pid_t job, const sigset_t& signals, ChildEnd& end) {
   while (!Reap(job, end)) {
     siginfo_t info;
     const int signal = sigwaitinfo(&signals, &info);
-    if (signal > 0 && IsForJob(info, job)) kill(job, signal);
+    if (signal <= 0 || !IsForJob(info, job)) continue;
+    // With its sender and its value if it was queued; other kinds the kernel lets nobody hand on.
+    if (syscall(SYS_rt_sigqueueinfo, job, signal, &info) != 0) kill(job, signal);
   }
 }
 

@@ -1,6 +1,7 @@
 """Why this exists: a job under `reprise run` must not be able to tell, and neither must whoever started it."""
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -282,6 +283,14 @@ class Run(command.CommandTest):
             )
             job.send_signal(number)
             self.assertEqual(job.wait(20), 9)
+
+    def test_queued_signals_keep_what_they_carry(self):
+        job = self.start(
+            "import signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\nprint('ready', flush=True)\n"
+            "info = signal.sigwaitinfo([signal.SIGUSR1])\nprint(info.si_code, info.si_pid, info.si_status)"
+        )
+        ctypes.CDLL(None).sigqueue(job.pid, signal.SIGUSR1, ctypes.c_void_p(77))
+        self.assertEqual(job.stdout.readline().decode(), f"-1 {os.getpid()} 77\n")
 
     def terminal(self):
         """The far end of a terminal, the near end, and what makes a process the leader of its session."""

@@ -342,6 +342,17 @@ class Run(command.CommandTest):
         done, _ = self.in_the_background(command.REPRISE, "run", "--host", "--", sys.executable, "-c", code)
         self.assertEqual((done.returncode, done.out), (5, "stopped\n"), done.err)
 
+    def test_what_is_said_does_not_stop_a_job_in_the_background(self):
+        job = (sys.executable, "-c", JOB, "6")
+        program = self.installed_in("alone")
+        os.remove(self.path("alone/libreprise_core.so"))
+        for words, says in (((command.REPRISE, "run", "--host", "--out", "out"), b"served"),
+                            ((program, "run", "--host", "--out", "out"), b"cannot open the core library")):
+            with self.subTest(says):
+                done, far = self.in_the_background(*words, "--", *job)
+                self.assertEqual((done.returncode, done.out), (6, ""))
+                self.assertIn(says, os.read(far.fileno(), 4096))
+
     def in_the_background(self, *words, env=None):
         """Runs a job of a shell's at a terminal where only the foreground may write, and continues it when it
         stops. Its standard error is the terminal, the far end of which is the second value."""

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +21,20 @@ sigset_t SignalsToWaitFor() {
   sigfillset(&set);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
   return set;
+}
+
+constexpr std::array kTimers = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
+// Stops our timers, which live on through an exec, but not in a child; what is left of each.
+std::array<itimerval, kTimers.size()> TakeTimers() {
+  constexpr itimerval kNone = {};
+  std::array<itimerval, kTimers.size()> left = {};
+  for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &kNone, &left[i]);
+  return left;
+}
+
+void StartTimers(const std::array<itimerval, kTimers.size()>& left) {
+  for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &left[i], nullptr);
 }
 
 [[noreturn]] void BecomeJob(const std::vector<std::string>& words,
@@ -49,14 +66,17 @@ bool HasTerminal() {
   return terminal >= 0;
 }
 
+// Whether the signal is one of a terminal's stops, which a shell has to notice. Whoever stops a job by SIGSTOP may
+// continue it alone.
+bool IsOfTerminal(int stop) { return stop == SIGTSTP || stop == SIGTTIN || stop == SIGTTOU; }
+
 // True when the job is over.
 bool Reap(pid_t job, ChildEnd& end) {
   int status = 0;
   while (waitpid(job, &status, WNOHANG | WUNTRACED) == job) {
     if (WIFSTOPPED(status)) {
-      // So that the shell notices; it continues both of us. Whoever else stopped the job may continue it
-      // alone.
-      if (HasTerminal()) raise(SIGSTOP);
+      // The shell continues both of us.
+      if (IsOfTerminal(WSTOPSIG(status)) && HasTerminal()) raise(SIGSTOP);
       continue;
     }
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
@@ -66,13 +86,36 @@ bool Reap(pid_t job, ChildEnd& end) {
   return false;
 }
 
+// Whether the job, in our place, would have got a signal that has not reached it.
+bool IsForJob(const siginfo_t& info, pid_t job) {
+  // What the job sent to us it knows.
+  if (info.si_code <= 0) return info.si_pid != job;
+  switch (info.si_signo) {
+    // The kernel sends these to the whole group, but for SIGCHLD, which is about the job.
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGWINCH:
+    case SIGCHLD:
+      return false;
+    // These too; when a terminal hangs up, to the leader of its session alone.
+    case SIGHUP:
+    case SIGCONT:
+      return getsid(0) == getpid();
+    default:
+      return true;
+  }
+}
+
 void WaitAndPassOn(pid_t job, const sigset_t& signals, ChildEnd& end) {
   while (!Reap(job, end)) {
     siginfo_t info;
     const int signal = sigwaitinfo(&signals, &info);
-    // The terminal's own signals have reached the whole group; what the job sent to us it knows.
-    const bool from_process = signal > 0 && info.si_code <= 0 && info.si_pid != job;
-    if (signal != SIGCHLD && from_process) kill(job, signal);
+    if (signal <= 0 || !IsForJob(info, job)) continue;
+    // With its sender and its value if it was queued; other kinds the kernel lets nobody hand on.
+    if (syscall(SYS_rt_sigqueueinfo, job, signal, &info) != 0) kill(job, signal);
   }
 }
 
@@ -95,6 +138,7 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     end.start_error = errno;
     return end;
   }
+  const auto timers = TakeTimers();
   const pid_t self = getpid();
   const pid_t job = fork();
   if (job < 0) {
@@ -106,6 +150,7 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(126);
     sigaction(SIGCHLD, &child_before, nullptr);
+    StartTimers(timers);
     sigprocmask(SIG_SETMASK, &mask_before, nullptr);
     BecomeJob(words, variables, error_pipe[1]);
   }

@@ -9,8 +9,9 @@
 
 namespace reprise::replay {
 
-// While one lives, writing on this thread cannot kill the job: a reader that went away (SIGPIPE) and a limit
-// on file sizes (SIGXFSZ) are errors of our write alone.
+// While one lives, writing on this thread cannot end or stop the job: a reader that went away (SIGPIPE) and a
+// limit on file sizes (SIGXFSZ) are errors of our write alone, and a terminal where only its foreground may
+// write (SIGTTOU) takes it from a job in the background too.
 class WriteSignalsHeld {
  public:
   WriteSignalsHeld();

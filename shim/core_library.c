@@ -13,15 +13,18 @@
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 
-/* To stderr. If nobody reads it any more, or it is a file at its limit, that must not end the job. */
+/* To stderr. If nobody reads it any more, or it is a file at its limit, that must not end the job, and must not stop
+ * it if it is a terminal where only the foreground may write. */
 static void write_quietly(const char* text, size_t length) {
   static const struct timespec now;
-  sigset_t raised, before, pending;
+  sigset_t held, raised, before, pending;
   sigemptyset(&raised);
   sigaddset(&raised, SIGPIPE);
   sigaddset(&raised, SIGXFSZ);
+  held = raised;
+  sigaddset(&held, SIGTTOU); /* the write then goes through */
   sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &raised, &before); /* of this thread, on Linux; pthread_sigmask is too new */
+  sigprocmask(SIG_BLOCK, &held, &before); /* of this thread, on Linux; pthread_sigmask is too new */
   if (write(STDERR_FILENO, text, length) < 0) {
     /* Takes back what the write raised, and leaves what was on its way to the job before. */
     if (errno != EPIPE || sigismember(&pending, SIGPIPE)) sigdelset(&raised, SIGPIPE);

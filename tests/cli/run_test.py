@@ -1,6 +1,7 @@
 """Why this exists: a job under `reprise run` must not be able to tell, and neither must whoever started it."""
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -283,25 +284,94 @@ class Run(command.CommandTest):
             job.send_signal(number)
             self.assertEqual(job.wait(20), 9)
 
-    def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
-        far, near = pty.openpty()
-        self.addCleanup(os.close, far)
-        self.addCleanup(os.close, near)
+    def test_queued_signals_keep_what_they_carry(self):
+        job = self.start(
+            "import signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\nprint('ready', flush=True)\n"
+            "info = signal.sigwaitinfo([signal.SIGUSR1])\nprint(info.si_code, info.si_pid, info.si_status)"
+        )
+        ctypes.CDLL(None).sigqueue(job.pid, signal.SIGUSR1, ctypes.c_void_p(77))
+        self.assertEqual(job.stdout.readline().decode(), f"-1 {os.getpid()} 77\n")
+
+    def terminal(self):
+        """The far end of a terminal, the near end, and what makes a process the leader of its session."""
+        far, near = (os.fdopen(end, "r+b", buffering=0) for end in pty.openpty())
+        self.addCleanup(far.close)
+        self.addCleanup(near.close)
 
         def at_the_terminal():
             os.setsid()
             fcntl.ioctl(near, termios.TIOCSCTTY, 0)
 
-        code = "import os, signal\nprint('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)\nos._exit(5)"
-        job = self.start(code, preexec_fn=at_the_terminal)
-        signal.alarm(60)  # a failure must not wait for ever
-        self.addCleanup(signal.alarm, 0)
-        _, status = os.waitpid(job.pid, os.WUNTRACED)
-        self.assertTrue(os.WIFSTOPPED(status))
-        job.send_signal(signal.SIGCONT)
-        _, status = os.waitpid(job.pid, 0)
-        job.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(job.returncode, 5)
+        return far, near, at_the_terminal
+
+    def test_a_terminal_that_hangs_up_ends_the_job(self):
+        # A job that is stopped has to be continued too.
+        for then in ("signal.pause()", "os.kill(os.getpid(), signal.SIGSTOP)"):
+            with self.subTest(then):
+                far, _, at_the_terminal = self.terminal()
+                code = f"import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\nprint('ready', flush=True)\n{then}"
+                job = self.start(code, preexec_fn=at_the_terminal)
+                far.close()
+                self.assertEqual(job.wait(20), -signal.SIGHUP)
+
+    def test_signals_of_the_kernel_are_passed_on(self):
+        def with_an_alarm_on_its_way():
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+            signal.setitimer(signal.ITIMER_REAL, 1e-6)
+            while signal.SIGALRM not in signal.sigpending():
+                pass
+
+        code = "import signal, sys\nsys.exit(int(signal.sigwait([signal.SIGALRM])))"
+        done = self.run_host("--", sys.executable, "-c", code, preexec_fn=with_an_alarm_on_its_way, timeout=20)
+        self.assert_status(done, signal.SIGALRM)
+
+    def test_timers_are_the_jobs(self):
+        timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
+        def with_timers():
+            for timer in timers:
+                signal.setitimer(timer, 3600, 1800)
+
+        code = f"import signal\nprint(*(round(word, -2) for timer in {[int(timer) for timer in timers]} for word in signal.getitimer(timer)))"
+        done = self.run_host("--", sys.executable, "-c", code, preexec_fn=with_timers)
+        self.assert_status(done, 0)
+        self.assertEqual(done.out, "3600.0 1800.0 " * 2 + "3600.0 1800.0\n")
+
+    def test_stops_and_goes_on_with_the_job_at_a_terminal(self):
+        code = "import os, signal\nos.kill(os.getpid(), signal.SIGTSTP)\nos._exit(5)"
+        done, _ = self.in_the_background(command.REPRISE, "run", "--host", "--", sys.executable, "-c", code)
+        self.assertEqual((done.returncode, done.out), (5, "stopped\n"), done.err)
+
+    def test_what_is_said_does_not_stop_a_job_in_the_background(self):
+        job = (sys.executable, "-c", JOB, "6")
+        program = self.installed_in("alone")
+        os.remove(self.path("alone/libreprise_core.so"))
+        for words, says in (((command.REPRISE, "run", "--host", "--out", "out"), b"served"),
+                            ((program, "run", "--host", "--out", "out"), b"cannot open the core library")):
+            with self.subTest(says):
+                done, far = self.in_the_background(*words, "--", *job)
+                self.assertEqual((done.returncode, done.out), (6, ""))
+                self.assertIn(says, os.read(far.fileno(), 4096))
+
+    def in_the_background(self, *words, env=None):
+        """Runs a job of a shell's at a terminal where only the foreground may write, and continues it when it
+        stops. Its standard error is the terminal, the far end of which is the second value."""
+        shell = """
+import os, signal, subprocess, sys, termios
+flags = termios.tcgetattr(2)
+flags[3] |= termios.TOSTOP
+termios.tcsetattr(2, termios.TCSANOW, flags)
+job = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, preexec_fn=os.setpgrp)
+while os.WIFSTOPPED(status := os.waitpid(job.pid, os.WUNTRACED)[1]):
+    print("stopped", flush=True)
+    os.tcsetpgrp(2, job.pid)
+    os.killpg(job.pid, signal.SIGCONT)
+os._exit(os.waitstatus_to_exitcode(status) & 255)
+"""
+        far, near, at_the_terminal = self.terminal()
+        done = self.reprise("-c", shell, *words, program=sys.executable, env=env, capture_output=False,
+                            stdout=subprocess.PIPE, stderr=near, preexec_fn=at_the_terminal, timeout=30)
+        return done, far
 
     def test_a_job_that_is_stopped_and_continued_alone(self):
         # How long it takes until the command has seen a stop cannot be known: often enough.
@@ -310,7 +380,11 @@ class Run(command.CommandTest):
             "for _ in range(50):\n    print(os.getpid(), flush=True)\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
             "os._exit(5)"
         )
-        job = self.start(code)
+        for options in ({}, {"preexec_fn": self.terminal()[2]}):
+            with self.subTest(at_a_terminal=bool(options)):
+                self.continue_alone(self.start(code, **options))
+
+    def continue_alone(self, job):
         pid = int(job.stdout.readline())
         while True:
             if select.select([job.stdout], [], [], 0.01)[0]:
@@ -319,7 +393,7 @@ class Run(command.CommandTest):
             else:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
-        self.assertEqual(job.wait(60), 5)
+        self.assertEqual(job.wait(20), 5)
 
     def test_a_kill_of_the_command_is_meant_for_the_job(self):
         job = self.start("import signal\nprint('ready', flush=True)\nsignal.pause()")

@@ -156,11 +156,15 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadSummaryFile(const std::string& file) {
+  return ReadRegularFile(file, kMostSummaryBytes);
+}
+
 MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
   MergedSummaries merged;
   std::vector<ProcessSummary> processes;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> text = ReadRegularFile(file, kMostSummaryBytes);
+    const absl::StatusOr<std::string> text = ReadSummaryFile(file);
     absl::StatusOr<ProcessSummary> process =
         text.ok() ? replay::ParseSummary(*text, file) : absl::StatusOr<ProcessSummary>(text.status());
     if (process.ok())

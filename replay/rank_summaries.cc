@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostMissingNamed = 100;
+constexpr int kMostDepth = 100;  // of nesting: whoever walks or writes JSON does so by recursion
 
 // The value where it is there and of that type, else what it is by default.
 template <typename Value>
@@ -194,7 +195,13 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   const auto wrong = [&](std::string_view what) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", file, what));
   };
-  const json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  bool too_deep = false;
+  const auto keep = [&](int depth, json::parse_event_t, const json&) {
+    too_deep = too_deep || depth > kMostDepth;
+    return !too_deep;
+  };
+  const json summary = json::parse(text, keep, /*allow_exceptions=*/false);
+  if (too_deep) return wrong(fmt::format("is nested more than {} deep, as no summary is", kMostDepth));
   if (summary.is_discarded()) return wrong("is not JSON, or cut short");
   if (!summary.is_object() || !summary.contains("live_peak") || !summary.contains("reserved_peak")) {
     return wrong("is not the summary of a process");

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "base/files.h"
+#include "cli/printable.h"
 #include "cli/status.h"
 
 namespace reprise::cli {
@@ -37,7 +38,7 @@ absl::Status WriteOutput(const std::string& path, std::string_view data) {
   return WriteFile(BehindLinks(path), data);
 }
 
-void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }
+void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", Printable(line))); }
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 

@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/json_text.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 
@@ -141,7 +142,7 @@ std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, 
       ++same;
     } else if (shown++ < kRowsShown) {
       text += fmt::format("  {:<7} {:>12} -> {:>12}  {:>13}  {}\n", KindOf(row), FormatSize(row.before),
-                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), row.name);
+                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), Printable(row.name));
     }
   }
   if (shown > kRowsShown)

@@ -184,20 +184,28 @@ class Convert(command.CommandTest):
 
     def test_kineto_times_at_both_ends(self):
         far = float(1 << 52)
-        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 memory events without time")):
+        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):
             self.write("k.json", json.dumps([memory(1, 8, 1), memory(2, -8, 1), memory(-ts, 8, 2), memory(ts, -8, 2)]))
             done = self.ok("stats", "k.json", "--json")
             self.assertRegex(done.err, says)
             self.assertEqual(json.loads(done.out)["lifetimes"]["classes"][-1]["from"], lived)
 
     def test_json_that_is_no_memory_trace(self):
+        no_bytes = memory(1, "many", 1)
         for content, says in (
             ("{}", 'no "\\[memory\\]" event'),
             ('{"traceEvents": 3}', "no "),
             ('{"traceEvents": [', "byte 18: no JSON"),
             ("[" * 100000, "no JSON"),
             (json.dumps([memory(1, 1 << 61, 1), memory(2, 1 << 61, 2), memory(3, 1 << 61, 3)]), "memory event 2"),
-            (json.dumps([{"name": "[memory]", "args": {"Bytes": "many"}}]), "no "),
+            (json.dumps([{"name": "[memory]", "args": {"Bytes": "many"}}]),
+             '''all of its "\\[memory\\]" events, 1, are malformed; of the first, "ts" is missing'''),
+            (json.dumps([no_bytes, memory(1, 0, 1), memory(1e300, 1, 1)]), 'events, 3, are .* first, "Bytes" is missing in'),
+            (json.dumps([memory(1, 0, 1), no_bytes]), 'events, 2, are malformed; of the first, "Bytes" is 0'),
+            (json.dumps([memory(1, 1 << 62, 1)]), '"Bytes" is further from 0 than 2\\^61'),
+            (json.dumps([memory(1e300, 1, 1)]), '"ts" is further from 0'),
+            (json.dumps([memory(1, 1, "here")]), '"Addr" is missing'),
+            ('[{"ts": 1e999}]', "byte 13: '1e999' is beyond any number"),
         ):
             self.write("k.json", content)
             self.fails(3, "stats", "k.json", says=says)

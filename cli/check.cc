@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/json_text.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
@@ -60,12 +61,13 @@ std::string FindingText(const Finding& finding) {
                        FormatSize(finding.plan.slab), FormatSize(finding.lower_bound),
                        FormatShare(planner::Gap(finding.plan.slab, finding.lower_bound)));
   }
-  std::string text = fmt::format("invalid: {}\n", MessageOf(finding.verdict));
+  std::string text = fmt::format("invalid: {}\n", Printable(MessageOf(finding.verdict)));
   if (finding.overlap && finding.input.is_lifetimes()) {
+    const auto id = [&](int64_t buffer) {
+      return Printable(NameOfBuffer(finding.input, static_cast<size_t>(buffer)));
+    };
     text += fmt::format("buffer {} has the id {}, buffer {} the id {}\n", finding.overlap->first,
-                        NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->first)),
-                        finding.overlap->second,
-                        NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->second)));
+                        id(finding.overlap->first), finding.overlap->second, id(finding.overlap->second));
   }
   return text;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "base/files.h"
+#include "cli/printable.h"
 #include "cli/status.h"
 
 namespace reprise::cli {
@@ -83,7 +84,7 @@ absl::Status WriteOutput(const std::string& path, std::string_view data,
   return absl::ErrnoToStatus(errno, "cannot write " + path);
 }
 
-void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", line)); }
+void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", Printable(line))); }
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 

@@ -1,6 +1,7 @@
 // reprise convert: an input in the format of another tool.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,25 +47,49 @@ std::string FormatOf(const ConvertOptions& options) {
   return "";
 }
 
+// Whether a command of ours reads it.
+bool IsInput(std::string_view format) {
+  return format == "events" || format == "lifetimes" || format == "snapshot";
+}
+
+bool IsAlloc(const profiler::Event& event) { return event.kind == profiler::EventKind::kAlloc; }
+
 // Places for a snapshot: those of a plain arena. An input's own addresses would be one segment with holes of
-// terabytes.
-std::vector<Offset> Places(const std::vector<profiler::Event>& events) {
+// terabytes. InvalidArgument: there is none for a block, which a snapshot would then be without.
+absl::StatusOr<std::vector<Offset>> Places(const LoadedInput& input,
+                                           const std::vector<profiler::Event>& events) {
   replay::Track track;
   for (const replay::ModelInfo& model : replay::Models()) {
     if (model.name == "plain-arena")
       replay::RunModel(events, *model.make(Bytes(0)), {.track = &track, .stop = {}});
   }
   track.offsets.resize(events.size(), replay::Track::kNowhere);
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (!IsAlloc(events[i]) || track.offsets[i] != replay::Track::kNowhere) continue;
+    const std::string block =
+        input.is_lifetimes()
+            ? fmt::format("buffer {}", NameOfBuffer(input, static_cast<size_t>(events[i].id)))
+            : fmt::format("event {}", i);
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {}: there is no place for a block of {} in a snapshot; choose another format",
+                    input.name, block, FormatSize(events[i].bytes)));
+  }
   return track.offsets;
 }
 
-std::string Converted(const LoadedInput& input, std::string_view format) {
+absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view format) {
   // As events they would lose what no event says: alignment, lane and where they are pinned.
   if (format == "lifetimes" && input.is_lifetimes()) {
     return profiler::ToLifetimeCsv(input.content.lifetimes);
   }
   const std::vector<profiler::Event> events =
       input.is_lifetimes() ? TimelineOf(input.content.lifetimes).events : input.content.trace.events;
+  // What no command of ours would take is not written.
+  if (IsInput(format) && std::ranges::any_of(events, IsAlloc)) {
+    if (const absl::StatusOr<planner::Problem> problem = ProblemOf(input); !problem.ok()) {
+      return problem.status();
+    }
+  }
   const profiler::StackTable& stacks = input.content.trace.stacks;
   if (format == "events") return profiler::ToEventCsv(events);
   if (format == "lifetimes") return profiler::ToLifetimeCsv(events);
@@ -73,7 +98,9 @@ std::string Converted(const LoadedInput& input, std::string_view format) {
   if (format == "folded") return profiler::ToFolded(events, stacks);
   if (format == "speedscope") return profiler::ToSpeedscope(events, stacks, input.name);
   if (format == "perfetto") return profiler::ToPerfetto(events, stacks, activities);
-  return profiler::ToSnapshot(events, stacks, Places(events));
+  const absl::StatusOr<std::vector<Offset>> places = Places(input, events);
+  if (!places.ok()) return places.status();
+  return profiler::ToSnapshot(events, stacks, *places);
 }
 
 // What a person does with it next.
@@ -92,16 +119,16 @@ int Convert(const ConvertOptions& options) {
   }
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
-  const std::string converted = Converted(*input, format);
-  if (const absl::Status written = WriteOutput(options.output, converted, {options.input}); !written.ok()) {
+  const absl::StatusOr<std::string> converted = Converted(*input, format);
+  if (!converted.ok()) return Fail(converted.status(), kBadInput);
+  if (const absl::Status written = WriteOutput(options.output, *converted, {options.input}); !written.ok()) {
     return Fail(written, kUsage);
   }
   if (options.output == "-") return kFine;
   Say(fmt::format("wrote {}, {}, as {}", options.output,
-                  FormatSize(Bytes(static_cast<int64_t>(converted.size()))), format));
+                  FormatSize(Bytes(static_cast<int64_t>(converted->size()))), format));
   if (const std::string_view opened = OpenedBy(format); !opened.empty()) Say(opened);
-  const bool reads = format == "events" || format == "lifetimes" || format == "snapshot";
-  SayNextOf("stats", reads ? options.output : options.input);
+  SayNextOf("stats", IsInput(format) ? options.output : options.input);
   return kFine;
 }
 

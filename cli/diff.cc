@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/json_text.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 
@@ -26,7 +27,7 @@ constexpr size_t kRowsShown = 20;  // for people; all under --json
 
 struct DiffOptions {
   std::string before, after;
-  std::string fail_above;  // a size or a percentage; empty: never
+  std::optional<std::string> fail_above;  // a size or a percentage, as LimitOf reads them; nullopt: never
   bool json = false;
 };
 
@@ -131,13 +132,9 @@ std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, 
 std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
                        const std::vector<Row>& rows) {
   const Bytes was = before.stats.live_peak, is = after.stats.live_peak;
-  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {}", FormatSize(was), FormatSize(is),
-                                 FormatSignedSize(is - was, "+"));
-  if (was > Bytes(0)) {
-    text += fmt::format(" ({:+.2f} %)",
-                        100 * static_cast<double>((is - was).count()) / static_cast<double>(was.count()));
-  }
-  text += '\n';
+  const double share = static_cast<double>((is - was).count()) / static_cast<double>(was.count());
+  std::string text = fmt::format("live peak  {:>12} -> {:>12}  {} ({:+.2f} %)\n", FormatSize(was),
+                                 FormatSize(is), FormatSignedSize(is - was, "+"), 100 * share);
   text += fmt::format("at the peak, by {}\n", by_site ? "site" : "size");
   size_t shown = 0, same = 0;
   for (const Row& row : rows) {
@@ -145,7 +142,7 @@ std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, 
       ++same;
     } else if (shown++ < kRowsShown) {
       text += fmt::format("  {:<7} {:>12} -> {:>12}  {:>13}  {}\n", KindOf(row), FormatSize(row.before),
-                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), row.name);
+                          FormatSize(row.after), FormatSignedSize(row.change(), "+"), Printable(row.name));
     }
   }
   if (shown > kRowsShown)
@@ -153,22 +150,36 @@ std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, 
   return text + fmt::format("  {} are the same\n", same);
 }
 
-int Diff(const DiffOptions& options) {
-  const absl::StatusOr<MeasuredInput> before = Measured(LoadInput(options.before));
-  if (!before.ok()) return Fail(before.status(), kBadInput);
-  const absl::StatusOr<MeasuredInput> after = Measured(LoadInput(options.after));
-  if (!after.ok()) return Fail(after.status(), kBadInput);
-  const Bytes grown = after->stats.live_peak - before->stats.live_peak;
-  bool failed = false;
-  if (!options.fail_above.empty()) {
-    const std::optional<double> limit = LimitOf(options.fail_above, before->stats.live_peak);
-    if (!limit) {
-      return Fail(fmt::format("--fail-above: \"{}\" is neither a size such as 100MiB nor a share such as 5%",
-                              options.fail_above),
-                  kUsage);
-    }
-    failed = static_cast<double>(grown.count()) > *limit;
+// An input with a peak to compare. A job that came to nothing has grown by nothing, and must not pass for one
+// that is as it was.
+absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
+  absl::StatusOr<MeasuredInput> measured = Measured(LoadInput(path));
+  if (measured.ok() && measured->stats.allocs == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: there is not one allocation in it, nothing to compare", measured->input.name));
   }
+  return measured;
+}
+
+// A recording that breaks off: its peak may have been yet to come.
+bool IsTorn(const LoadedInput& input) {
+  return input.content.format == profiler::InputFormat::kTrace && !input.content.trace.closed;
+}
+
+int Diff(const DiffOptions& options) {
+  const absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
+  if (!before.ok()) return Fail(before.status(), kBadInput);
+  const absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
+  if (!after.ok()) return Fail(after.status(), kBadInput);
+  if (options.fail_above && IsTorn(after->input)) {
+    return Fail(fmt::format("{}: the recording was not finished, so that nothing says how far its peak grew; "
+                            "record the job to its end, or leave out --fail-above",
+                            after->input.name),
+                kBadInput);
+  }
+  const Bytes grown = after->stats.live_peak - before->stats.live_peak;
+  const bool failed = options.fail_above && static_cast<double>(grown.count()) >
+                                                *LimitOf(*options.fail_above, before->stats.live_peak);
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
   std::vector<Row> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -178,7 +189,7 @@ int Diff(const DiffOptions& options) {
                                               : ResultText(*before, *after, by_site, rows),
                                  failed ? kNegative : kFine);
   if (failed)
-    Say(fmt::format("the live peak has grown by {}, more than {}", FormatSize(grown), options.fail_above));
+    Say(fmt::format("the live peak has grown by {}, more than {}", FormatSize(grown), *options.fail_above));
   if (!options.json) SayNextOf("report", options.after);
   return exit_status;
 }
@@ -191,13 +202,24 @@ void AddDiff(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DiffOptions>();
   command->add_option("BEFORE", options->before, "Trace, event CSV, lifetime CSV or snapshot")->required();
   command->add_option("AFTER", options->after, "The same of the later job")->required();
+  const auto limit = [options](const CLI::results_t& words) {
+    if (!LimitOf(words[0], Bytes(0))) {
+      throw CLI::ValidationError("--fail-above", "\"" + words[0] +
+                                                     "\" is neither a size such as 100MiB nor a "
+                                                     "share such as 5%");
+    }
+    options->fail_above = words[0];
+    return true;
+  };
   command
-      ->add_option("--fail-above", options->fail_above,
+      ->add_option("--fail-above", limit,
                    "Status 1 if the live peak has grown by more: a size, or a percentage such as 5%")
       ->type_name("LIMIT");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
-      "By site where both inputs have stacks, by size of the blocks otherwise.\n\nExample:\n"
+      "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
+      "read or has no allocation; with --fail-above also where the recording of AFTER was not "
+      "finished.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

@@ -25,6 +25,7 @@
 #include "cli/json_text.h"
 #include "cli/memory_limits.h"
 #include "cli/preload.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "cli/subprocess.h"
@@ -201,8 +202,8 @@ std::string_view NameOf(Verdict verdict) {
 std::string ChecksText(const std::vector<Check>& checks) {
   std::string text;
   for (const Check& check : checks) {
-    text += fmt::format("{:<8} {:<16} {}\n", NameOf(check.verdict), check.name, check.found);
-    if (!check.advice.empty()) text += fmt::format("{:<25} do: {}\n", "", check.advice);
+    text += fmt::format("{:<8} {:<16} {}\n", NameOf(check.verdict), check.name, Printable(check.found));
+    if (!check.advice.empty()) text += fmt::format("{:<25} do: {}\n", "", Printable(check.advice));
   }
   return text;
 }

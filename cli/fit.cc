@@ -16,6 +16,7 @@
 #include "cli/fit_model.h"
 #include "cli/json_text.h"
 #include "cli/options.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 
@@ -86,13 +87,13 @@ std::string Caveats(const FitModel& model) {
     if (!peaks) {
       text +=
           fmt::format("  {}: no iteration was found, so how far the peaks of others lie apart is not known\n",
-                      run.input.name);
+                      Printable(run.input.name));
     } else if (Apart(run) > Bytes(0)) {
-      text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", run.input.name, peaks->rounds,
-                          FormatSize(Apart(run)));
+      text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", Printable(run.input.name),
+                          peaks->rounds, FormatSize(Apart(run)));
     }
     if (const Bytes missing = Unrecorded(run, model.runs.back()); missing > Bytes(0)) {
-      text += fmt::format("  {}: up to {} in blocks under {} were not recorded\n", run.input.name,
+      text += fmt::format("  {}: up to {} in blocks under {} were not recorded\n", Printable(run.input.name),
                           FormatSize(missing), FormatSize(run.input.content.trace.metadata.threshold));
     }
   }
@@ -113,7 +114,7 @@ std::string SiteRows(const FitModel& model) {
   for (size_t i = 0; i < std::min(kSitesShown, model.sites.size()); ++i) {
     const SiteGrowth& site = model.sites[i];
     text += fmt::format("{:>12}  {:>12}  {}\n", SignedSize(site.line.slope), SignedSize(site.line.at_zero),
-                        site.label);
+                        Printable(site.label));
   }
   if (model.sites.size() > kSitesShown) {
     text += fmt::format("  and {} more, under --json\n", model.sites.size() - kSitesShown);
@@ -142,7 +143,8 @@ std::string CapacityRows(const FitModel& model, Bytes capacity) {
 std::string ResultText(const FitModel& model, const std::optional<Bytes>& capacity) {
   std::string text = "     batch     live peak\n";
   for (const BatchRun& run : model.runs) {
-    text += fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.live_peak), run.input.name);
+    text += fmt::format("{:>10}  {:>12}  {}\n", run.batch, FormatSize(run.stats.live_peak),
+                        Printable(run.input.name));
   }
   text += fmt::format("live peak = {} + {} a sample\n", SignedSize(model.live.line.at_zero),
                       SignedSize(model.live.line.slope));

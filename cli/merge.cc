@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
+#include "cli/printable.h"
 #include "cli/status.h"
 #include "replay/summary.h"
 
@@ -38,16 +39,16 @@ std::string ShortHost(const std::string& host) { return host.substr(0, host.find
 
 std::string RowOf(const ProcessSummary& rank) {
   const bool planned = rank.plans > 0;
-  return fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", rank.launched.rank,
-                     ShortHost(rank.host), FormatSize(rank.live_peak), FormatSize(rank.reserved_peak),
-                     planned ? FormatSize(rank.lower_bound) : "-", planned ? FormatSize(rank.slab) : "-",
-                     planned ? fmt::format("{:.1f} %", 100 * rank.planned) : "-", rank.plans_resumed,
-                     rank.faults);
+  return fmt::format(
+      "{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", rank.launched.rank,
+      Printable(ShortHost(rank.host)), FormatSize(rank.live_peak), FormatSize(rank.reserved_peak),
+      planned ? FormatSize(rank.lower_bound) : "-", planned ? FormatSize(rank.slab) : "-",
+      planned ? fmt::format("{:.1f} %", 100 * rank.planned) : "-", rank.plans_resumed, rank.faults);
 }
 
 std::string JobText(const JobRanks& job, size_t most_ranks) {
-  std::string text =
-      fmt::format("{}: summaries of {} of {} ranks\n", NameOf(job), job.ranks.size(), job.world_size);
+  std::string text = fmt::format("{}: summaries of {} of {} ranks\n", Printable(NameOf(job)),
+                                 job.ranks.size(), job.world_size);
   text += fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", "rank", "host",
                       "live peak", "reserved", "bound", "slab", "planned", "resumed", "faults");
   const size_t shown = std::min(most_ranks, job.ranks.size());
@@ -58,9 +59,10 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
                       FormatSize(job.slab), job.faults);
   const ProcessSummary& largest = job.ranks[job.largest];
   if (job.ranks.size() > 1) {
-    text += fmt::format("  largest live peak: rank {} on {}, {}, {:.2f} times the median of {}\n",
-                        largest.launched.rank, ShortHost(largest.host), FormatSize(largest.live_peak),
-                        job.LargestOverMedian(), FormatSize(job.median_live_peak));
+    text +=
+        fmt::format("  largest live peak: rank {} on {}, {}, {:.2f} times the median of {}\n",
+                    largest.launched.rank, Printable(ShortHost(largest.host)), FormatSize(largest.live_peak),
+                    job.LargestOverMedian(), FormatSize(job.median_live_peak));
   }
   if (!job.further.empty()) {
     text += fmt::format("  further processes, not in the sums: {}\n", job.further.size());
@@ -72,7 +74,8 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
   for (size_t i = 0; i < job.ranks.size(); ++i) {
     const ProcessSummary& rank = job.ranks[i];
     if (rank.refused.empty()) continue;
-    text += fmt::format("  rank {} did not use the plans it found: {}\n", rank.launched.rank, rank.refused);
+    text += fmt::format("  rank {} did not use the plans it found: {}\n", rank.launched.rank,
+                        Printable(rank.refused));
   }
   return text;
 }
@@ -156,11 +159,15 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadSummaryFile(const std::string& file) {
+  return ReadRegularFile(file, kMostSummaryBytes);
+}
+
 MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
   MergedSummaries merged;
   std::vector<ProcessSummary> processes;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> text = ReadRegularFile(file, kMostSummaryBytes);
+    const absl::StatusOr<std::string> text = ReadSummaryFile(file);
     absl::StatusOr<ProcessSummary> process =
         text.ok() ? replay::ParseSummary(*text, file) : absl::StatusOr<ProcessSummary>(text.status());
     if (process.ok())

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cli/rank_files.h"
 #include "replay/rank_summaries.h"
 
@@ -15,6 +16,9 @@ struct MergedSummaries {
   size_t files = 0;                 // read and understood
   std::vector<std::string> errors;  // a line for each file that was not
 };
+
+// What a file holds that may be a summary: none is as large as some files are.
+absl::StatusOr<std::string> ReadSummaryFile(const std::string& file);
 
 // One file at a time, so that what is held does not grow with their size.
 MergedSummaries MergeSummaries(const std::vector<std::string>& files);

@@ -19,6 +19,7 @@
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/plan.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
@@ -142,7 +143,7 @@ std::string TableText(const std::vector<Row>& rows) {
     if (!row.is_placed()) continue;
     text += fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", row.buffers, FormatSize(row.lower_bound),
                         FormatSize(row.slab), FormatShare(planner::Gap(row.slab, row.lower_bound)),
-                        row.solver.empty() ? "was there" : row.solver, row.input);
+                        row.solver.empty() ? "was there" : row.solver, Printable(row.input));
   }
   return text;
 }

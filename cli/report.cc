@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
@@ -25,6 +24,7 @@
 #include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
+#include "replay/rank_summaries.h"
 
 namespace reprise::cli {
 namespace {
@@ -47,6 +47,14 @@ absl::StatusOr<std::string> TraceOf(const std::string& input) {
                     fs::path(largest).filename().string()));
   }
   return largest;
+}
+
+// The text of a summary that `merge` would take as well.
+absl::StatusOr<std::string> SummaryOf(const std::string& file) {
+  absl::StatusOr<std::string> text = ReadSummaryFile(file);
+  if (!text.ok()) return text;
+  const absl::StatusOr<replay::ProcessSummary> process = replay::ParseSummary(*text, file);
+  return process.ok() ? std::move(text) : process.status();
 }
 
 std::string DefaultOutput(const std::string& input, const std::string& trace) {
@@ -87,17 +95,22 @@ int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& o
   return unread ? kBadInput : kFine;
 }
 
-int ReportOnOne(const ReportOptions& options) {
+// `errors`: what else was wrong where the input is.
+int ReportOnOne(const ReportOptions& options, const std::vector<std::string>& errors) {
   const absl::StatusOr<Report> report = MakeReport(options);
+  for (const std::string& error : errors) {
+    if (!report.ok() || error != report->summary_error) Say(error);
+  }
   if (!report.ok()) return Fail(report.status(), kBadInput);
   if (const absl::Status written = WriteReport(*report); !written.ok()) return Fail(written, kUsage);
   SayNextOf("stats", report->trace);
-  return kFine;
+  return errors.empty() && report->summary_error.empty() ? kFine : kBadInput;
 }
 
 // Of several inputs and of a folder with several ranks: one page on them all.
 int ReportOn(const std::vector<std::string>& inputs, ReportOptions options) {
   std::error_code error;
+  std::vector<std::string> errors;
   if (inputs.size() > 1 || fs::is_directory(inputs[0], error)) {
     const FilesBelow files = FilesOfRanks(inputs);
     MergedSummaries merged = MergeBelow(files);
@@ -107,9 +120,10 @@ int ReportOn(const std::vector<std::string>& inputs, ReportOptions options) {
                               fmt::join(inputs, ", ")),
                   kBadInput);
     }
+    errors = std::move(merged.errors);
   }
   options.input = inputs[0];
-  return ReportOnOne(options);
+  return ReportOnOne(options, errors);
 }
 
 }  // namespace
@@ -120,23 +134,31 @@ absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
   PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
+  std::string summary_error;
   if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
-    const absl::StatusOr<std::string> summary = ReadFile(beside);
-    if (summary.ok()) page.summary = *summary;
+    absl::StatusOr<std::string> summary = SummaryOf(beside);
+    if (summary.ok()) {
+      page.summary = *std::move(summary);
+    } else {
+      summary_error = MessageOf(summary.status());
+    }
   }
   if (options.redact) Redact(*input);
   absl::StatusOr<Findings> findings = Gather(*input, options.capacity, {.seconds = options.seconds});
   if (!findings.ok()) return findings.status();
+  if (!summary_error.empty()) findings->left_out.emplace_back("the run's counters: no summary can be read");
   return Report{.trace = *trace,
                 .output = options.output.empty() ? DefaultOutput(options.input, *trace) : options.output,
                 .input = *std::move(input),
                 .findings = *std::move(findings),
-                .page = std::move(page)};
+                .page = std::move(page),
+                .summary_error = std::move(summary_error)};
 }
 
 absl::Status WriteReport(const Report& report) {
   const absl::StatusOr<std::string> page = PageOf(report.input, report.findings, report.page);
   if (!page.ok()) return page.status();
+  if (!report.summary_error.empty()) Say(report.summary_error);
   for (const std::string& what : report.findings.left_out) Say(fmt::format("left out: {}", what));
   return WritePage(report.output, *page, {report.trace, SummaryBeside(report.trace)});
 }
@@ -166,7 +188,8 @@ void AddReport(CLI::App& app, int& exit_status) {
       "out and named");
   command->footer(
       "The page needs no network and no other file. The figures on it are those of stats and "
-      "compare.\n\nExample:\n"
+      "compare.\nStatus 3: an input cannot be read, or a summary beside it; the page is then without that "
+      "one.\n\nExample:\n"
       "  reprise report reprise-out -o job.html");
   command->callback([inputs, options, &exit_status] { exit_status = ReportOn(*inputs, *options); });
 }

@@ -27,12 +27,13 @@ struct Report {
   LoadedInput input;
   Findings findings;
   PageOptions page;
+  std::string summary_error;  // why the run's summary is not on the page; empty: it is, or there is none
 };
 
 // Errors: the input's.
 absl::StatusOr<Report> MakeReport(const ReportOptions& options);
 
-// Writes the page, replacing what is there, and says on stderr what was written and what was left out.
+// Writes the page, replacing what is there, and says on stderr what was written, what was left out and why.
 // Errors: the output's.
 absl::Status WriteReport(const Report& report);
 

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input_stats.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/stats_json.h"
 #include "cli/status.h"
@@ -92,11 +93,11 @@ std::string SiteRows(const MeasuredInput& result) {
   for (size_t i = 0; i < std::min(kSitesShown, result.sites_at_peak.size()); ++i) {
     const profiler::SiteBytes& c = result.sites_at_peak[i];
     const profiler::Site& site = result.sites.sites[c.site];
-    const std::string library = site.library.empty() ? "" : fmt::format(" ({})", site.library);
+    const std::string library = site.library.empty() ? "" : fmt::format(" ({})", Printable(site.library));
     text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}{}\n", FormatSize(c.bytes),
                         FormatShare(static_cast<double>(c.bytes.count()) /
                                     static_cast<double>(result.stats.live_peak.count())),
-                        c.blocks, site.label, library);
+                        c.blocks, Printable(site.label), library);
   }
   if (result.sites_at_peak.size() > kSitesShown) {
     text += fmt::format("  and {} more, under --json\n", result.sites_at_peak.size() - kSitesShown);
@@ -144,7 +145,7 @@ std::string LibraryRows(const MeasuredInput& result) {
     text += fmt::format("  {:>10}  {:>6}  in {} blocks  {}\n", FormatSize(use.bytes),
                         FormatShare(static_cast<double>(use.bytes.count()) /
                                     static_cast<double>(result.stats.live_peak.count())),
-                        use.blocks, use.library.empty() ? "(not known)" : use.library);
+                        use.blocks, use.library.empty() ? "(not known)" : Printable(use.library));
   }
   return text.empty() ? "" : "  at the peak, by the library that asked\n" + text;
 }
@@ -161,7 +162,7 @@ std::string Whose(const LoadedInput& input) {
 // A template's name may be a page long.
 std::string Shortened(std::string_view name) {
   constexpr size_t kMost = 90;
-  return name.size() <= kMost ? std::string(name) : fmt::format("{}...", name.substr(0, kMost - 3));
+  return name.size() <= kMost ? Printable(name) : Printable(name.substr(0, kMost - 3)) + "...";
 }
 
 std::string DeviceRows(const MeasuredInput& result) {
@@ -203,8 +204,8 @@ std::string DeviceRows(const MeasuredInput& result) {
 
 std::string StatsText(const MeasuredInput& result) {
   const profiler::Stats& stats = result.stats;
-  std::string text =
-      fmt::format("{}: {}{}\n", result.input.name, NameOf(result.input.content.format), Whose(result.input));
+  std::string text = fmt::format("{}: {}{}\n", Printable(result.input.name),
+                                 NameOf(result.input.content.format), Whose(result.input));
   if (result.input.is_lifetimes()) {
     text += Row("buffers", fmt::format("{}", stats.allocs), "");
   } else {

@@ -34,7 +34,9 @@ struct ColumnName {
   LifetimeColumn column;
 };
 constexpr std::string_view kInclusiveUpper = "end";
-constexpr uint64_t kMostHeight = (uint64_t{1} << 61) - 1;  // the planner's largest offset
+// The planner's largest offset. All blocks may come to lie on top of each other, each at the next multiple of its
+// alignment, and above whatever is pinned. It would say so too, but knows no lines.
+constexpr uint64_t kMostHeight = (uint64_t{1} << 61) - 1;
 constexpr std::array<ColumnName, 14> kColumnNames{{{"id", kName},
                                                    {"buffer", kName},
                                                    {"buffer_id", kName},
@@ -83,7 +85,6 @@ class EventCsv {
   // What is known of an id of the file: the block that had it last.
   struct Block {
     BlockId id;
-    int64_t bytes;
     int64_t alloc_line;
     int64_t free_line;  // 0 while it is live
   };
@@ -108,16 +109,18 @@ class EventCsv {
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostCsvNumber, &bytes); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
-    const Block block{BlockId(next_id_++), bytes, rows_.line(), 0};
+    const Block block{BlockId(next_id_++), rows_.line(), 0};
     const auto [it, added] = blocks_.try_emplace(id, block);
     if (!added && it->second.free_line == 0) {
       return rows_.Error(fmt::format("id {} is live since line {}; free it before it is used again", id,
                                      it->second.alloc_line));
     }
     it->second = block;
-    if (bytes > kMostCsvNumber - live_bytes_)
-      return rows_.Error("more than 2^62 bytes are live; check the sizes");
-    live_bytes_ += bytes;
+    stacked_ += static_cast<uint64_t>(bytes) + 1;  // and an alignment of 1
+    if (stacked_ > kMostHeight) {
+      return rows_.Error(
+          "all blocks on top of each other end above the largest offset 2^61 - 1; check the sizes");
+    }
     events_.push_back({.id = block.id, .bytes = Bytes(bytes), .stream = Stream(stream)});
     return absl::OkStatus();
   }
@@ -140,7 +143,6 @@ class EventCsv {
           fmt::format("id {} was already freed on line {}; remove one of the rows", id, block.free_line));
     }
     block.free_line = rows_.line();
-    live_bytes_ -= block.bytes;
     events_.push_back({.kind = EventKind::kFree, .id = block.id, .stream = Stream(stream)});
     return absl::OkStatus();
   }
@@ -163,7 +165,7 @@ class EventCsv {
   CsvRows rows_;
   absl::flat_hash_map<uint64_t, Block> blocks_;  // by the file's ids
   uint64_t next_id_ = 0;
-  int64_t live_bytes_ = 0;
+  uint64_t stacked_ = 0;
   std::vector<Event> events_;
 };
 
@@ -235,8 +237,6 @@ class LifetimeCsv {
     return CheckHeight(lifetimes_.back());
   }
 
-  // The planner counts in offsets up to kMostHeight: what is not pinned may come to lie on top of each other,
-  // and above whatever is pinned. It would say so too, but knows no lines.
   absl::Status CheckHeight(const Lifetime& lifetime) {
     const auto size = static_cast<uint64_t>(lifetime.size.count());
     const uint64_t padded = size + static_cast<uint64_t>(lifetime.alignment.count());

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "profiler/csv_rows.h"
 #include "profiler/event_check.h"
 
 namespace reprise::profiler {
@@ -33,6 +34,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::map<DeviceKey, std::vector<MemoryEvent>> by_device;
   int64_t malformed = 0;
+  std::string first_malformed;  // what is wrong with it
   std::string error;
 
   bool null() override { return true; }
@@ -74,8 +76,12 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     --level_;
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
-    error = fmt::format("byte {}: no JSON from here on", position);
+  bool parse_error(size_t position, const std::string& token,
+                   const nlohmann::json::exception& exception) override {
+    const bool overflow = dynamic_cast<const nlohmann::json::out_of_range*>(&exception) != nullptr;
+    error = overflow
+                ? fmt::format("byte {}: {} is beyond any number that can be read", position, Quoted(token))
+                : fmt::format("byte {}: no JSON from here on", position);
     return false;
   }
 
@@ -92,12 +98,21 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
   void End() {
     if (!is_memory_) return;
-    if (!ts_ || !bytes_ || !address_ || *bytes_ == 0 || std::abs(*ts_) > kMostMicroseconds ||
-        *bytes_ > kMostBytes || *bytes_ < -kMostBytes) {
-      ++malformed;
+    if (const std::string_view fault = Fault(); !fault.empty()) {
+      if (malformed++ == 0) first_malformed = fault;
       return;
     }
     by_device[device_].push_back({*ts_, *bytes_, *address_});
+  }
+  // What is wrong with the memory event that was read; empty: nothing.
+  std::string_view Fault() const {
+    if (!ts_) return "\"ts\" is missing, or no number";
+    if (std::abs(*ts_) > kMostMicroseconds) return "\"ts\" is further from 0 than 2^52";
+    if (!bytes_) return "\"Bytes\" is missing in its \"args\", or no whole number";
+    if (*bytes_ == 0) return "\"Bytes\" is 0";
+    if (*bytes_ > kMostBytes || *bytes_ < -kMostBytes) return "\"Bytes\" is further from 0 than 2^61";
+    if (!address_) return "\"Addr\" is missing in its \"args\", or no whole number";
+    return {};
   }
   bool Number(double value, std::optional<int64_t> whole) {
     if (InEvent() && key_ == "ts") ts_ = value;
@@ -191,6 +206,11 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
   }
   const auto most =
       std::ranges::max_element(handler.by_device, {}, [](const auto& d) { return d.second.size(); });
+  if (most == handler.by_device.end() && handler.malformed > 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: all of its \"[memory]\" events, {}, are malformed; of the first, {}", name,
+                    handler.malformed, handler.first_malformed));
+  }
   if (most == handler.by_device.end()) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: no \"[memory]\" event in it; expected a trace of PyTorch's profiler with profile_memory=True",
@@ -208,8 +228,8 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
                     handler.by_device.size(), most->first.first, most->first.second));
   }
   if (handler.malformed > 0) {
-    trace->notes.push_back(
-        fmt::format("{} memory events without time, address or size were ignored", handler.malformed));
+    trace->notes.push_back(fmt::format("{} malformed memory events were ignored; of the first, {}",
+                                       handler.malformed, handler.first_malformed));
   }
   return trace;
 }

@@ -84,6 +84,10 @@ using Json = nlohmann::json;
 
 constexpr uint32_t kMarker = 0x4b4c4252;  // "RBLK"
 constexpr size_t kMostMetadataText = size_t{1} << 16;
+// What metadata may say; more was written by nobody who recorded.
+constexpr int64_t kMostSize = int64_t{1} << 62;
+constexpr int64_t kMostDevices = 1 << 20;
+constexpr int64_t kMostRanks = 1 << 24;
 constexpr int64_t kMostTimeUs = std::numeric_limits<int64_t>::max() / 1000;
 
 enum Code : uint64_t { kCodeFree, kCodeMark, kCodeNewClass, kCodeContext, kCodeJump, kCodeFirstClass };
@@ -106,9 +110,12 @@ std::string StringAt(const Json& json, const char* key) {
   return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-int64_t NumberAt(const Json& json, const char* key) {
+// A whole number from 0 to `most`; 0 for anything else, as where there is none.
+int64_t NumberAt(const Json& json, const char* key, int64_t most = std::numeric_limits<int64_t>::max()) {
   const auto it = json.find(key);
-  return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+  if (it == json.end() || !it->is_number_integer()) return 0;
+  const auto number = it->get<int64_t>();  // below 0 also if it is above all int64_t
+  return number >= 0 && number <= most ? number : 0;
 }
 
 std::string_view NameOf(TraceEnd end) { return end == TraceEnd::kClosed ? "closed" : "size limit"; }
@@ -399,12 +406,12 @@ absl::StatusOr<TraceMetadata> DecodeMetadata(std::string_view raw) {
   metadata.reprise_version = StringAt(*json, "reprise_version");
   metadata.host = StringAt(*json, "host");
   metadata.started = StringAt(*json, "started");
-  metadata.pid = NumberAt(*json, "pid");
-  metadata.threshold = Bytes(NumberAt(*json, "threshold"));
-  metadata.granule = Bytes(NumberAt(*json, "granule"));
-  metadata.device = NumberAt(*json, "device");
-  metadata.rank = NumberAt(*json, "rank");
-  metadata.world_size = NumberAt(*json, "world_size");
+  metadata.pid = NumberAt(*json, "pid", std::numeric_limits<int32_t>::max());
+  metadata.threshold = Bytes(NumberAt(*json, "threshold", kMostSize));
+  metadata.granule = Bytes(NumberAt(*json, "granule", kMostSize));
+  metadata.device = NumberAt(*json, "device", kMostDevices);
+  metadata.world_size = NumberAt(*json, "world_size", kMostRanks);
+  metadata.rank = NumberAt(*json, "rank", metadata.world_size > 0 ? metadata.world_size - 1 : kMostRanks);
   if (const auto it = json->find("command"); it != json->end() && it->is_array()) {
     for (const Json& argument : *it) {
       if (argument.is_string()) metadata.command.push_back(argument.get<std::string>());

@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostMissingNamed = 100;
+constexpr int kMostDepth = 100;  // of nesting: whoever walks or writes JSON does so by recursion
 
 // More than any process can hold or count, and little enough for a few of them to be added.
 constexpr int64_t kMost = int64_t{1} << 60;
@@ -189,7 +190,13 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   const auto wrong = [&](std::string_view what) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", file, what));
   };
-  const json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  bool too_deep = false;
+  const auto keep = [&](int depth, json::parse_event_t, const json&) {
+    too_deep = too_deep || depth > kMostDepth;
+    return !too_deep;
+  };
+  const json summary = json::parse(text, keep, /*allow_exceptions=*/false);
+  if (too_deep) return wrong(fmt::format("is nested more than {} deep, as no summary is", kMostDepth));
   if (summary.is_discarded()) return wrong("is not JSON, or cut short");
   if (!summary.is_object() || !summary.contains("live_peak") || !summary.contains("reserved_peak"))
     return wrong("is not the summary of a process");

@@ -12,7 +12,7 @@ namespace reprise::cli {
 struct PageOptions {
   bool redacted = false;
   std::optional<Bytes> capacity;
-  std::string summary{};  // summary.json of the run; empty: none
+  std::string summary{};  // summary.json of the run, which replay::ParseSummary takes; empty: none
   std::string created{};  // date and time
 };
 

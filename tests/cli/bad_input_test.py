@@ -19,7 +19,9 @@ EVENT_FILES = {
     "negative size": (E + "alloc,0,-10,0\n", ":2: .*-10"),
     "size of zero": (E + "alloc,0,0,0\n", ":2:"),
     "size that overflows": (E + "alloc,0,99999999999999999999,0\n", ":2:"),
-    "sizes whose sum overflows": (E + f"alloc,0,{2**62},0\nalloc,1,{2**62},0\n", ":3:"),
+    "sizes whose sum overflows": (E + f"alloc,0,{2**60},0\nalloc,1,{2**60},0\n", ":3: .*offset"),
+    "more than an offset can be": (E + f"alloc,1,5,0\n\nalloc,0,{2**62},0\nfree,0,,0\n", ":4: .*offset"),
+    "more than an offset can be, one after the other": (E + f"alloc,0,{2**60},0\nfree,0,,0\n" * 2, ":4: .*offset"),
 }
 LIFETIME_FILES = {
     "truncated row": (L + "a,0,5,10\nb,0", ":3:"),

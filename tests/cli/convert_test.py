@@ -11,6 +11,7 @@ import unittest
 
 import command
 import snapshots
+import traces
 from report_test import secret_snapshot
 from stats_test import job
 from wire import fields
@@ -183,23 +184,54 @@ class Convert(command.CommandTest):
 
     def test_kineto_times_at_both_ends(self):
         far = float(1 << 52)
-        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 memory events without time")):
+        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):
             self.write("k.json", json.dumps([memory(1, 8, 1), memory(2, -8, 1), memory(-ts, 8, 2), memory(ts, -8, 2)]))
             done = self.ok("stats", "k.json", "--json")
             self.assertRegex(done.err, says)
             self.assertEqual(json.loads(done.out)["lifetimes"]["classes"][-1]["from"], lived)
 
     def test_json_that_is_no_memory_trace(self):
+        no_bytes = memory(1, "many", 1)
         for content, says in (
             ("{}", 'no "\\[memory\\]" event'),
             ('{"traceEvents": 3}', "no "),
             ('{"traceEvents": [', "byte 18: no JSON"),
             ("[" * 100000, "no JSON"),
             (json.dumps([memory(1, 1 << 61, 1), memory(2, 1 << 61, 2), memory(3, 1 << 61, 3)]), "memory event 2"),
-            (json.dumps([{"name": "[memory]", "args": {"Bytes": "many"}}]), "no "),
+            (json.dumps([{"name": "[memory]", "args": {"Bytes": "many"}}]),
+             '''all of its "\\[memory\\]" events, 1, are malformed; of the first, "ts" is missing'''),
+            (json.dumps([no_bytes, memory(1, 0, 1), memory(1e300, 1, 1)]), 'events, 3, are .* first, "Bytes" is missing in'),
+            (json.dumps([memory(1, 0, 1), no_bytes]), 'events, 2, are malformed; of the first, "Bytes" is 0'),
+            (json.dumps([memory(1, 1 << 62, 1)]), '"Bytes" is further from 0 than 2\\^61'),
+            (json.dumps([memory(1e300, 1, 1)]), '"ts" is further from 0'),
+            (json.dumps([memory(1, 1, "here")]), '"Addr" is missing'),
+            ('[{"ts": 1e999}]', "byte 13: '1e999' is beyond any number"),
         ):
             self.write("k.json", content)
             self.fails(3, "stats", "k.json", says=says)
+
+    def test_what_could_not_be_read_again_is_not_written(self):
+        self.write("big.reprise", traces.trace([100, 1 << 60, 1 << 60]))
+        self.write("big.json", json.dumps([memory(k, 1 << 60, k) for k in (1, 2)]))
+        for big in ("big.reprise", "big.json"):
+            for out in ("out.lifetimes.csv", "out.csv", "out.pickle"):
+                self.fails(3, "convert", big, out, says=f"{big}: buffer [12]: the sum of all sizes")
+        self.write("big.csv", "event,id,bytes,stream\nalloc,1,100,0\nalloc,0,4611686018427387904,0\nfree,0,,0\n")
+        self.fails(3, "convert", "big.csv", "out.lifetimes.csv", says="big.csv:3: .*largest offset")
+        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("out")])
+        self.ok("convert", "big.reprise", "out.folded")
+
+    def test_a_snapshot_without_a_block_is_not_written(self):
+        half = 1 << 60
+        large = half - 200  # offsets are enough for all three, but not when each is rounded up
+        self.write("e.csv", f"event,id,bytes,stream\nalloc,7,100,0\nalloc,3,{half},0\nalloc,4,{large},0\nfree,4,,0\n")
+        self.fails(3, "convert", "e.csv", "out.pickle", says="e.csv: event 2: there is no place for a block of")
+        self.write("l.csv", f"id,lower,upper,size\na,0,9,100\nb,1,9,{half}\nlarge,2,9,{large}\n")
+        self.fails(3, "convert", "l.csv", "out.pickle", says="l.csv: buffer large: there is no place for a block of")
+        self.assertFalse(os.path.exists(self.path("out.pickle")))
+        self.write("none.csv", "event,id,bytes,stream\n")
+        for out in ("none.lifetimes.csv", "none.pickle"):
+            self.ok("convert", "none.csv", out)
 
     def test_what_cannot_be_converted(self):
         self.fails(2, "convert", "e.csv", "out.doc", says="no known ending")

@@ -5,6 +5,7 @@ import unittest
 
 import command
 import snapshots
+import traces
 
 MIB = snapshots.MIB
 
@@ -66,16 +67,39 @@ class Diff(command.CommandTest):
         self.assertIn("next: reprise report b.csv", done.err)
         self.assertIn("1 are the same", self.ok("diff", "a.csv", "a.csv").out.replace("  1", "1"))
 
-    def test_from_nothing(self):
+    def test_a_limit_that_is_none_is_refused_before_anything_is_read(self):
+        for limit in ("", " ", "much"):
+            self.fails(2, "diff", "no.csv", "no.csv", "--fail-above", limit, says=f'--fail-above: "{limit}" is neither')
+        self.fails(2, "diff", "no.csv", "no.csv", "--fail-above=", says="--fail-above")
+        self.fails(3, "diff", "no.csv", "no.csv", "--fail-above", "5", says="no.csv")
+
+    def test_nothing_is_no_smaller_peak(self):
         self.write("none.csv", "event,id,bytes,stream\n")
+        self.write("none.lifetimes.csv", "id,lower,upper,size\n")
         self.write("b.csv", "event,id,bytes,stream\nalloc,0,1050,0\n")
-        self.assertRegex(self.ok("diff", "none.csv", "b.csv").out, r"live peak +0 B -> +1.03 KiB  \+1.03 KiB\n")
+        for none in ("none.csv", "none.lifetimes.csv"):
+            for words in ([none, "b.csv"], ["b.csv", none], ["b.csv", none, "--fail-above", "1%"], ["b.csv", none, "--json"]):
+                with self.subTest(words=words):
+                    done = self.fails(3, "diff", *words, says=f"reprise: {none}: there is not one allocation")
+                    self.assertEqual(done.out, "")
+
+    def test_a_recording_that_broke_off_passes_no_limit(self):
+        self.write("whole.reprise", traces.trace([MIB, MIB]))
+        self.write("torn.reprise", traces.trace([MIB], closed=False))
+        self.ok("diff", "whole.reprise", "whole.reprise", "--fail-above", "0")
+        self.ok("diff", "whole.reprise", "torn.reprise")
+        done = self.fails(3, "diff", "whole.reprise", "torn.reprise", "--fail-above", "1%",
+                          says="torn.reprise: the recording was not finished, so")
+        self.assertEqual(done.out, "")
+        self.ok("diff", "torn.reprise", "whole.reprise", "--fail-above", "1GiB")
+        self.write("lifetimes.csv", command.LIFETIMES)
+        self.ok("diff", "lifetimes.csv", "lifetimes.csv", "--fail-above", "0")
 
     def test_sizes_that_look_alike_are_told_apart(self):
-        self.write("none.csv", "event,id,bytes,stream\n")
+        self.write("none.csv", "event,id,bytes,stream\nalloc,9,7,0\n")
         self.write("b.csv", "event,id,bytes,stream\nalloc,0,1048576,0\nalloc,1,1048577,0\nalloc,2,64,0\n")
         rows = self.json("diff", "none.csv", "b.csv")["rows"]
-        self.assertEqual([row["size"] for row in rows], [1048577, 1048576, 64])
+        self.assertEqual([row["size"] for row in rows], [1048577, 1048576, 64, 7])
         self.assertEqual(rows[0]["name"], "blocks of 1.00 MiB (1048577 B)")
         self.assertEqual(rows[2]["name"], "blocks of 64 B")
 

@@ -140,15 +140,43 @@ class Report(command.CommandTest):
         self.assertEqual(len({site["file"] for site in redacted}), 1, "one file has one name")
         self.assertTrue(head_of(page)["provenance"]["redacted"])
 
+    def test_a_summary_that_is_none_is_said_and_left_out(self):
+        deep = '{"live_peak":1,"reserved_peak":1,"x":' + "[" * 50000 + "]" * 50000 + "}"
+        for content, says in (
+            ("not json", "summary.json: is not JSON, or cut short"),
+            ("[1]", "summary.json: is not the summary of a process"),
+            (deep, "summary.json: is nested more than 100 deep"),
+        ):
+            os.makedirs(self.path("out"), exist_ok=True)
+            self.write("out/trace.reprise", command.EVENTS)
+            self.write("out/summary.json", content)
+            for words in (["out"], ["out/trace.reprise"], ["out", "--redact"]):
+                with self.subTest(says=says, words=words):
+                    done = self.fails(3, "report", *words, "-o", "out.html", says=says)
+                    self.assertEqual(done.err.count("summary.json"), 1)
+                    page = self.read("out.html").decode()
+                    self.assertIsNone(head_of(page)["counters"])
+                    self.assertEqual([line for line in head_of(page)["left_out"] if "counters" in line],
+                                     ["the run's counters: no summary can be read"])
+                    self.assertNotIn("is nested", page)
+
+    def test_a_summary_beside_the_traces_of_others_is_said_too(self):
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", command.EVENTS)
+        self.write("out/summary.4711.json", "not json")
+        self.fails(3, "report", "out", "-o", "out.html", says="out/summary.4711.json: is not JSON")
+        self.fails(3, "report", "out", "-o", "out.html", "--capacity", "3MiB", says="is not JSON")
+
     def test_a_redacted_run_tells_no_command_and_no_host(self):
         os.mkdir(self.path("out"))
         self.write("out/trace.reprise", command.EVENTS)
-        self.write("out/summary.json", json.dumps({"requests": 30, "host": "node17", "deep": {"path": "/srv/x", "n": 4}}))
+        peaks = {"live_peak": 150, "reserved_peak": 200}
+        self.write("out/summary.json", json.dumps({**peaks, "requests": 30, "host": "node17", "deep": {"path": "/srv/x", "n": 4}}))
         plain = self.page("out")
         self.assertIn("node17", plain)
         self.assertIn("not say what part", head_of(plain)["coverage"], "an event CSV, whatever it is called")
         head = head_of(self.page("out", "--redact"))
-        self.assertEqual(head["counters"], {"requests": 30, "deep": {"n": 4}})
+        self.assertEqual(head["counters"], {**peaks, "requests": 30, "deep": {"n": 4}})
 
     def test_capacity(self):
         self.write("e.csv", command.EVENTS)

@@ -4,6 +4,7 @@ import json
 import unittest
 
 import command
+import traces
 
 KIB = 1024
 
@@ -20,6 +21,15 @@ def job(rounds):
 
 
 class Stats(command.CommandTest):
+    def test_what_a_trace_cannot_say_of_its_job_is_not_shown(self):
+        self.write("a.reprise", traces.trace([100], rank=1, world_size=4, device=2))
+        said = self.json("stats", "a.reprise")
+        self.assertEqual((said["rank"], said["world_size"], said["device"]), (1, 4, 2))
+        for number in (-1, -(2**63), 2**63 - 1, 2**64 - 1):
+            self.write("a.reprise", traces.trace([100], rank=number, world_size=number, device=number, threshold=number))
+            said = self.json("stats", "a.reprise")
+            self.assertEqual((said["rank"], said["world_size"], said["device"]), (0, 0, 0))
+
     def test_events(self):
         self.write("e.csv", command.EVENTS)
         stats = self.json("stats", "e.csv")

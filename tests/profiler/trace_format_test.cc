@@ -2,6 +2,7 @@
 // refused by what is wrong with them, never believed.
 #include "profiler/trace_format.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -192,6 +193,19 @@ TEST(Metadata, UnknownKeysAndWrongTypesAreIgnored) {
   const auto back = DecodeMetadata("\x01{\"host\":[1],\"pid\":\"x\",\"colour\":{},\"started\":\"now\"}");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, TraceMetadata{.started = "now"});
+}
+
+TEST(Metadata, NumbersThatCannotBeAreDropped) {
+  for (const char* key : {"pid", "threshold", "granule", "device", "rank", "world_size"}) {
+    for (const char* number : {"-1", "9223372036854775807", "9223372036854775808", "18446744073709551615",
+                               "1e300", "1.5", "true"}) {
+      const auto back = DecodeMetadata(fmt::format("\x01{{\"{}\":{}}}", key, number));
+      ASSERT_TRUE(back.ok());
+      EXPECT_EQ(*back, TraceMetadata{}) << key << " " << number;
+    }
+  }
+  const auto outside = DecodeMetadata("\x01{\"rank\":2,\"world_size\":2}");
+  EXPECT_EQ(*outside, TraceMetadata{.world_size = 2});
 }
 
 TEST(Metadata, WhatIsNoObjectIsRefused) {

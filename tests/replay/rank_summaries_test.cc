@@ -167,6 +167,19 @@ TEST(RankSummaries, SumsEndWhereTheyWouldNotFit) {
   EXPECT_EQ(std::to_string(jobs[0].faults), most);
 }
 
+TEST(RankSummaries, WhatIsNestedDeeperThanAnySummaryIsNone) {
+  const auto nested = [](size_t depth) {
+    return R"({"live_peak":1,"reserved_peak":1,"x":)" + std::string(depth, '[') + std::string(depth, ']') +
+           "}";
+  };
+  EXPECT_TRUE(ParseSummary(nested(90), "a.json").ok());
+  for (const size_t depth : {110, 1000000}) {
+    const auto read = ParseSummary(nested(depth), "a.json");
+    ASSERT_FALSE(read.ok());
+    EXPECT_THAT(read.status().message(), HasSubstr("a.json: is nested more than 100 deep"));
+  }
+}
+
 TEST(RankSummaries, TotalsMedianAndLargest) {
   const auto jobs = ByJob({Rank(2, 300), Rank(0, 100), Rank(1, 100), Rank(3, 120)});
   ASSERT_THAT(jobs, SizeIs(1));

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "cli/printable.h"
 #include "cli/status.h"
+#include "replay/core_log.h"
 
 namespace reprise::cli {
 namespace {
@@ -84,7 +85,11 @@ absl::Status WriteOutput(const std::string& path, std::string_view data,
   return absl::ErrnoToStatus(errno, "cannot write " + path);
 }
 
-void Say(std::string_view line) { WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", Printable(line))); }
+// That nobody reads it is no reason to end: there may be a job to start.
+void Say(std::string_view line) {
+  const replay::WriteSignalsHeld held;
+  WriteAll(STDERR_FILENO, fmt::format("reprise: {}\n", Printable(line)));
+}
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 

@@ -373,6 +373,14 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
                             stdout=subprocess.PIPE, stderr=near, preexec_fn=at_the_terminal, timeout=30)
         return done, far
 
+    def test_a_job_starts_though_nobody_reads_what_is_said(self):
+        read, write = os.pipe()
+        os.close(read)
+        self.addCleanup(os.close, write)
+        done = self.reprise("run", "--host", "--", "sh", "-c", "exit 4", capture_output=False, stderr=write,
+                            env={"REPRISE_DISABLE": "1"})
+        self.assertEqual(done.returncode, 4)
+
     def test_a_job_that_is_stopped_and_continued_alone(self):
         # How long it takes until the command has seen a stop cannot be known: often enough.
         code = (

@@ -507,15 +507,14 @@ static void iterate(long count) {
 /* Prints how many pages are resident with a large block of which one byte in 2 MiB was touched. */
 static void sparse(void) {
   const size_t bytes = (size_t)256 << 20;
-  void* block = NULL;
-  CHECK(posix_memalign(&block, 64, bytes) == 0);
-  for (size_t i = 0; i < bytes; i += (size_t)2 << 20) ((volatile char*)block)[i] = 1;
+  volatile char* const block = memalign(64, bytes);
+  for (size_t i = 0; i < bytes; i += (size_t)2 << 20) block[i] = 1;
   FILE* const file = fopen("/proc/self/statm", "r");
   long all = 0, resident = 0;
   CHECK(file != NULL && fscanf(file, "%ld %ld", &all, &resident) == 2);
   fclose(file);
   printf("%ld\n", resident);
-  free(block);
+  free((void*)block);
 }
 
 static void* last_words(void* unused) {

@@ -12,6 +12,18 @@ namespace reprise::replay {
 namespace {
 
 constexpr Bytes kGranule{int64_t{2} << 20};
+constexpr double kStepsPerSecond = 1e7;  // of the planner on a machine with nothing else to do
+constexpr double kMostDelay = 3;         // by other work
+
+// As much work as a job would have time for, however long it takes here: what a stream comes to is the same on
+// a busy machine.
+absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
+                                              const planner::Budget& budget) {
+  planner::Budget by_work = budget;
+  by_work.steps = static_cast<int64_t>(budget.seconds * kStepsPerSecond);
+  by_work.seconds = budget.seconds * kMostDelay;
+  return planner::Solve(problem, by_work);
+}
 
 }  // namespace
 
@@ -25,6 +37,7 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   Engine::Options engine_options;
   engine_options.capacity = options.capacity;
   engine_options.plan_seconds = options.plan_seconds;
+  engine_options.solve = SolveByWork;
   engine_options.sequence_rules = options.sequence_rules;
   engine_options.arena_rules = options.arena_rules;
   engine_options.period.rules = options.period_rules;

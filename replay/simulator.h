@@ -15,7 +15,7 @@ namespace reprise::replay {
 
 struct SimulationOptions {
   Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
-  double plan_seconds = 1.0;  // budget of one planning
+  double plan_seconds = 1.0;  // budget of one planning, on a machine with nothing else to do
   // What the engine does without, to show what it is for.
   Sequence::Rules sequence_rules{};
   Arena::Rules arena_rules{};

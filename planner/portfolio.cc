@@ -71,14 +71,14 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 }
 
 // The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by classes
-// unless the problem is large. The next ones cost as little, and each is the best on some family of
-// instances. Then those that go on for as long as they are let; for small instances that is mostly the exact
-// search.
+// unless the problem is large; on a cycle "best-fit" is quicker. The next ones cost as little, and each is
+// the best on some family of instances. Then those that go on for as long as they are let; for small
+// instances that is mostly the exact search.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
     {"clique", BeginClique, {1, 0, 1}, Opens::kNever, /*places=*/false, /*lines=*/false},
-    {"best-fit", Once<BestFit>, {1, 0, 1}},
-    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 1, 0}},
+    {"best-fit", Once<BestFit>, {1, 1, 0}},
+    {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},
     {"eject", BeginEject, {32, 32, 32}, Opens::kNever, /*places=*/true, /*lines=*/false},
     {"hybrid", BeginHybrid, {4, 4, 1}, Opens::kOnLines},
     {"exact", BeginExact, {16, 8, 8}, Opens::kNever},
@@ -117,7 +117,8 @@ struct Member {
   }
 };
 
-// Those that are switched on and have a share of the search's thread; on the first, one that places leads.
+// Those that are switched on and have a share of the search's thread; on the first, one that places leads. On
+// a cycle that is one that ends by itself, who divides next to it.
 std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
@@ -130,7 +131,13 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
   }
   if (search.worker() > 0) return members;
   // The first answer comes from whoever is the first that places; were there nobody, who else should give it?
-  const auto opener = std::ranges::find_if(members, [](const Member& m) { return m.solver->places; });
+  const auto places = [](const Member& m) { return m.solver->places; };
+  auto opener = std::ranges::find_if(members, places);
+  if (search.instance().cyclic) {
+    const auto cheap = std::ranges::find_if(
+        members, [&](const Member& m) { return places(m) && m.solver->opens == Opens::kAlways; });
+    if (cheap != members.end()) opener = cheap;
+  }
   if (opener == members.end()) {
     members.insert(members.begin(), {&solvers.front(), 1});
   } else {
@@ -162,16 +169,20 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, doub
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
-  // memory. Where it took long, the others would take long too, and its solver goes on for a while: a large
-  // problem is better improved part by part. Not on a cycle: what is left of one has something in use across
-  // every cut, and a dense one is not improved by parts.
-  Member& opener = members.front().front();
-  if (!first.Over()) opener.TakeTurn(first, kFirstGrant);
+  // memory. Where it took long, the others would take long too, and who divides goes on for a while: a large
+  // problem is better improved part by part. On a cycle it begins now, and has as long as the answer took:
+  // what is left of one has something in use across every cut, and a dense one is not improved by parts.
+  std::vector<Member>& those = members.front();
+  const auto leave = [&] { std::erase_if(those, [](const Member& member) { return !member.active; }); };
+  if (!first.Over()) those.front().TakeTurn(first, kFirstGrant);
+  leave();
   const double last_begin =
       first.best_slab() == Search::kNothing ? std::numeric_limits<double>::max() : seconds - first.seconds();
-  const bool goes_on = opener.active && !first.instance().cyclic;
-  if (goes_on && !first.Over()) opener.TakeTurn(first, kPatience * first.steps());
-  std::erase_if(members.front(), [](const Member& member) { return !member.active; });
+  if (!those.empty() && those.front().solver == &solvers.front() && !first.Over()) {
+    const bool begins = first.instance().cyclic;
+    those.front().TakeTurn(first, begins ? std::max(kFirstGrant, first.steps()) : kPatience * first.steps());
+  }
+  leave();
 
   team.emplace(first);
   for (int worker = 1; worker < team->size(); ++worker) {

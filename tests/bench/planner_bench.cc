@@ -273,12 +273,30 @@ void SolveTraining(const Options& options, Table& table) {
   }
 }
 
+std::vector<std::string> BasesOfCycles() {
+  return {"synthetic", "gpt_medium_ctx1024", "somas_resnet50", "iopddl_G1"};
+}
+
+Problem IterationNamed(const Options& options, const std::string& base) {
+  if (base == "synthetic") return SyntheticIteration(96, 1);
+  return ReadLifetimes(options.folder / "lifetimes" / (base + ".csv"));
+}
+
 void FirstAnswers(const Options& options, Table& table) {
   table.Title("the first answer, and after 2 s");
   for (const fs::path& path : FilesIn(options.folder / "lifetimes")) {
     const auto make = [&] { return Repeated(ReadLifetimes(path), {.buffers = 20000, .jitter = 0.05}); };
     table.Add({path.stem().string() + ", first", make, 0});
     table.Add({path.stem().string() + ", 2 s", make, 2});
+  }
+  for (const std::string& base : BasesOfCycles()) {
+    const Problem iteration = IterationNamed(options, base);
+    for (const double share : {0.3, 0.9}) {
+      const auto make = [&] { return Cycle(iteration, share, 5); };
+      const std::string name = base + ", a cycle of " + (share < 0.5 ? "30 %" : "90 %");
+      for (const double seconds : {0.0, 2.0})
+        table.Add({name + (seconds == 0 ? ", first" : ", 2 s"), make, seconds});
+    }
   }
 }
 
@@ -336,15 +354,6 @@ Problem IterationOf(const fs::path& path) {
     }
   }
   return replay::MakeRequest(profiler::ExtractIteration(history, *finder.confirmed()), {}).problem;
-}
-
-std::vector<std::string> BasesOfCycles() {
-  return {"synthetic", "gpt_medium_ctx1024", "somas_resnet50", "iopddl_G1"};
-}
-
-Problem IterationNamed(const Options& options, const std::string& base) {
-  if (base == "synthetic") return SyntheticIteration(96, 1);
-  return ReadLifetimes(options.folder / "lifetimes" / (base + ".csv"));
 }
 
 void SolveCycles(const Options& options, Table& table) {

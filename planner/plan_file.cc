@@ -116,10 +116,6 @@ std::string FormatPlan(const Plan& plan) {
   return text + "\n}\n";
 }
 
-absl::Status WritePlan(const std::string& path, const Plan& plan) {
-  return WriteFile(path, FormatPlan(plan));
-}
-
 absl::StatusOr<Plan> ReadPlan(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();

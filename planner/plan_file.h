@@ -51,9 +51,6 @@ absl::Status CheckPlan(const Problem& problem, const Plan& plan);
 // The file's text. Strings that are not UTF-8 get replacement characters.
 std::string FormatPlan(const Plan& plan);
 
-// Errors: those of WriteFile (base/files.h).
-absl::Status WritePlan(const std::string& path, const Plan& plan);
-
 // Errors: those of ReadFile, and InvalidArgument when it is not a plan.
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
 

@@ -116,7 +116,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   if (device != nullptr && !block) return kInvalidValue;
   const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
-  if (!block || value == nullptr) return result;
+  if (device == nullptr || !block || value == nullptr) return result;
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
 }
 
@@ -127,7 +127,7 @@ Result Core::PointerAttributes(unsigned count, int* attributes, void** values, c
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   const bool nobodys = device != nullptr && !block;
   const Result result = driver().cuPointerGetAttributes(count, attributes, values, nobodys ? 1 : address);
-  if (result != kSuccess || !block) return result;
+  if (result != kSuccess || device == nullptr || !block) return result;
   for (unsigned i = 0; i < count; ++i) PatchAttribute(values[i], attributes[i], *block, *device, bytes);
   return result;
 }

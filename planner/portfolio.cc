@@ -71,9 +71,9 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 }
 
 // The first answer should come soon and be sound on every kind of instance: "divide" is first-fit by classes
-// unless the problem is large; on a cycle "best-fit" is quicker. The next ones cost as little, and each is
-// the best on some family of instances. Then those that go on for as long as they are let; for small
-// instances that is mostly the exact search.
+// unless the problem is large; where much is in use all the time "best-fit" is quicker. The next ones cost as
+// little, and each is the best on some family of instances. Then those that go on for as long as they are
+// let; for small instances that is mostly the exact search.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
     {"clique", BeginClique, {1, 0, 1}, Opens::kNever, /*places=*/false, /*lines=*/false},
@@ -91,6 +91,14 @@ constexpr int64_t kFirstGrant = 400'000;
 
 // Of the first answer's steps: for how many more its solver goes on before the others begin.
 constexpr int64_t kPatience = 8;
+
+// Of how many of its buffers at a time a line consists at least, unless it is crowded.
+constexpr int kGenerations = 8;
+
+// In first answers: the time that must be left for a member to begin. What it does on a large problem before
+// the first step that it can be stopped at takes about as long as that answer, or a few times as long.
+constexpr double kLastBegin = 1;
+constexpr double kLastBeginOfDear = 4;
 
 // Above every placement, and low enough for solvers to add to it. A capacity beyond it asks for no more.
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 4;
@@ -117,9 +125,17 @@ struct Member {
   }
 };
 
-// Those that are switched on and have a share of the search's thread; on the first, one that places leads. On
-// a cycle that is one that ends by itself, who divides next to it.
-std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers) {
+// Whether much is in use all the time: on all cycles, and on lines whose buffers are seldom replaced. Such a
+// problem is not improved by parts, and first-fit finds a great deal in each buffer's way.
+bool IsCrowded(const Instance& instance) {
+  double in_use = 0;  // summed up over the slots
+  for (int32_t i = 0; i < instance.buffers(); ++i) in_use += static_cast<double>(instance.length(i));
+  return instance.cyclic || kGenerations * in_use > static_cast<double>(instance.buffers()) * instance.slots;
+}
+
+// Those that are switched on and have a share of the search's thread; on the first, one that places leads.
+// Where it is crowded that is one that ends by itself, who divides next to it.
+std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers, bool crowded) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
     const Shares& shares = solver.shares;
@@ -133,7 +149,7 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
   // The first answer comes from whoever is the first that places; were there nobody, who else should give it?
   const auto places = [](const Member& m) { return m.solver->places; };
   auto opener = std::ranges::find_if(members, places);
-  if (search.instance().cyclic) {
+  if (crowded) {
     const auto cheap = std::ranges::find_if(
         members, [&](const Member& m) { return places(m) && m.solver->opens == Opens::kAlways; });
     if (cheap != members.end()) opener = cheap;
@@ -146,16 +162,26 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
   return members;
 }
 
-// Each has a turn, `grant` steps in total; those that have nothing more to offer leave. Nobody begins after
-// `last_begin`, in seconds: on a large problem what precedes the first step that can be stopped at takes as
-// long as a first answer.
-void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, double last_begin) {
+// What a search may take, and what its first answer has taken, in seconds.
+struct Times {
+  double all;
+  double first_answer;
+
+  bool CanBegin(const Member& member, double now) const {
+    const bool cheap = member.solver->opens == Opens::kAlways;
+    return now <= all - first_answer * (cheap ? kLastBegin : kLastBeginOfDear);
+  }
+};
+
+// Each has a turn, `grant` steps in total; those that have nothing more to offer leave, and those for whose
+// beginning it is too late.
+void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, const Times& times) {
   int64_t shares = 0;
   for (const Member& member : members) shares += member.share;
   for (Member& member : members) {
     // The search that the rounds end by may not have looked at the clock since: nobody is left here for it.
     if (search.Over()) return members.clear();
-    if (!member.turn && search.seconds() > last_begin) {
+    if (!member.turn && !times.CanBegin(member, search.seconds())) {
       member.active = false;
       continue;
     }
@@ -167,32 +193,31 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, doub
 // Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
 // there once the first answer is.
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
-  std::vector<std::vector<Member>> members = {MembersFor(first, solvers)};
+  const bool crowded = IsCrowded(first.instance());
+  std::vector<std::vector<Member>> members = {MembersFor(first, solvers, crowded)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and who divides goes on for a while: a large
-  // problem is better improved part by part. On a cycle it begins now, and has as long as the answer took:
-  // what is left of one has something in use across every cut, and a dense one is not improved by parts.
+  // problem is better improved part by part. Where it is crowded it begins now, and has as long as the answer
+  // took.
   std::vector<Member>& those = members.front();
   const auto leave = [&] { std::erase_if(those, [](const Member& member) { return !member.active; }); };
   if (!first.Over()) those.front().TakeTurn(first, kFirstGrant);
   leave();
-  const double last_begin =
-      first.best_slab() == Search::kNothing ? std::numeric_limits<double>::max() : seconds - first.seconds();
+  const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
   if (!those.empty() && those.front().solver == &solvers.front() && !first.Over()) {
-    const bool begins = first.instance().cyclic;
-    those.front().TakeTurn(first, begins ? std::max(kFirstGrant, first.steps()) : kPatience * first.steps());
+    those.front().TakeTurn(first, crowded ? std::max(kFirstGrant, first.steps()) : kPatience * first.steps());
   }
   leave();
 
   team.emplace(first);
   for (int worker = 1; worker < team->size(); ++worker) {
-    members.push_back(MembersFor(team->search(worker), solvers));
+    members.push_back(MembersFor(team->search(worker), solvers, crowded));
   }
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };
   for (int64_t grant = kFirstGrant; left() && !team->best().Over(); grant *= 2) {
-    team->Round([&](int worker) { TakeTurns(members[worker], team->search(worker), grant, last_begin); });
+    team->Round([&](int worker) { TakeTurns(members[worker], team->search(worker), grant, times); });
   }
 }
 

@@ -64,6 +64,17 @@ Problem SyntheticIteration(int32_t layers, uint64_t seed) {
   return problem;
 }
 
+Problem Crowded(int32_t buffers, uint64_t seed) {
+  Random random(seed);
+  Problem problem;
+  for (int32_t i = 0; i < buffers; ++i) {
+    const int64_t lower = random.Between(0, buffers);
+    problem.buffers.push_back(Block(lower, lower + random.Between(1, buffers), random.Between(1, 1'000'000)));
+  }
+  SortByStart(problem);
+  return problem;
+}
+
 Problem Repeated(const Problem& iteration, const Repetition& repetition) {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
   for (const Buffer& buffer : iteration.buffers) {

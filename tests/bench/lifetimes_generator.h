@@ -12,6 +12,10 @@ namespace reprise::planner {
 // layer. About 20 buffers a layer; sizes and small lifetimes vary from layer to layer.
 Problem SyntheticIteration(int32_t layers, uint64_t seed);
 
+// No training: `buffers` of all sizes that begin at any time and live for up to all of it, so that two fifths are
+// in use at a time and nothing separates what came before from what comes after.
+Problem Crowded(int32_t buffers, uint64_t seed);
+
 struct Repetition {
   int64_t buffers = 0;  // how many there are to be; the last repetition is cut short
   double jitter = 0;    // each size times a factor drawn from [1 - jitter, 1 + jitter]

@@ -60,6 +60,16 @@ TEST(Repeated, WithAShortStrideTheyOverlap) {
                              [](const Buffer& a, const Buffer& b) { return a.lower < b.lower; }));
 }
 
+TEST(Crowded, HasTwoFifthsInUseAtATime) {
+  constexpr int32_t kBuffers = 10'000;
+  const Instance instance = Compress(Crowded(kBuffers, 1));
+  double in_use = 0;
+  for (int32_t i = 0; i < kBuffers; ++i) in_use += instance.length(i);
+  EXPECT_NEAR(in_use / instance.slots / kBuffers, 0.4, 0.02);
+  EXPECT_TRUE(Same(Crowded(100, 1), Crowded(100, 1)));
+  EXPECT_FALSE(Same(Crowded(100, 1), Crowded(100, 2)));
+}
+
 TEST(Repeated, EqualSeedsGiveEqualProblems) {
   const Problem iteration = SyntheticIteration(12, 3);
   EXPECT_TRUE(Validate(iteration).ok());

@@ -299,13 +299,27 @@ os._exit(0)  # its callbacks are the interpreter's, which would be gone
         self.assertIn("got True", ran.stdout)
 
     def test_the_limit(self):
-        ran = self.run_timeline("begin()\nfor i in range(500):\n    step(kib=4, work=100)\nend()\n",
-                                REPRISE_TRACE_LIMIT="100KiB")
+        """Our thread says so when it finds the limit reached, and ends: a job that is over sooner has the summary."""
+        ran = self.run_timeline("""\
+import contextlib
+def names_of_threads():
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/comm") as file:
+            yield file.read().strip()
+
+begin()
+for i in range(500):
+    step(kib=4, work=100)
+end()
+while "reprise-time" in names_of_threads():
+    os.sched_yield()
+""", REPRISE_TRACE_LIMIT="100KiB")
         kernels = self.counts()["kernel"][0]
         self.assertGreater(kernels, 0)
         self.assertLess(kernels, 100_000)
         self.assertEqual(self.stats()["allocs"], 500, "its own limit, not that of the events")
         self.assertIn("the time line has reached its limit", ran.stderr)
+        self.assertIn("ended at its limit", ran.stderr)
         noted = self.reprise("stats", self.trace()).stderr
         self.assertIn("the time line stopped at its size limit", noted)
         self.assertIn("were dropped", noted)

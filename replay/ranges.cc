@@ -5,7 +5,11 @@
 namespace reprise::replay {
 
 Ranges::Ranges(uint32_t begin, uint32_t end)
-    : begin_(begin), end_(end), barrier_(begin), at_(end - begin), starts_(end - begin) {
+    : begin_(begin),
+      end_(end),
+      barrier_(begin),
+      heads_(((end - begin) >> kCellBits) + 1),
+      starts_(end - begin) {
   if (!ok()) return;
   ranges_.reserve(1 << 14);
   infos_.reserve(1 << 14);
@@ -96,7 +100,7 @@ Ranges::Index Ranges::Carve(Index free, uint32_t begin, uint32_t units) {
 }
 
 Ranges::Index Ranges::TakeTracked(uint32_t begin, uint32_t units) {
-  const Index i = at_[starts_.AtOrBefore(begin - begin_)];
+  const Index i = AtOrBefore(begin);
   if (ranges_[i].live || ranges_[i].end() < begin + units) return kNone;
   const Index block = Carve(i, begin, units);
   if (begin < barrier_ && --until_untracked_ <= 0) Untrack();

@@ -2,7 +2,8 @@
 //
 // This is the occupancy check of the arena (law 1): a block is handed out only where nothing is live, so two
 // live blocks cannot overlap whatever a plan says. The begin of every range on record is a bit in a BitTree,
-// which finds the neighbours of an arbitrary address.
+// which finds the neighbours of an arbitrary address. Which range it is of is found by its cell, a few units:
+// a table of cells is an eighth of one of units, and there is seldom more than one begin in a cell.
 //
 // Below the barrier lies the plan. There the next place is known, so only live blocks are on record and a
 // planned placement is two look-ups and a bit. Everywhere else free ranges are on record too, linked to their
@@ -70,6 +71,7 @@ class Ranges {
     Index after = kNone;
     Index list_before = kNone;  // neighbours in the list of its size class, while free
     Index list_after = kNone;
+    Index beside = kNone;  // on record, the next one that begins in the same cell
     bool live = false;
 
     uint32_t end() const { return begin + units; }
@@ -77,7 +79,7 @@ class Ranges {
 
   // One free range over [begin, end), in units; begin < end.
   Ranges(uint32_t begin, uint32_t end);
-  bool ok() const { return at_.ok() && starts_.ok(); }
+  bool ok() const { return heads_.ok() && starts_.ok(); }
 
   // Takes [begin, begin + units) if all of it is free and on one side of the barrier; kNone otherwise.
   Index TakeAt(uint32_t begin, uint32_t units) {
@@ -119,9 +121,9 @@ class Ranges {
     bool free = true;
   };
   Run RunBelow(uint32_t unit) const {
-    const uint64_t at = starts_.AtOrBefore(unit - 1 - begin_);
-    if (at == BitTree::kNone) return {begin_, true};
-    const Range& range = ranges_[at_[at]];
+    const Index i = AtOrBefore(unit - 1);
+    if (i == kNone) return {begin_, true};
+    const Range& range = ranges_[i];
     return range.end() < unit ? Run{range.end(), true} : Run{range.begin, !range.live};
   }
 
@@ -133,18 +135,15 @@ class Ranges {
 
   // The live block that begins at `begin`, or kNone.
   Index FindLive(uint32_t begin) const {
-    const uint32_t unit = begin - begin_;
-    if (!starts_.Contains(unit)) return kNone;
-    const Index i = at_[unit];
-    return ranges_[i].live ? i : kNone;
+    Index i = HeadOf(begin);
+    while (i != kNone && ranges_[i].begin != begin) i = ranges_[i].beside;
+    return i != kNone && ranges_[i].live ? i : kNone;
   }
 
   // The live block that covers `unit`, or kNone.
   Index FindAround(uint32_t unit) const {
-    const uint64_t at = starts_.AtOrBefore(unit - begin_);
-    if (at == BitTree::kNone) return kNone;
-    const Index i = at_[at];
-    return ranges_[i].live && unit < ranges_[i].end() ? i : kNone;
+    const Index i = AtOrBefore(unit);
+    return i != kNone && ranges_[i].live && unit < ranges_[i].end() ? i : kNone;
   }
 
   // Puts the barrier at `barrier`, or at the end of the live block that spans it. Linear in the number of
@@ -194,6 +193,8 @@ class Ranges {
   };
   static_assert(kClasses / 64 + 1 <= 32);
 
+  static constexpr int kCellBits = 3;  // 8 units: 2 KiB
+
   static int ClassOf(uint32_t units) {
     if (units < kSteps) return static_cast<int>(units);
     const int shift = std::bit_width(units) - 1 - kStepBits;
@@ -216,8 +217,8 @@ class Ranges {
   // Whether a live block reaches into [begin, end), where live blocks alone are on record: the last that
   // begins before `end` tells, because they do not overlap one another.
   bool Occupied(uint32_t begin, uint32_t end) const {
-    const uint64_t last = starts_.AtOrBefore(end - 1 - begin_);
-    return last != BitTree::kNone && ranges_[at_[last]].end() > begin;
+    const Index last = AtOrBefore(end - 1);
+    return last != kNone && ranges_[last].end() > begin;
   }
 
   Index NewRecord() {
@@ -228,13 +229,37 @@ class Ranges {
   }
   void GrowRecords();
 
+  // The head of a cell's list is an index and one, so that zero, which the system gives, is none.
+  Index& Head(uint32_t unit) { return heads_[(unit - begin_) >> kCellBits]; }
+  Index HeadOf(uint32_t unit) const { return heads_[(unit - begin_) >> kCellBits] - 1; }
+  // The range on record that begins at `unit`, where one does.
+  Index At(uint32_t unit) const {
+    Index i = HeadOf(unit);
+    while (ranges_[i].begin != unit) i = ranges_[i].beside;
+    return i;
+  }
+  // The last range on record that begins at `unit` or before, or kNone.
+  Index AtOrBefore(uint32_t unit) const {
+    const uint64_t at = starts_.AtOrBefore(unit - begin_);
+    return at == BitTree::kNone ? kNone : At(begin_ + static_cast<uint32_t>(at));
+  }
+
   void PutOnRecord(Index i) {
-    const uint32_t unit = ranges_[i].begin - begin_;
-    at_[unit] = i;
-    starts_.Insert(unit);
+    Index& head = Head(ranges_[i].begin);
+    ranges_[i].beside = head - 1;
+    head = i + 1;
+    starts_.Insert(ranges_[i].begin - begin_);
   }
   void TakeOffRecord(Index i) {
     starts_.Erase(ranges_[i].begin - begin_);
+    Index& head = Head(ranges_[i].begin);
+    if (head - 1 == i) {
+      head = ranges_[i].beside + 1;
+    } else {
+      Index before = head - 1;
+      while (ranges_[before].beside != i) before = ranges_[before].beside;
+      ranges_[before].beside = ranges_[i].beside;
+    }
     ranges_[i].live = false;
     unused_.push_back(i);
   }
@@ -274,7 +299,7 @@ class Ranges {
   template <typename Visit>
   void ForEachOnRecord(Visit visit) const {
     for (uint64_t unit = starts_.AtOrAfter(0); unit != BitTree::kNone; unit = starts_.AtOrAfter(unit + 1)) {
-      visit(at_[unit]);
+      visit(At(begin_ + static_cast<uint32_t>(unit)));
     }
   }
 
@@ -286,7 +311,7 @@ class Ranges {
   std::vector<Range> ranges_;
   std::vector<BlockInfo> infos_;  // of ranges_, while live
   std::vector<Index> unused_;     // records to use again
-  SparseArray<Index> at_;         // by unit - begin_: the range that begins there, if starts_ has it
+  SparseArray<Index> heads_;      // by cell: of the lists of ranges on record that begin there
   BitTree starts_;                // by unit - begin_: begins of the ranges on record
   std::array<Lists, 2> lists_;    // by Side
 };

@@ -17,8 +17,7 @@ StreamOrder::StreamOrder(uint32_t units, int granule_shift, StreamEvents* events
       units_(units),
       granule_shift_(granule_shift),
       last_free_((units >> granule_shift) + 1),
-      starts_(units),
-      marks_(units) {}
+      starts_(units) {}
 
 // A stream that has not been seen yet, or not alone.
 void StreamOrder::Meet(Stream stream) {
@@ -53,33 +52,42 @@ void StreamOrder::FreedAmongMany(uint32_t begin, uint32_t end, Stream stream, bo
   if (record) Record(stream, /*exact=*/true);
 }
 
-// Puts a mark in the place of all that it covers.
+// Puts a mark in the place of all that it covers. If there is no memory for it, nothing beyond that place has
+// lost its mark, and the place, which is not free then, needs none.
 void StreamOrder::SetMark(uint32_t begin, const Mark& mark) {
-  if (!starts_.Contains(begin) || marks_[begin].end != mark.end) {
-    Overwrite(begin, mark.end);
-    starts_.Insert(begin);
+  if (starts_.Contains(begin)) {
+    if (Mark& there = MarkAt(begin); there.end == mark.end) {
+      there = mark;
+      return;
+    }
   }
-  marks_[begin] = mark;
+  Overwrite(begin, mark.end);
+  AddMark(begin, mark);
+}
+
+// The table first: it may throw.
+void StreamOrder::AddMark(uint32_t begin, const Mark& mark) {
+  marks_.insert_or_assign(begin, mark);
+  starts_.Insert(begin);
+}
+
+void StreamOrder::RemoveMark(uint32_t begin) {
+  starts_.Erase(begin);
+  marks_.erase(begin);
 }
 
 // Cuts [begin, end) out of every mark.
 void StreamOrder::Overwrite(uint32_t begin, uint32_t end) {
   const uint64_t before = begin == 0 ? BitTree::kNone : starts_.AtOrBefore(begin - 1);
-  if (before != BitTree::kNone && marks_[before].end > begin) {
-    Mark& left = marks_[before];
-    if (left.end > end) {
-      starts_.Insert(end);
-      marks_[end] = left;
-    }
-    left.end = begin;
+  if (before != BitTree::kNone) {
+    const Mark left = MarkAt(before);
+    if (left.end > end) AddMark(end, left);
+    if (left.end > begin) MarkAt(before).end = begin;
   }
   for (uint64_t at = starts_.AtOrAfter(begin); at < end; at = starts_.AtOrAfter(at + 1)) {
-    starts_.Erase(at);
-    if (marks_[at].end > end) {
-      starts_.Insert(end);
-      marks_[end] = marks_[at];
-      return;
-    }
+    const Mark cut = MarkAt(at);
+    if (cut.end > end) AddMark(end, cut);
+    RemoveMark(static_cast<uint32_t>(at));
   }
 }
 
@@ -97,7 +105,7 @@ StreamOrder::Answer StreamOrder::AskAmongMany(uint32_t begin, uint32_t end, Stre
     return {Reuse::kNotYet, end, end};
   }
   Answer answer;
-  ForEachMark(begin, end, [&](const Mark& mark) {
+  ForEachOpenMark(begin, end, [&](const Mark& mark) {
     if (Ordered(mark, stream)) return true;
     answer.free_from = mark.end;
     if (!IsEveryStream(stream) && ExactEvent(mark) != nullptr) {
@@ -113,7 +121,7 @@ StreamOrder::Answer StreamOrder::AskAmongMany(uint32_t begin, uint32_t end, Stre
 
 bool StreamOrder::Wait(uint32_t begin, uint32_t end, Stream stream) {
   bool good = true;
-  ForEachMark(begin, end, [&](const Mark& mark) {
+  ForEachOpenMark(begin, end, [&](const Mark& mark) {
     if (Ordered(mark, stream)) return true;
     const Recorded* const recorded = ExactEvent(mark);
     good = recorded != nullptr && events_->Wait(stream, recorded->event);
@@ -135,13 +143,10 @@ bool StreamOrder::IdleGranules(uint32_t begin, uint32_t end) const {
   return true;
 }
 
-bool StreamOrder::Idle(uint32_t begin, uint32_t end) const {
+bool StreamOrder::Idle(uint32_t begin, uint32_t end) {
   if (only_ != kMany) return IdleGranules(begin, end);
   bool idle = true;
-  ForEachMark(begin, end, [&](const Mark& mark) {
-    idle = mark.number <= lanes_[mark.stream].complete;
-    return idle;
-  });
+  ForEachOpenMark(begin, end, [&](const Mark&) { return idle = false; });
   return idle;
 }
 

@@ -16,6 +16,9 @@
 // While one stream alone is seen nothing has to be told apart: each granule remembers the number of the last
 // free in it, which is enough to know whether it is idle, and marks begin with the second stream.
 //
+// Marks are kept by their begin in a hash table: an array with one for each unit would become, in a job whose
+// blocks come to lie everywhere, 6 % of the device's memory on the host.
+//
 // Ranges are in units, half-open. Streams are small numbers. That of a stream that is gone may be given anew
 // once the stream is quiet: what it has freed before would pass for its successor's.
 // Not thread-safe: the engine's lock is held around every call. No call waits for the device.
@@ -28,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/units.h"
 #include "replay/bit_tree.h"
 #include "replay/sparse_array.h"
@@ -80,7 +84,7 @@ class StreamOrder {
 
   // Over units [0, units), in granules of 2^granule_shift units. `events` outlives it.
   StreamOrder(uint32_t units, int granule_shift, StreamEvents* events);
-  bool ok() const { return starts_.ok() && marks_.ok() && last_free_.ok(); }
+  bool ok() const { return starts_.ok() && last_free_.ok(); }
 
   // [begin, end) is free from here on in the order of `stream`. `record`: another stream may want it soon, so
   // an event is recorded now; without other streams none ever is.
@@ -97,7 +101,7 @@ class StreamOrder {
   // Makes `stream` wait for what Ask answered kWait for. False: it cannot be made to.
   bool Wait(uint32_t begin, uint32_t end, Stream stream);
   // Whether nothing queued can still touch [begin, end).
-  bool Idle(uint32_t begin, uint32_t end) const;
+  bool Idle(uint32_t begin, uint32_t end);
 
   // Learns what is complete by now, and sees to it that more will be known next time.
   void Refresh();
@@ -148,9 +152,8 @@ class StreamOrder {
   void Meet(Stream stream);
   void BeginMarks();
   bool IdleGranules(uint32_t begin, uint32_t end) const;
-  // Without an event of its own.
+  // An open mark, without an event of its own.
   bool Ordered(const Mark& mark, Stream stream) const {
-    if (mark.number <= lanes_[mark.stream].complete) return true;
     if (IsEveryStream(stream)) return false;
     return mark.stream == IndexOf(stream) || Seen(lanes_[IndexOf(stream)], mark);
   }
@@ -163,16 +166,26 @@ class StreamOrder {
   void Poll(uint32_t stream);
   void SetMark(uint32_t begin, const Mark& mark);
   void Overwrite(uint32_t begin, uint32_t end);
+  void AddMark(uint32_t begin, const Mark& mark);
+  void RemoveMark(uint32_t begin);
 
-  // Calls visit(mark) for every mark that reaches into [begin, end) until it returns false.
+  // Calls visit(mark) for every mark that reaches into [begin, end) and is not complete until it returns false.
+  // Those that are complete say nothing any more and are forgotten, so that nobody goes through them again.
   template <typename Visit>
-  void ForEachMark(uint32_t begin, uint32_t end, Visit visit) const {
+  void ForEachOpenMark(uint32_t begin, uint32_t end, Visit visit) {
     uint64_t at = starts_.AtOrBefore(begin);
-    if (at == BitTree::kNone || marks_[at].end <= begin) at = starts_.AtOrAfter(uint64_t{begin} + 1);
+    if (at == BitTree::kNone || MarkAt(at).end <= begin) at = starts_.AtOrAfter(uint64_t{begin} + 1);
     for (; at < end; at = starts_.AtOrAfter(at + 1)) {
-      if (!visit(marks_[at])) return;
+      const Mark& mark = MarkAt(at);
+      if (mark.number <= lanes_[mark.stream].complete) {
+        RemoveMark(static_cast<uint32_t>(at));
+      } else if (!visit(mark)) {
+        return;
+      }
     }
   }
+  // The mark that begins at `begin`, of which starts_ knows.
+  Mark& MarkAt(uint64_t begin) { return marks_.find(static_cast<uint32_t>(begin))->second; }
 
   // In only_: no stream yet, or several, or one that is gone.
   static constexpr uint32_t kNobody = 0xfffffffe;
@@ -182,10 +195,10 @@ class StreamOrder {
   const uint32_t units_;
   const int granule_shift_;
   uint32_t only_ = kNobody;
-  SparseArray<uint64_t> last_free_;  // by granule, while only_ is a stream
-  BitTree starts_;                   // begins of the marked ranges, which do not overlap
-  SparseArray<Mark> marks_;          // by begin
-  std::vector<Lane> lanes_;          // by stream
+  SparseArray<uint64_t> last_free_;            // by granule, while only_ is a stream
+  BitTree starts_;                             // begins of the marked ranges, which do not overlap
+  absl::flat_hash_map<uint32_t, Mark> marks_;  // by begin
+  std::vector<Lane> lanes_;                    // by stream
   Counters counters_;
 };
 

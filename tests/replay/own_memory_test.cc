@@ -1,0 +1,66 @@
+// Why: the core's tables lie in the job's own process. A long job whose blocks never come to the same place
+// twice touches all of them, and what they take then is taken from every job on the machine.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <random>
+
+#include "replay/ranges.h"
+#include "replay/stream_order.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr uint32_t kUnits = 1 << 28;
+constexpr Bytes kAddresses = kUnit * kUnits;
+constexpr int kBlocks = 200'000;  // nearly each in a page of its own, were there an entry for each unit
+
+Bytes Resident() {
+  int64_t size = 0;
+  int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return Bytes(resident * sysconf(_SC_PAGESIZE));
+}
+
+// Both cost at most this share of the addresses that they are for, once every one has been used.
+constexpr int64_t kShare = 256;
+
+TEST(OwnMemory, OfRanges) {
+  const Bytes before = Resident();
+  Ranges ranges(0, kUnits);
+  ASSERT_TRUE(ranges.ok());
+  ranges.SetBarrier(kUnits);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < kBlocks; ++i) {
+    const Ranges::Index block = ranges.TakeAt(static_cast<uint32_t>(random() % kUnits), 1);
+    ASSERT_NE(block, Ranges::kNone);
+    ranges.Release(block);
+  }
+  EXPECT_LT((Resident() - before).count(), kAddresses.count() / kShare);
+}
+
+class NoEvents : public StreamEvents {
+ public:
+  Event Record(Stream) override { return nullptr; }
+  bool Wait(Stream, Event) override { return false; }
+  bool Complete(Event) override { return false; }
+  void Recycle(Stream, Event) override {}
+};
+
+TEST(OwnMemory, OfTheOrderOfTwoStreams) {
+  const Bytes before = Resident();
+  NoEvents events;
+  StreamOrder order(kUnits, 13, &events);
+  ASSERT_TRUE(order.ok());
+  std::mt19937_64 random(1);
+  for (uint64_t i = 0; i < kBlocks; ++i) {
+    const auto begin = static_cast<uint32_t>(random() % kUnits);
+    order.Freed(begin, begin + 1, Stream{i % 2}, /*record=*/false);
+  }
+  EXPECT_LT((Resident() - before).count(), kAddresses.count() / kShare);
+}
+
+}  // namespace
+}  // namespace reprise::replay

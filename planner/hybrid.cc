@@ -16,10 +16,21 @@
 namespace reprise::planner {
 namespace {
 
-// Of the target. Below the least one, the skyline costs more than it brings on real instances; above the
-// largest, too little is left to decide.
-constexpr double kShares[] = {1e-3, 3e-3, 3e-4, 1e-4, 0};
+// Which buffers count as large: those of at least some share of the target. Below the least one, the skyline
+// costs more than it brings on real instances; above the largest, too little is left to decide. Where it says
+// so also those that live through a crowd: at some moment of their life no more than kLeftFree of the share is
+// left free. There even small holes are too many, and what comes last finds nothing else.
+struct Large {
+  double share;
+  bool crowded;
+};
+constexpr Large kLarge[] = {{1e-3, false}, {3e-3, false}, {1e-3, true}, {3e-4, false}, {3e-3, true},
+                            {1e-4, false}, {3e-4, true},  {1e-4, true}, {0, false}};
 constexpr size_t kCheapSplits = 3;
+constexpr double kLeftFree = 0.1;
+
+// Large ones, of all splits together: each takes some hundred bytes, on either thread.
+constexpr size_t kMostInSplits = 2'000'000;
 
 // A buffer ranks by lifetime^a x size^b.
 struct Rank {
@@ -96,20 +107,30 @@ class HybridSearch {
 
   // Equal ones once.
   void MakeSplits() {
-    const Instance& instance = search_.instance();
-    const std::vector<int32_t> order = SortedBy(Classes{}, instance);
-    for (double share : kShares) {
-      std::vector<int32_t> large;
-      std::vector<int32_t> small;
-      for (int32_t buffer : order) {
-        const bool is_large =
-            static_cast<double>(instance.size[buffer]) >= share * static_cast<double>(search_.target());
-        (is_large ? large : small).push_back(buffer);
-      }
-      bool seen = large.empty() && share > 0;
-      for (const auto& split : splits_) seen |= split->part.buffers.size() == large.size();
-      if (!seen) splits_.push_back(std::make_unique<Split>(instance, large, std::move(small)));
+    const std::vector<int32_t> order = SortedBy(Classes{}, search_.instance());
+    const std::vector<int64_t> crowd = CrowdOf(search_.instance());
+    for (const Large& which : kLarge) {
+      if (!which.crowded || rules_.crowded) AddSplit(which, order, crowd);
     }
+  }
+
+  void AddSplit(const Large& which, const std::vector<int32_t>& order, const std::vector<int64_t>& crowd) {
+    const Instance& instance = search_.instance();
+    const auto target = static_cast<double>(search_.target());
+    std::vector<int32_t> large;
+    std::vector<int32_t> small;
+    for (int32_t buffer : order) {
+      const bool by_size = static_cast<double>(instance.size[buffer]) >= which.share * target;
+      const bool by_crowd = static_cast<double>(crowd[buffer]) >= (1 - kLeftFree * which.share) * target;
+      (by_size || (which.crowded && by_crowd) ? large : small).push_back(buffer);
+    }
+    bool left_out = large.empty() && which.share > 0;
+    size_t sum = large.size();
+    for (const auto& split : splits_) {
+      sum += split->part.buffers.size();
+      left_out |= split->part.buffers.size() == large.size() || sum > kMostInSplits;
+    }
+    if (!left_out) splits_.push_back(std::make_unique<Split>(instance, large, std::move(small)));
   }
 
   // Where the target is out of reach, aiming at it makes the skyline wait for nothing until it must give in,
@@ -196,6 +217,7 @@ Turn BeginHybrid(Search& search, std::string_view name) {
                       .relax_goal = search.on("hybrid-relax-goal"),
                       .several_shares = search.on("hybrid-several-shares"),
                       .several_ranks = search.on("hybrid-several-ranks"),
+                      .crowded = search.on("hybrid-crowded"),
                       .noise = search.on("hybrid-noise"),
                       .promote = search.on("hybrid-promote")});
 }

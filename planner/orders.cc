@@ -37,19 +37,6 @@ class LargestLoad {
   std::vector<int64_t> largest_;
 };
 
-std::vector<double> CrowdOfBuffers(const Instance& instance) {
-  const LargestLoad load(instance);
-  std::vector<double> crowd;
-  crowd.reserve(instance.buffers());
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    int64_t largest = 0;
-    for (const Range& range : instance.ranges(i))
-      largest = std::max(largest, load.In(range.begin, range.end));
-    crowd.push_back(static_cast<double>(largest));
-  }
-  return crowd;
-}
-
 template <typename KeyOf>
 std::vector<int32_t> SortByKeys(const Instance& instance, KeyOf key_of) {
   std::vector<Key> keys(instance.buffers());
@@ -70,8 +57,9 @@ std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
   const auto size = [&](int32_t i) { return static_cast<double>(instance.size[i]); };
   const auto lifetime = [&](int32_t i) { return static_cast<double>(instance.length(i)); };
   const auto start = [&](int32_t i) { return -static_cast<double>(instance.begin[i]); };  // early goes first
-  std::vector<double> crowd;
-  if (order == Order::kCrowdSize || order == Order::kCrowdLifetime) crowd = CrowdOfBuffers(instance);
+  std::vector<int64_t> crowd;
+  if (order == Order::kCrowdSize || order == Order::kCrowdLifetime) crowd = CrowdOf(instance);
+  const auto crowd_of = [&](int32_t i) { return static_cast<double>(crowd[i]); };
   return SortByKeys(instance, [&](int32_t i) -> Key {
     switch (order) {
       case Order::kSize:
@@ -81,12 +69,23 @@ std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
       case Order::kLifetime:
         return {lifetime(i), size(i), start(i)};
       case Order::kCrowdSize:
-        return {crowd[i], size(i), lifetime(i)};
+        return {crowd_of(i), size(i), lifetime(i)};
       case Order::kCrowdLifetime:
-        return {crowd[i], lifetime(i), size(i)};
+        return {crowd_of(i), lifetime(i), size(i)};
     }
     return {};
   });
+}
+
+std::vector<int64_t> CrowdOf(const Instance& instance) {
+  const LargestLoad load(instance);
+  std::vector<int64_t> crowd(instance.buffers(), 0);
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    for (const Range& range : instance.ranges(i)) {
+      crowd[i] = std::max(crowd[i], load.In(range.begin, range.end));
+    }
+  }
+  return crowd;
 }
 
 std::vector<int32_t> SortedBy(const Classes& classes, const Instance& instance) {

@@ -24,6 +24,9 @@ enum class Order {
 // The free buffers of `instance` in that order. O(n log n).
 std::vector<int32_t> SortedBy(Order order, const Instance& instance);
 
+// The crowd of each buffer, pinned ones counted. O(n log n).
+std::vector<int64_t> CrowdOf(const Instance& instance);
+
 // Classes of buffers that are much alike, the largest first; within a class they come by their start. What is
 // alike follows upon each other at one offset, as in an allocator with size classes, even if the sizes vary.
 // How coarse the classes are and where their borders lie decides which buffers are parted, and no choice is

@@ -16,8 +16,7 @@ struct Part {
 
 // Of `whole`, only `buffers`; `pinned` says where each of them lies, or Instance::kFree. Slots that only
 // other buffers tell apart are joined, so that work on the part costs what the part is worth. O(buffers of
-// the part
-// + slots of the whole).
+// the part + slots of the whole).
 Part PartOf(const Instance& whole, std::span<const int32_t> buffers, std::span<const int64_t> pinned);
 
 }  // namespace reprise::planner

@@ -89,8 +89,10 @@ constexpr Solver kSolvers[] = {
 // small instances are not kept waiting for what cannot help them.
 constexpr int64_t kFirstGrant = 400'000;
 
-// Of the first answer's steps: for how many more its solver goes on before the others begin.
+// Of the first answer's steps: for how many more its solver goes on before the others begin, if it took longer
+// than a quick one does.
 constexpr int64_t kPatience = 8;
+constexpr int64_t kQuick = 2'000'000;
 
 // Of how many of its buffers at a time a line consists at least, unless it is crowded.
 constexpr int kGenerations = 8;
@@ -204,7 +206,8 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
   if (!first.Over()) those.front().TakeTurn(first, kFirstGrant);
   leave();
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
-  if (!those.empty() && those.front().solver == &solvers.front() && !first.Over()) {
+  const bool goes_on = crowded || first.steps() > kQuick;
+  if (goes_on && !those.empty() && those.front().solver == &solvers.front() && !first.Over()) {
     those.front().TakeTurn(first, crowded ? std::max(kFirstGrant, first.steps()) : kPatience * first.steps());
   }
   leave();
@@ -314,9 +317,9 @@ std::vector<std::string_view> RuleNames() {
   const std::vector<std::string_view> within = {
       kTurnCycles,         kEjectLargeFirst,        "hybrid-look-ahead",
       "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
-      "hybrid-noise",      "hybrid-promote",        "exact-not-first",
-      "exact-components",  "exact-trouble",         "exact-rivals",
-      "exact-perturbed",   "exact-strategies"};
+      "hybrid-crowded",    "hybrid-noise",          "hybrid-promote",
+      "exact-not-first",   "exact-components",      "exact-trouble",
+      "exact-rivals",      "exact-perturbed",       "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

@@ -31,7 +31,7 @@ class Limits(command.CommandTest):
         self.write("f.csv", command.EVENTS)
         for words in (["simulate", "e.csv"], ["compare", "e.csv"], ["fit", "e.csv@1", "f.csv@2"]):
             with self.subTest(words=words):
-                self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 4 << 30),
+                self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 2 << 30),
                            says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
 
     def test_a_limit_on_the_size_of_files_leaves_no_draft(self):

@@ -195,7 +195,7 @@ class Report(command.CommandTest):
 
     def test_what_fails_is_left_out_for_its_own_reason(self):
         def limited():
-            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
         if self.reprise("--version", preexec_fn=limited).returncode != 0:
             self.skipTest("a sanitizer needs more addresses than that")

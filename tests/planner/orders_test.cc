@@ -38,6 +38,11 @@ TEST(Orders, CrowdIsTheLargestLoadOfTheLifetime) {
   EXPECT_THAT(SortedBy(Order::kCrowdLifetime, instance), ElementsAre(2, 3, 1, 0));
 }
 
+TEST(Orders, ACrowdIsInBytes) {
+  const Instance instance = Compress({{Block(0, 1, 30), Block(1, 2, 20), Block(0, 2, 5), Block(1, 2, 21)}});
+  EXPECT_THAT(CrowdOf(instance), ElementsAre(35, 46, 46, 46));
+}
+
 TEST(Orders, CrowdSeesBothSidesOfAWrap) {
   const Instance instance = Compress({{Block(9, 12, 1), Block(5, 9, 8), Block(1, 3, 90)}, 10});
   EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(2, 0, 1));

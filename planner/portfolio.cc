@@ -89,8 +89,8 @@ constexpr Solver kSolvers[] = {
 // small instances are not kept waiting for what cannot help them.
 constexpr int64_t kFirstGrant = 400'000;
 
-// Of the first answer's steps: for how many more its solver goes on before the others begin, if it took longer
-// than a quick one does.
+// Of the first answer's steps: for how many more its solver goes on before the others begin. After a quick one,
+// of at most so many steps, they begin at once.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kQuick = 2'000'000;
 

@@ -122,6 +122,7 @@ class StreamOrder {
   void Abandon(Stream stream);
 
   const Counters& counters() const { return counters_; }
+  int64_t marks() const { return static_cast<int64_t>(marks_.size()); }    // that are kept
   int64_t streams() const { return static_cast<int64_t>(lanes_.size()); }  // numbers that were ever in use
 
  private:

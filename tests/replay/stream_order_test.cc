@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -266,39 +267,71 @@ TEST_F(Order, AnAbandonedStreamIsOver) {
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
 }
 
-// Against a model that keeps, for every unit, who freed it last and whether an event was recorded at that
-// free.
+TEST_F(Order, WhatIsCompleteIsForgotten) {
+  MeetBoth();
+  for (uint32_t unit = 0; unit < 100; ++unit) order_.Freed(unit, unit + 1, kA, /*record=*/true);
+  EXPECT_EQ(Ask(0, 100, kB), Reuse::kWait);
+  EXPECT_EQ(order_.marks(), 100);
+  events_.complete = events_.records.size();
+  order_.Refresh();
+  EXPECT_EQ(Ask(20, 100, kB), Reuse::kFree);
+  EXPECT_EQ(order_.marks(), 20) << "nobody has asked about those";
+  EXPECT_TRUE(order_.Idle(0, 20));
+  EXPECT_EQ(order_.marks(), 0);
+}
+
+// Against a model that keeps, for every unit, who freed it last, whether an event was recorded at that free, and
+// whether the device has come to it.
 TEST_F(Order, AgreesWithAModelUnitByUnit) {
   MeetBoth();
   Ask(0, 1, kC);
   struct Last {
-    int stream = -1;
+    size_t stream = 0;
+    uint64_t number = 0;  // of the free on its stream; 0: none
     bool recorded = false;
   };
   std::vector<Last> model(256);
+  std::vector<uint64_t> freed(3), complete(3);
+  std::vector<uint64_t> number_of_event;
   uint64_t state = 7;
   const auto draw = [&](uint64_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (state >> 33) % below;
   };
+  const auto note_events = [&] {
+    while (number_of_event.size() < events_.records.size()) {
+      number_of_event.push_back(freed[static_cast<size_t>(events_.records[number_of_event.size()])]);
+    }
+  };
   for (int step = 0; step < 20000; ++step) {
     const auto begin = static_cast<uint32_t>(draw(250));
     const auto end = begin + 1 + static_cast<uint32_t>(draw(256 - begin - 1));
-    const auto stream = static_cast<int>(draw(3));
-    if (draw(2) == 0) {
-      const bool record = draw(3) != 0 && events_.records.size() < 4000;
-      order_.Freed(begin, end, Stream{static_cast<uint64_t>(stream)}, record);
-      for (uint32_t u = begin; u < end; ++u) model[u] = {stream, record};
+    const size_t stream = draw(3);
+    if (draw(100) == 0) {
+      events_.complete += draw(events_.records.size() - events_.complete + 1);
+      order_.Refresh();
+      note_events();
+      for (size_t e = 0; e < events_.complete; ++e) {
+        uint64_t& known = complete[static_cast<size_t>(events_.records[e])];
+        known = std::max(known, number_of_event[e]);
+      }
+    } else if (draw(2) == 0) {
+      const bool record = draw(3) != 0;
+      ++freed[stream];
+      order_.Freed(begin, end, Stream{stream}, record);
+      note_events();
+      for (uint32_t u = begin; u < end; ++u) model[u] = {stream, freed[stream], record};
     } else {
       Reuse expected = Reuse::kFree;
       for (uint32_t u = begin; u < end; ++u) {
-        if (model[u].stream < 0 || model[u].stream == stream) continue;
-        const Reuse reuse = model[u].recorded ? Reuse::kWait : Reuse::kNotYet;
-        expected = std::max(expected, reuse);
+        const Last& last = model[u];
+        if (last.number <= complete[last.stream] || last.stream == stream) continue;
+        expected = std::max(expected, last.recorded ? Reuse::kWait : Reuse::kNotYet);
       }
-      ASSERT_EQ(Ask(begin, end, Stream{static_cast<uint64_t>(stream)}), expected) << "step " << step;
+      ASSERT_EQ(Ask(begin, end, Stream{stream}), expected) << "step " << step;
     }
   }
+  EXPECT_GT(complete[0], 1000u);
 }
 
 }  // namespace

@@ -91,11 +91,12 @@ class Arena {
   }
   // Frees a block in the order of `stream`; kEveryStream: the device has finished with it.
   void Remove(Block block, Stream stream = {}) {
-    placed_units_ -= (*block.zone)[block.index].units;
+    const Ranges::Range& range = (*block.zone)[block.index];
+    // It may throw: the block is live then as before.
     if (order_ != nullptr && !IsEveryStream(stream)) {
-      const Ranges::Range& range = (*block.zone)[block.index];
       order_->Freed(range.begin, range.end(), stream, Info(block).wanted_elsewhere);
     }
+    placed_units_ -= range.units;
     block.zone->Release(block.index);
   }
 

@@ -6,13 +6,10 @@
 // Sizes from 4 KiB to 64 MiB, evenly by magnitude; what goes is drawn, and so is the stream of each call. No
 // memory is behind the addresses. A row where the number of allocations has doubled.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -21,6 +18,7 @@
 
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
+#include "tests/process.h"
 
 namespace reprise::replay {
 namespace {
@@ -28,19 +26,6 @@ namespace {
 constexpr int64_t kFirstRow = 1 << 17;
 constexpr double kSmallest = 4096;
 constexpr double kLargest = 64 << 20;
-
-double ThreadSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double ResidentMebibytes() {
-  int64_t size = 0;
-  int64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return static_cast<double>(resident * sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
 
 // A device that has done everything by the time that it is asked.
 class DoneAtOnce : public StreamEvents {
@@ -51,14 +36,9 @@ class DoneAtOnce : public StreamEvents {
   void Recycle(Stream, Event) override {}
 };
 
-class NoPlanning : public PlanRunner {
- public:
-  void Run(std::function<void()>) override {}
-};
-
 int Run(double live_gib, int64_t allocations) {
   DoneAtOnce events;
-  NoPlanning runner;
+  InlineRunner runner;
   Engine::Options options;
   options.plan = false;
   auto made = Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kLargestRange), &runner,
@@ -71,7 +51,7 @@ int Run(double live_gib, int64_t allocations) {
   std::vector<std::pair<Offset, Bytes>> live;
   Bytes held{0};
   const Bytes most(static_cast<int64_t>(live_gib * (int64_t{1} << 30)));
-  const double resident = ResidentMebibytes();
+  const Bytes before = Resident();
   double begin = ThreadSeconds();
   fmt::print("| allocations | live blocks | the engine's own memory | ns a pair since the row before |\n");
   fmt::print("|---|---|---|---|\n");
@@ -92,7 +72,8 @@ int Run(double live_gib, int64_t allocations) {
     held = held + bytes;
     if (i != row && i != allocations) continue;
     const double seconds = ThreadSeconds() - begin;
-    fmt::print("| {} | {} | {:.0f} MiB | {:.0f} |\n", i, live.size(), ResidentMebibytes() - resident,
+    fmt::print("| {} | {} | {:.0f} MiB | {:.0f} |\n", i, live.size(),
+               static_cast<double>((Resident() - before).count()) / (1 << 20),
                1e9 * seconds / static_cast<double>(i - last_row));
     last_row = i;
     row = 2 * i;

@@ -24,6 +24,7 @@ def write_lifetimes(graph, seed, path):
 
 
 def main(out, seeds, *files):
+    os.makedirs(out, exist_ok=True)
     for file in files:
         with gzip.open(file) as compressed:
             graph = json.load(compressed)

@@ -9,14 +9,11 @@
 // that other processes weigh little. Status 1 if a block overlapped another or was passed.
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -29,6 +26,7 @@
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/overlap_checker.h"
+#include "tests/process.h"
 #include "tests/replay/varying_streams.h"
 
 namespace reprise::replay {
@@ -36,19 +34,6 @@ namespace {
 
 constexpr int kJobsBetweenProbes = 32;
 constexpr uint64_t kFirstSeed = 100'000;  // beyond those of the tables
-
-double ThreadSeconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-Bytes Resident() {
-  int64_t size = 0;
-  int64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return Bytes(resident * sysconf(_SC_PAGESIZE));
-}
 
 // Plans at once, and takes the time.
 class TimedRunner : public PlanRunner {

@@ -1,14 +1,13 @@
 // Why: the core's tables lie in the job's own process. A long job whose blocks never come to the same place
 // twice touches all of them, and what they take then is taken from every job on the machine.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <random>
 
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
+#include "tests/process.h"
 
 namespace reprise::replay {
 namespace {
@@ -16,13 +15,6 @@ namespace {
 constexpr uint32_t kUnits = 1 << 28;
 constexpr Bytes kAddresses = kUnit * kUnits;
 constexpr int kBlocks = 200'000;  // nearly each in a page of its own, were there an entry for each unit
-
-Bytes Resident() {
-  int64_t size = 0;
-  int64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return Bytes(resident * sysconf(_SC_PAGESIZE));
-}
 
 // Both cost at most this share of the addresses that they are for, once every one has been used.
 constexpr int64_t kShare = 256;

@@ -24,7 +24,7 @@ struct HybridRules {
   bool relax_goal = true;      // every third round, look ahead to the best placement and not to the target
   bool several_shares = true;  // of the target, from which on a buffer counts as large; otherwise one
   bool several_ranks = true;   // otherwise one
-  bool crowded = true;         // what lives through a crowd counts as large, in every other split
+  bool crowded = true;         // what lives through a crowd counts as large, in four of nine splits
   bool noise = true;           // on the ranks, once all was tried without
   bool promote = true;         // a small buffer that comes out too high counts as large the next time
 };

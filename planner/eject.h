@@ -19,10 +19,10 @@ namespace reprise::planner {
 // alive for a moment, stay aside until first-fit finds no room for them between the others. First-fit in the
 // order of the boxes then places every buffer. The way to the target is tried in one leap of most of it and,
 // where that fails, in shorter ones; when those fail too, boxes become finer. For instances of a few thousand
-// boxes in which much is in use everywhere, and little fits together by itself. Deterministic without random
-// numbers.
+// boxes in which much is in use everywhere, and little fits together by itself, and for what the hybrid leaves
+// a little above the bound. Deterministic without random numbers.
 //
-// The first worker begins with the large buffers alone (large_first.h).
+// On a cycle the first worker begins with the large buffers alone (large_first.h).
 Turn BeginEject(Search& search, std::string_view name);
 inline constexpr std::string_view kEjectLargeFirst = "eject-large-first";  // the rule's name
 

@@ -26,7 +26,6 @@ struct Large {
 };
 constexpr Large kLarge[] = {{1e-3, false}, {3e-3, false}, {1e-3, true}, {3e-4, false}, {3e-3, true},
                             {1e-4, false}, {3e-4, true},  {1e-4, true}, {0, false}};
-constexpr size_t kCheapSplits = 3;
 constexpr double kLeftFree = 0.1;
 
 // Large ones, of all splits together: each takes some hundred bytes, on either thread.
@@ -70,39 +69,39 @@ class HybridSearch {
   HybridSearch(Search& search, std::string_view name, const HybridRules& rules)
       : search_(search), name_(name), rules_(rules), first_fit_(search.instance()), random_(search.seed()) {}
 
-  // False when there is nothing more to try. The first turn ends with the round without noise.
+  // False when there is nothing more to try. The first turn ends with the tries without noise.
   bool Run() {
     if (splits_.empty()) MakeSplits();
-    while (failed_ < kTriesUntilGivingUp && !splits_.empty()) {
-      if (search_.Stop(1)) return true;
-      if (IsMine()) {
-        Try(splits_[split_], kRanks[rank_], round_);
-        if (search_.Stop(1)) return true;  // and the next call tries the same again: it had no chance
-        ++failed_;
-      }
-      Advance();
-      if (round_ > 0 && !rules_.noise) return false;
-      if (round_ == 1 && split_ == 0 && rank_ == 0) return true;
+    if (splits_.empty()) return false;
+    if (plain_ < pairs()) return TryWithoutNoise() || rules_.noise;
+    while (failed_ < kTriesUntilGivingUp) {
+      Candidate& next = *std::ranges::min_element(splits_, {}, &Candidate::work);
+      const auto ranks = static_cast<int>(this->ranks());
+      if (!Try(next, kRanks[next.tries % ranks], 1 + next.tries / ranks)) return true;
+      ++next.tries;
     }
     return false;
   }
 
  private:
-  // Without noise, every try is made by one of the workers.
-  bool IsMine() {
-    const size_t number = split_ * std::size(kRanks) + rank_;
-    return round_ > 0 || static_cast<int>(number % search_.workers()) == search_.worker();
-  }
+  // A split and what was spent on it. With noise, the one on which the least was spent is tried next: a try with
+  // a few large ones is cheap and may be made often, one with all buffers costs ten times as much.
+  struct Candidate {
+    std::unique_ptr<Split> split;
+    int64_t work = 0;  // in steps
+    int tries = 0;     // with noise
+  };
 
-  // To the next pair of a split and a rank, and after the last one to the next round.
-  void Advance() {
-    if (rules_.several_ranks && ++rank_ < std::size(kRanks)) return;
-    rank_ = 0;
-    // With noise, the splits that cost the most have their turn less often.
-    const size_t splits = round_ % 2 == 1 ? std::min(kCheapSplits, splits_.size()) : splits_.size();
-    if (rules_.several_shares && ++split_ < splits) return;
-    split_ = 0;
-    ++round_;
+  size_t ranks() const { return rules_.several_ranks ? std::size(kRanks) : 1; }
+  size_t pairs() const { return splits_.size() * ranks(); }
+
+  // All pairs of a split and a rank, each by one of the workers. True: the search has stopped.
+  bool TryWithoutNoise() {
+    for (; plain_ < pairs(); ++plain_) {
+      if (static_cast<int>(plain_ % search_.workers()) != search_.worker()) continue;
+      if (!Try(splits_[plain_ / ranks()], kRanks[plain_ % ranks()], 0)) return true;
+    }
+    return false;
   }
 
   // Equal ones once.
@@ -111,6 +110,7 @@ class HybridSearch {
     const std::vector<int64_t> crowd = CrowdOf(search_.instance());
     for (const Large& which : kLarge) {
       if (!which.crowded || rules_.crowded) AddSplit(which, order, crowd);
+      if (!rules_.several_shares && !splits_.empty()) break;
     }
   }
 
@@ -126,11 +126,11 @@ class HybridSearch {
     }
     bool left_out = large.empty() && which.share > 0;
     size_t sum = large.size();
-    for (const auto& split : splits_) {
-      sum += split->part.buffers.size();
-      left_out |= split->part.buffers.size() == large.size() || sum > kMostInSplits;
+    for (const Candidate& other : splits_) {
+      sum += other.split->part.buffers.size();
+      left_out |= other.split->part.buffers.size() == large.size() || sum > kMostInSplits;
     }
-    if (!left_out) splits_.push_back(std::make_unique<Split>(instance, large, std::move(small)));
+    if (!left_out) splits_.push_back({std::make_unique<Split>(instance, large, std::move(small))});
   }
 
   // Where the target is out of reach, aiming at it makes the skyline wait for nothing until it must give in,
@@ -140,7 +140,18 @@ class HybridSearch {
     return rules_.relax_goal && round % 3 == 2 && limit != Search::kNothing ? limit : search_.target();
   }
 
-  void Try(std::unique_ptr<Split>& split, const Rank& rank, int round) {
+  // False: the search has stopped, and the try had no chance.
+  bool Try(Candidate& candidate, const Rank& rank, int round) {
+    if (search_.Stop(1)) return false;
+    const int64_t begin = search_.steps();
+    Place(candidate.split, rank, round);
+    if (search_.Stop(1)) return false;
+    candidate.work += search_.steps() - begin;
+    ++failed_;
+    return true;
+  }
+
+  void Place(std::unique_ptr<Split>& split, const Rank& rank, int round) {
     RankBuffers(*split, rank, round == 0 ? 0 : kNoise);
     const int64_t best = search_.best_slab();
     const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
@@ -195,10 +206,8 @@ class HybridSearch {
   const HybridRules rules_;
   FirstFit first_fit_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<Split>> splits_;
-  int round_ = 0;  // without noise in the first
-  size_t split_ = 0;
-  size_t rank_ = 0;
+  std::vector<Candidate> splits_;
+  size_t plain_ = 0;  // pairs that were tried without noise, or left to other workers
   int failed_ = 0;
   std::vector<double> keys_;
   std::vector<int32_t> order_;

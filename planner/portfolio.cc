@@ -76,11 +76,11 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 // let; for small instances that is mostly the exact search.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
-    {"clique", BeginClique, {1, 0, 1}, Opens::kNever, /*places=*/false, /*lines=*/false},
+    {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 1}},
     {"best-fit", Once<BestFit>, {1, 1, 0}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},
-    {"eject", BeginEject, {32, 32, 32}, Opens::kNever, /*places=*/true, /*lines=*/false},
     {"hybrid", BeginHybrid, {4, 4, 1}, Opens::kOnLines},
+    {"eject", BeginEject, {1, 1, 1}, Opens::kNever, /*places=*/true, /*on_cycles=*/{32, 32, 32}},
     {"exact", BeginExact, {16, 8, 8}, Opens::kNever},
     {"improve", BeginImprove, {1, 1, 0}, Opens::kNever},
 };
@@ -140,12 +140,11 @@ bool IsCrowded(const Instance& instance) {
 std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers, bool crowded) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
-    const Shares& shares = solver.shares;
+    const Shares& shares = search.instance().cyclic ? solver.on_cycles : solver.shares;
     const int share = search.workers() == 1  ? shares.alone
                       : search.worker() == 0 ? shares.first
                                              : shares.second;
-    const bool suits = solver.lines || search.instance().cyclic;
-    if (search.on(solver.name) && suits && share > 0) members.push_back({&solver, share});
+    if (search.on(solver.name) && share > 0) members.push_back({&solver, share});
   }
   if (search.worker() > 0) return members;
   // The first answer comes from whoever is the first that places; were there nobody, who else should give it?

@@ -7,6 +7,7 @@ namespace reprise::planner {
 namespace {
 
 constexpr int64_t kStepsOfALook = 8;
+constexpr int64_t kMostLooks = 16;  // for each buffer, on average
 
 int64_t RoundUpTo(int64_t value, int64_t step) {
   return step == 1 ? value : (value + step - 1) / step * step;
@@ -67,14 +68,14 @@ Skyline::Skyline(const Instance& instance)
 FirstFit::Outcome Skyline::Place(std::span<const int32_t> order, int64_t goal, int64_t limit, Search& search,
                                  std::vector<int64_t>& offsets) {
   Begin(order, goal);
-  limit = limit < Search::kNothing / 2 ? RoundUpTo(limit, grain_) : limit;
+  const bool limited = limit < Search::kNothing / 2;
+  if (limited) limit = RoundUpTo(limit, grain_);
+  const int64_t most = looks_ + kMostLooks * static_cast<int64_t>(free_.size());
   while (laid_ < free_.size()) {
     const int64_t looks = looks_;
+    if (limited && looks > most) return FirstFit::Outcome::kTooHigh;
     if (!LayNext()) {
-      if (loads_.LeastWaiting() > limit) {
-        too_high_ = loads_.Wake();
-        return FirstFit::Outcome::kTooHigh;
-      }
+      if (loads_.LeastWaiting() > limit) return FirstFit::Outcome::kTooHigh;
       RaiseGoal();
     }
     if (search.Stop(kStepsOfALook * (looks_ - looks + 1))) return FirstFit::Outcome::kStopped;

@@ -33,11 +33,10 @@ class Skyline {
   explicit Skyline(const Instance& instance);
 
   // Lays the free buffers, best-ranked first in `order`, and fills `offsets`. `goal` is the height to stay
-  // within; gives up (kTooHigh) when it would have to be raised above `limit`.
+  // within. Gives up (kTooHigh) when it would have to be raised above `limit`, or, where there is a limit, when
+  // so many wait that the looks at them come to many for each buffer: no such placement was worth its time.
   FirstFit::Outcome Place(std::span<const int32_t> order, int64_t goal, int64_t limit, Search& search,
                           std::vector<int64_t>& offsets);
-  // After kTooHigh: the one that would have had to be laid next.
-  int32_t too_high() const { return too_high_; }
 
   int64_t looks() const { return looks_; }
 
@@ -86,7 +85,6 @@ class Skyline {
   int64_t goal_ = 0;
   int64_t looks_ = 0;
   std::vector<int64_t> offsets_;
-  int32_t too_high_ = -1;
 };
 
 }  // namespace reprise::planner

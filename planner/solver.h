@@ -27,8 +27,8 @@ struct Solver {
   Turn (*begin)(Search& search, std::string_view name);
   Shares shares{};
   Opens opens = Opens::kAlways;
-  bool places = true;  // otherwise it only refutes heights, and cannot be asked alone
-  bool lines = true;   // otherwise it is for cycles alone
+  bool places = true;         // otherwise it only refutes heights, and cannot be asked alone
+  Shares on_cycles = shares;  // where time is a ring; `shares` where it is a line
 };
 
 }  // namespace reprise::planner

@@ -318,7 +318,7 @@ Turn BeginLarge(Search& search, std::string_view name) { return BeginAt(kFirstLe
 
 Turn BeginEject(Search& search, std::string_view name) {
   Turn all = BeginAt(kFirstLeaps[search.worker()], search, name);
-  // On a line the hybrid has laid the large ones, and better.
+  // On a line the hybrid has laid the large ones already.
   const bool begins_with_large = search.worker() == 0 && search.instance().cyclic;
   if (!begins_with_large || !search.on(kEjectLargeFirst)) return all;
   return [all = std::move(all), large = BeginLargeFirst(search, name, BeginLarge)]() mutable {

@@ -34,7 +34,7 @@ class Skyline {
 
   // Lays the free buffers, best-ranked first in `order`, and fills `offsets`. `goal` is the height to stay
   // within. Gives up (kTooHigh) when it would have to be raised above `limit`, or, where there is a limit, when
-  // so many wait that the looks at them come to many for each buffer: no such placement was worth its time.
+  // so much waits that each buffer is looked at many times, which takes longer than other tries that may help.
   FirstFit::Outcome Place(std::span<const int32_t> order, int64_t goal, int64_t limit, Search& search,
                           std::vector<int64_t>& offsets);
 

@@ -2,6 +2,7 @@
 // repeat itself.
 #include "planner/eject.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -110,12 +111,32 @@ TEST(Eject, RepeatsItselfHoweverItsTurnsAreCut) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-TEST(Eject, IsForCyclesAlone) {
-  // On a line the others are better; asked by name, it answers all the same.
-  const Problem line{{Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 4)}};
-  const auto solution = SolveWith("eject", line, {.seconds = 3600});
-  ASSERT_TRUE(solution.ok());
-  EXPECT_EQ(solution->placement.slab, Bytes(7));
+// Sizes over three orders of magnitude, few of them large; a thirtieth of all is in use at a time.
+Problem SkewedLine(int buffers, uint64_t seed) {
+  RandomProblems random(seed);
+  Problem line;
+  for (int i = 0; i < buffers; ++i) {
+    const int64_t lower = random.Below(1000);
+    const int64_t octave = std::min({random.Below(10), random.Below(10), random.Below(10)});
+    line.buffers.push_back(
+        Block(lower, lower + 1 + random.Below(64), (1 << octave) * (1000 + random.Below(1000))));
+  }
+  return line;
+}
+
+TEST(Eject, ComesCloserToTheBoundOnADenseLineThanTheOthersAlone) {
+  int64_t without = 0, with = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Problem line = SkewedLine(4000, seed);  // too many for the exact search
+    Budget budget{.seconds = 3600, .steps = 20'000'000};
+    const auto all = Solve(line, budget);
+    budget.rules.SwitchOff("eject");
+    const auto others = Solve(line, budget);
+    ASSERT_TRUE(all.ok() && others.ok());
+    with += (all->placement.slab - all->lower_bound).count();
+    without += (others->placement.slab - others->lower_bound).count();
+  }
+  EXPECT_LT(2 * with, without);
 }
 
 }  // namespace

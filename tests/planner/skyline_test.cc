@@ -56,6 +56,22 @@ TEST(Skyline, GivesUpWhenTheGoalWouldPassTheLimit) {
   EXPECT_EQ(Lay(instance, order, 5, slab).outcome, Outcome::kComplete);
 }
 
+TEST(Skyline, GivesUpWhereManyWaitAndAreLookedAtAgainAndAgain) {
+  const int buffers = 2000;
+  const Instance instance =
+      Compress(RandomProblems(7).Make({.buffers = buffers, .ticks = 300, .max_size = 1000}));
+  const std::vector<int32_t> order = SortedBy(Order::kArea, instance);
+  const int64_t goal = LowerBound(instance).count();
+  Search search(instance, 0, {.seconds = 3600});
+  std::vector<int64_t> offsets;
+  Skyline patient(instance);
+  ASSERT_EQ(patient.Place(order, goal, Search::kNothing, search, offsets), Outcome::kComplete);
+  ASSERT_GT(patient.looks(), 50 * buffers);
+  Skyline limited(instance);
+  EXPECT_EQ(limited.Place(order, goal, SlabOf(instance, offsets), search, offsets), Outcome::kTooHigh);
+  EXPECT_LT(limited.looks(), 20 * buffers);
+}
+
 TEST(Skyline, LeapsOverObstacles) {
   const Instance instance = Compress({{Pinned(0, 3, 2, 1), Block(0, 1, 1), Block(1, 2, 2)}});
   EXPECT_EQ(Lay(instance, {1, 2}, 5).offsets, (std::vector<int64_t>{1, 0, 3}));

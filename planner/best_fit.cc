@@ -5,7 +5,6 @@
 #include <queue>
 #include <vector>
 
-#include "planner/orders.h"
 #include "planner/unplaced.h"
 
 namespace reprise::planner {
@@ -13,7 +12,7 @@ namespace {
 
 constexpr int32_t kNone = -1;
 constexpr int32_t kNoRank = Unplaced::kNoRank;
-constexpr int64_t kStepsOfALine = 10;  // a search in the tree of the unplaced
+constexpr int64_t kStepsOfALine = 3;  // a search in the tree of the unplaced
 
 int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -183,45 +182,88 @@ int64_t CommonAlignment(const Instance& instance) {
   return std::max<int64_t>(grain, 1);
 }
 
+std::vector<int32_t> FreeOnes(const Instance& instance) {
+  std::vector<int32_t> free;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) free.push_back(i);
+  }
+  return free;
+}
+
 }  // namespace
 
-void BestFit(Search& search, std::string_view name) {
-  const Instance& instance = search.instance();
-  const int32_t slots = instance.slots;
-  const int64_t grain = CommonAlignment(instance);
-  const Obstacles obstacles(instance, grain);
-  std::vector<int64_t> offsets = instance.pinned;
-  std::vector<int64_t> heights(instance.buffers());  // with what alignment may cost on top of a line
-  for (int32_t i = 0; i < instance.buffers(); ++i)
-    heights[i] = instance.size[i] + instance.alignment[i] - grain;
-  const std::vector<int32_t> order = SortedBy(Order::kLifetime, instance);
-  Unplaced unplaced(instance, order, heights);
-  unplaced.Reset(order);
-  Skyline skyline(slots, instance.cyclic, obstacles.Above(0));
-  while (!unplaced.empty()) {
-    if (search.Stop(kStepsOfALine)) return;
-    const int32_t line = skyline.Lowest();
-    const int64_t height = skyline[line].height;
-    const int64_t ceiling = obstacles.Next(height);
-    const bool whole_ring = instance.cyclic && skyline[line].length == slots;
-    const int32_t low = whole_ring ? 0 : skyline[line].begin;
-    const int32_t high = whole_ring ? 2 * slots : low + skyline[line].length;
-    const int32_t rank = unplaced.Find(low, high, ceiling - height);
-    // A line that goes past the end of the cycle takes buffers that begin there as well.
-    const int32_t next_lap =
-        high > slots && !whole_ring ? unplaced.Find(0, high - slots, ceiling - height) : kNoRank;
-    if (rank == kNoRank && next_lap == kNoRank) {
-      skyline.Lift(line, ceiling == Search::kNothing ? ceiling : obstacles.Above(ceiling));
-      continue;
-    }
-    const int32_t buffer = unplaced.Take(std::min(rank, next_lap));
-    const int32_t begin = instance.begin[buffer] + (next_lap < rank ? slots : 0);
-    if (whole_ring) skyline.Turn(line, begin);
-    offsets[buffer] = RoundUpTo(height, instance.alignment[buffer]);
-    skyline.Raise(line, begin, instance.length(buffer),
-                  obstacles.Above(offsets[buffer] + instance.size[buffer]));
+struct BestFit::Pass {
+  Pass(const Instance& instance, const Obstacles& obstacles)
+      : skyline(instance.slots, instance.cyclic, obstacles.Above(0)), offsets(instance.pinned) {}
+
+  Skyline skyline;
+  std::vector<int64_t> offsets;
+};
+
+struct BestFit::Room {
+  explicit Room(const Instance& instance)
+      : grain(CommonAlignment(instance)),
+        obstacles(instance, grain),
+        heights(HeightsOf(instance, grain)),
+        unplaced(instance, FreeOnes(instance), heights) {}
+
+  // With what alignment may cost on top of a line.
+  static std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
+    std::vector<int64_t> heights;
+    for (int32_t i = 0; i < instance.buffers(); ++i)
+      heights.push_back(instance.size[i] + instance.alignment[i] - grain);
+    return heights;
   }
-  search.Offer(offsets, name);
+
+  const int64_t grain;
+  const Obstacles obstacles;
+  const std::vector<int64_t> heights;
+  Unplaced unplaced;
+};
+
+BestFit::BestFit(const Instance& instance) : instance_(instance), room_(std::make_unique<Room>(instance)) {}
+BestFit::~BestFit() = default;
+
+void BestFit::Begin(std::span<const int32_t> order) {
+  room_->unplaced.Reset(order);
+  pass_ = std::make_unique<Pass>(instance_, room_->obstacles);
 }
+
+bool BestFit::Place(Search& search) {
+  while (!room_->unplaced.empty()) {
+    if (search.Stop(kStepsOfALine)) return false;
+    FillLowestLine();
+  }
+  return true;
+}
+
+void BestFit::FillLowestLine() {
+  const Obstacles& obstacles = room_->obstacles;
+  Unplaced& unplaced = room_->unplaced;
+  Skyline& skyline = pass_->skyline;
+  const int32_t slots = instance_.slots;
+  const int32_t line = skyline.Lowest();
+  const int64_t height = skyline[line].height;
+  const int64_t ceiling = obstacles.Next(height);
+  const bool whole_ring = instance_.cyclic && skyline[line].length == slots;
+  const int32_t low = whole_ring ? 0 : skyline[line].begin;
+  const int32_t high = whole_ring ? 2 * slots : low + skyline[line].length;
+  const int32_t rank = unplaced.Find(low, high, ceiling - height);
+  // A line that goes past the end of the cycle takes buffers that begin there as well.
+  const int32_t next_lap =
+      high > slots && !whole_ring ? unplaced.Find(0, high - slots, ceiling - height) : kNoRank;
+  if (rank == kNoRank && next_lap == kNoRank) {
+    skyline.Lift(line, ceiling == Search::kNothing ? ceiling : obstacles.Above(ceiling));
+    return;
+  }
+  const int32_t buffer = unplaced.Take(std::min(rank, next_lap));
+  const int32_t begin = instance_.begin[buffer] + (next_lap < rank ? slots : 0);
+  if (whole_ring) skyline.Turn(line, begin);
+  int64_t& offset = pass_->offsets[buffer];
+  offset = RoundUpTo(height, instance_.alignment[buffer]);
+  skyline.Raise(line, begin, instance_.length(buffer), obstacles.Above(offset + instance_.size[buffer]));
+}
+
+const std::vector<int64_t>& BestFit::offsets() const { return pass_->offsets; }
 
 }  // namespace reprise::planner

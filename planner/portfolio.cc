@@ -10,7 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "planner/best_fit.h"
+#include "planner/best_fit_solver.h"
 #include "planner/bound.h"
 #include "planner/clique.h"
 #include "planner/divide.h"
@@ -63,7 +63,7 @@ void FirstFitByClass(Search& search, std::string_view name) {
 // For a stretch of a large problem.
 constexpr Solver kOfStretches[] = {
     {"first-fit-class", Once<FirstFitByClass>},
-    {"best-fit", Once<BestFit>},
+    {"best-fit", Once<PlaceByBestFit>},
 };
 
 Turn BeginDivideByTime(Search& search, std::string_view name) {
@@ -77,10 +77,10 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 1}},
-    {"best-fit", Once<BestFit>, {1, 1, 0}},
+    {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 64}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},
     {"hybrid", BeginHybrid, {4, 4, 1}, Opens::kOnLines},
-    {"eject", BeginEject, {1, 1, 1}, Opens::kNever, /*places=*/true, /*on_cycles=*/{32, 32, 32}},
+    {"eject", BeginEject, {1, 1, 1}, Opens::kNever, /*places=*/true, /*on_cycles=*/{32, 32, 4}},
     {"exact", BeginExact, {16, 8, 8}, Opens::kNever},
     {"improve", BeginImprove, {1, 1, 0}, Opens::kNever},
 };
@@ -314,11 +314,11 @@ std::vector<std::string_view> RuleNames() {
   std::vector<std::string_view> names;
   for (const Solver& solver : kSolvers) names.push_back(solver.name);
   const std::vector<std::string_view> within = {
-      kTurnCycles,         kEjectLargeFirst,        "hybrid-look-ahead",
-      "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
-      "hybrid-crowded",    "hybrid-noise",          "hybrid-promote",
-      "exact-not-first",   "exact-components",      "exact-trouble",
-      "exact-rivals",      "exact-perturbed",       "exact-strategies"};
+      kTurnCycles,         kBestFitPrices,      kBestFitFeedback,        kEjectLargeFirst,
+      "hybrid-look-ahead", "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
+      "hybrid-crowded",    "hybrid-noise",      "hybrid-promote",        "exact-not-first",
+      "exact-components",  "exact-trouble",     "exact-rivals",          "exact-perturbed",
+      "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/orders.h"
 #include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
@@ -15,8 +16,10 @@ using testing::ElementsAre;
 std::vector<int64_t> Offsets(const Problem& problem) {
   const Instance instance = Compress(problem);
   Search search(instance, 0, {});
-  BestFit(search, "best-fit");
-  return search.best();
+  BestFit best_fit(instance);
+  best_fit.Begin(SortedBy(Order::kLifetime, instance));
+  EXPECT_TRUE(best_fit.Place(search));
+  return best_fit.offsets();
 }
 
 TEST(BestFit, LongestLifetimeGoesOnTheLowestLine) {

@@ -1,0 +1,114 @@
+// Lifetimes that are dear where memory is scarce: a case by hand where the price decides, one where only
+// what a pass has shown does, and what both bring on dense problems that best-fit alone does not solve.
+#include "planner/best_fit_solver.h"
+
+#include <initializer_list>
+
+#include "gtest/gtest.h"
+#include "planner/portfolio.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+Rules Without(std::initializer_list<std::string_view> off) {
+  Rules rules;
+  for (const std::string_view rule : off) rules.SwitchOff(rule);
+  return rules;
+}
+
+int64_t Slab(const Problem& problem, const Rules& rules = {}) {
+  const Instance instance = Compress(problem);
+  Budget budget;
+  budget.rules = rules;
+  Search search(instance, 0, budget);
+  PlaceByBestFit(search, "best-fit");
+  return search.best_slab();
+}
+
+TEST(BestFitSolver, LaysWhatLivesThroughThePeakFirst) {
+  // The peak is tick 8. The two longest lifetimes end before it and begin after it, and between them nothing
+  // fits: their two bytes of height are lost where not one can be spared.
+  Problem problem{{Block(0, 8, 2), Block(9, 20, 2), Block(7, 9, 3), Block(8, 10, 3), Block(7, 10, 3)}};
+  for (int64_t tick = 0; tick < 6; ++tick) {  // otherwise long lifetimes would be of few slots
+    problem.buffers.push_back(Block(tick, tick + 1, 1));
+    problem.buffers.push_back(Block(tick + 11, tick + 12, 1));
+  }
+  EXPECT_EQ(Slab(problem), 9);
+  EXPECT_EQ(Slab(problem, Without({kBestFitPrices})), 11);
+}
+
+TEST(BestFitSolver, WithoutPricesItIsTheLongestLifetime) {
+  const Problem problem{{Block(0, 1, 5), Block(1, 3, 2), Block(0, 3, 1), Block(2, 3, 9), Block(1, 2, 1)}};
+  EXPECT_EQ(Slab(problem, Without({kBestFitPrices})), 12);
+}
+
+// Gaps above the bound, in thousandths, summed up over dense problems.
+double Gaps(bool cyclic, const Rules& rules) {
+  RandomProblems random(11);
+  double gaps = 0;
+  for (int round = 0; round < 6; ++round) {
+    const Problem problem = random.Make({.buffers = 1500, .ticks = 600, .max_size = 3000, .cyclic = cyclic});
+    Budget budget;
+    budget.seconds = 1000;
+    budget.steps = 2'000'000;
+    budget.rules = rules;
+    const auto solution = SolveWith("best-fit", problem, budget);
+    EXPECT_TRUE(solution.ok() && CheckPlacement(problem, solution->placement).ok());
+    gaps += 1000 * (static_cast<double>(solution->placement.slab.count()) /
+                        static_cast<double>(solution->lower_bound.count()) -
+                    1);
+  }
+  return gaps;
+}
+
+TEST(BestFitSolver, PricesAndWhatAPassHasShownBothHelp) {
+  for (const bool cyclic : {false, true}) {
+    const double all = Gaps(cyclic, {});
+    EXPECT_LT(all, 0.7 * Gaps(cyclic, Without({kBestFitFeedback}))) << cyclic;
+    EXPECT_LT(all, 0.9 * Gaps(cyclic, Without({kBestFitPrices}))) << cyclic;
+  }
+}
+
+TEST(BestFitSolver, TheFirstTurnIsOnePass) {
+  RandomProblems random(3);
+  const Problem problem = random.Make({.buffers = 300, .ticks = 100, .max_size = 500, .cyclic = true});
+  const Instance instance = Compress(problem);
+  Search once(instance, 0, {}), again(instance, 0, {});
+  PlaceByBestFit(once, "best-fit");
+  EXPECT_TRUE(BeginBestFit(again, "best-fit")());
+  EXPECT_EQ(once.steps(), again.steps());
+  EXPECT_EQ(once.best(), again.best());
+}
+
+TEST(BestFitSolver, GoesOnWithAPassThatWasStopped) {
+  RandomProblems random(4);
+  const Problem problem = random.Make({.buffers = 400, .ticks = 100, .max_size = 500, .cyclic = true});
+  const Instance instance = Compress(problem);
+  Search whole(instance, 0, {}), parts(instance, 0, {});
+  const Turn at_once = BeginBestFit(whole, "best-fit"), in_parts = BeginBestFit(parts, "best-fit");
+  at_once();
+  in_parts();
+  whole.Grant(60'000);
+  at_once();
+  while (parts.steps() < whole.steps()) {
+    parts.Grant(100);
+    in_parts();
+  }
+  EXPECT_EQ(whole.best(), parts.best());
+}
+
+TEST(BestFitSolver, GivesUpInTheEnd) {
+  // Three that each meet the other two, and never all at once: 2 is the largest load, and no placement has it.
+  const Problem problem{{Block(0, 7, 1), Block(6, 13, 1), Block(12, 21, 1)}, 20};
+  const Instance instance = Compress(problem);
+  Search search(instance, 2, {});
+  const Turn turn = BeginBestFit(search, "best-fit");
+  int turns = 0;
+  while (turn()) ASSERT_LT(++turns, 10);
+  EXPECT_EQ(search.best_slab(), 3);
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -17,7 +17,9 @@ constexpr double kOfLoad[kMostThreads] = {20, 10};
 constexpr double kOfHeight[kMostThreads] = {20, 10};
 constexpr double kLeastPrice = 1e-9;  // of the largest: where nothing is scarce the longest lifetime counts
 
-constexpr int kPassesUntilGivingUp = 1000;  // in a row, without a better placement
+// In a row, without a better placement: for each buffer, as a few can be laid in few ways, and at most.
+constexpr int64_t kPassesForEach = 10;
+constexpr int64_t kMostPasses = 1000;
 
 // Where the highest buffer of each slot ends; a tree over the slots has what holds for all below a node.
 std::vector<int64_t> TopOfSlots(const Instance& instance, const std::vector<int64_t>& offsets) {
@@ -64,7 +66,8 @@ class PricedBestFit {
       const int64_t best = search_.best_slab();
       search_.Offer(best_fit_.offsets(), name_);
       failed_ = search_.best_slab() < best ? 0 : failed_ + 1;
-      if (failed_ == kPassesUntilGivingUp || !search_.on(kBestFitFeedback)) return false;
+      if (failed_ >= kPassesForEach * instance_.buffers() || failed_ >= kMostPasses) return false;
+      if (!search_.on(kBestFitFeedback)) return false;
       Raise(TopOfSlots(instance_, best_fit_.offsets()), kOfHeight[search_.worker()]);
     } while (passes_ > 1 && !search_.Stop());
     return true;
@@ -110,7 +113,7 @@ class PricedBestFit {
   std::vector<int32_t> order_;
   bool placing_ = false;  // a pass has begun
   int64_t passes_ = 0;
-  int failed_ = 0;
+  int64_t failed_ = 0;
 };
 
 }  // namespace

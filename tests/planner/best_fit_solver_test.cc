@@ -65,9 +65,9 @@ double Gaps(bool cyclic, const Rules& rules) {
 
 TEST(BestFitSolver, PricesAndWhatAPassHasShownBothHelp) {
   for (const bool cyclic : {false, true}) {
-    const double all = Gaps(cyclic, {});
-    EXPECT_LT(all, 0.7 * Gaps(cyclic, Without({kBestFitFeedback}))) << cyclic;
-    EXPECT_LT(all, 0.9 * Gaps(cyclic, Without({kBestFitPrices}))) << cyclic;
+    const double one_pass = Gaps(cyclic, Without({kBestFitFeedback}));
+    EXPECT_LT(one_pass, 0.9 * Gaps(cyclic, Without({kBestFitFeedback, kBestFitPrices}))) << cyclic;
+    EXPECT_LT(Gaps(cyclic, {}), 0.7 * one_pass) << cyclic;
   }
 }
 

@@ -46,7 +46,7 @@ const Problem kEasy{{Block(0, 2, 4), Block(1, 3, 3), Block(2, 4, 4)}};
 constexpr std::string_view kOpener = "best-fit";  // of such problems
 
 Problem Hard() {
-  RandomProblems random(9);
+  RandomProblems random(1);
   return random.Make({.buffers = 300, .ticks = 200, .max_size = 1000});
 }
 
@@ -144,7 +144,7 @@ TEST(Solve, OnALargeDenseCycleNobodyIsKeptWaitingByWhoDivides) {
   const Problem problem = random.Make({.buffers = 40'000, .ticks = 400, .max_size = 1000, .cyclic = true});
   const auto first = Solve(problem, {.seconds = 0});
   ASSERT_TRUE(first.ok());
-  const auto solution = Solve(problem, {.seconds = 3600, .steps = 4 * first->steps});
+  const auto solution = Solve(problem, {.seconds = 3600, .steps = 12 * first->steps});
   ASSERT_TRUE(solution.ok());
   EXPECT_GT(solution->lower_bound, first->lower_bound);
 }

@@ -74,7 +74,6 @@ class LargeFirst {
   }
 
   bool Run() {
-    if (part_search_.best_slab() == Search::kNothing && search_.best_slab() != Search::kNothing) TakeOver();
     while (!search_.Stop(1)) {
       const int64_t begin = part_search_.steps(), best = part_search_.best_slab();
       part_search_.Grant(std::min(steps_left_, kStepsBetweenPlacements * search_.instance().buffers()));
@@ -87,14 +86,6 @@ class LargeFirst {
   }
 
  private:
-  // The large ones of the best placement, settled.
-  void TakeOver() {
-    const std::vector<int32_t> order = InOrderOfOffsets(part_.instance, Of(part_.buffers, search_.best()));
-    FirstFit first_fit(part_.instance);
-    if (first_fit.Place(order, Search::kNothing, part_search_, offsets_) == FirstFit::Outcome::kComplete)
-      part_search_.Offer(offsets_, name_, order);
-  }
-
   void PlaceAll() {
     order_.clear();
     for (int32_t i : part_search_.best_order()) order_.push_back(part_.buffers[i]);

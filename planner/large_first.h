@@ -11,8 +11,10 @@ namespace reprise::planner {
 // The few that make up most of the area are a problem of their own, with a bound of their own, and the solver
 // that `begin` stands for is to bring them down to it. What they waste is lost to all; the small ones fit in
 // nearly everywhere, and each time that the large ones lie lower first-fit puts the small ones around them.
-// Begins with the best placement so far. Has nothing more to offer after so many steps as a few moves of each
-// large buffer take, if one looks at all others; so the problem is better worked on as a whole afterwards.
+// The solver begins from nothing, and not with what is best so far: there the large ones lie spread over the
+// whole height, with holes between them that only small ones fit. Has nothing more to offer after so many
+// steps as a few moves of each large buffer take, if one looks at all others; so the problem is better worked
+// on as a whole afterwards.
 //
 // Memory: a copy of the instance.
 Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view));

@@ -41,6 +41,16 @@ Turn CountTurns(Search& search, std::string_view) {
   };
 }
 
+// Of a solver that finds nothing: the best slab when it is asked.
+int64_t known;
+
+Turn AskWhatIsKnown(Search& search, std::string_view) {
+  return [&search] {
+    known = search.best_slab();
+    return false;
+  };
+}
+
 TEST(LargeFirst, TheLargeOnesAreFourFifthsOfTheArea) {
   Problem problem{.period = 10};
   for (int i = 0; i < 4; ++i) problem.buffers.push_back(Block(5, 15, 20));
@@ -90,37 +100,48 @@ TEST(LargeFirst, PlacesProblemsOfEveryKind) {
   }
 }
 
-Problem FewLargeManySmall(uint64_t seed) {
+Problem FewLargeManySmall(uint64_t seed, int large = 150) {
   RandomProblems random(seed);
   Problem problem = random.Make({.buffers = 400, .ticks = 100, .max_size = 30, .cyclic = true});
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < large; ++i) {
     const int64_t lower = random.Below(100);
     problem.buffers.push_back(Block(lower, lower + 10 + random.Below(30), 300 + random.Below(300)));
   }
   return problem;
 }
 
-int64_t TopOfLarge(const Instance& instance, const std::vector<int64_t>& offsets) {
-  int64_t top = 0;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.size[i] >= 300) top = std::max(top, offsets[i] + instance.size[i]);
-  }
-  return top;
-}
-
-TEST(LargeFirst, BeginsWithTheBestPlacementAndLowersTheLargeOnes) {
-  const Problem problem = FewLargeManySmall(47);
-  const Instance instance = Compress(problem);
+TEST(LargeFirst, BeginsFromNothingWhateverIsBest) {
+  const Instance instance = Compress(FewLargeManySmall(47));
   Search search(instance, LowerBound(instance).count(), Steps(1'000'000));
   std::vector<int64_t> offsets;
-  FirstFit(instance).Place(SortedBy(Order::kSize, instance), Search::kNothing, search, offsets);
+  FirstFit(instance).Place(SortedBy(Order::kLifetime, instance), Search::kNothing, search, offsets);
   search.Offer(offsets, "first");
-  const int64_t first = search.best_slab();
-  const Turn turn = BeginLargeFirst(search, "tested", BeginEject);
+  known = 0;
+  BeginLargeFirst(search, "tested", AskWhatIsKnown)();
+  EXPECT_EQ(known, Search::kNothing);
+}
+
+// Ejection that tells how high the large ones came out, turn by turn.
+std::vector<int64_t> slabs;
+
+Turn EjectAndTell(Search& search, std::string_view name) {
+  return [&search, turn = BeginEject(search, name)] {
+    const bool more = turn();
+    slabs.push_back(search.best_slab());
+    return more;
+  };
+}
+
+TEST(LargeFirst, LowersTheLargeOnes) {
+  const Problem problem = FewLargeManySmall(47, 600);
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), Steps(1'000'000));
+  slabs.clear();
+  const Turn turn = BeginLargeFirst(search, "tested", EjectAndTell);
   while (!search.Over() && turn()) {
   }
-  EXPECT_LT(search.best_slab(), first);
-  EXPECT_LT(TopOfLarge(instance, search.best()), TopOfLarge(instance, offsets) * 99 / 100);
+  ASSERT_GT(slabs.size(), 1U);
+  EXPECT_LT(slabs.back(), slabs.front() * 99 / 100);
   EXPECT_TRUE(CheckPlacement(problem, PlacementOf(search)).ok());
 }
 

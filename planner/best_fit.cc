@@ -209,9 +209,8 @@ struct BestFit::Room {
 
   // With what alignment may cost on top of a line.
   static std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
-    std::vector<int64_t> heights;
-    for (int32_t i = 0; i < instance.buffers(); ++i)
-      heights.push_back(instance.size[i] + instance.alignment[i] - grain);
+    std::vector<int64_t> heights(instance.buffers());
+    for (size_t i = 0; i < heights.size(); ++i) heights[i] = instance.size[i] + instance.alignment[i] - grain;
     return heights;
   }
 

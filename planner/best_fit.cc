@@ -5,6 +5,7 @@
 #include <queue>
 #include <vector>
 
+#include "planner/chain.h"
 #include "planner/unplaced.h"
 
 namespace reprise::planner {
@@ -12,7 +13,9 @@ namespace {
 
 constexpr int32_t kNone = -1;
 constexpr int32_t kNoRank = Unplaced::kNoRank;
-constexpr int64_t kStepsOfALine = 3;  // a search in the tree of the unplaced
+constexpr int64_t kStepsOfALine = 3;   // a search in the tree of the unplaced
+constexpr size_t kMostInChain = 2000;  // that it is chosen from
+constexpr size_t kCandidatesPerStep = 4;
 
 int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -86,10 +89,10 @@ class Skyline {
     return heap_.top().line;
   }
 
-  // Raises the part [begin, begin + length) of `line`, of which `begin` may be past the end of the cycle, to
-  // `height`.
+  // Raises the part of `line` that begins at slot `begin` and is `length` slots long to `height`. What is left
+  // of the line behind it is the next one.
   void Raise(int32_t line, int32_t begin, int32_t length, int64_t height) {
-    const int32_t before = begin - lines_[line].begin;
+    const int32_t before = (begin - lines_[line].begin + slots_) % slots_;
     const int32_t after = lines_[line].length - before - length;
     const int64_t old = lines_[line].height;
     if (before > 0) InsertBefore(line, {lines_[line].begin, before, old, kNone, kNone});
@@ -198,6 +201,15 @@ struct BestFit::Pass {
 
   Skyline skyline;
   std::vector<int64_t> offsets;
+  std::span<const double> values;  // in a chain; none: without chains
+};
+
+// The slots of a line and the room above it.
+struct BestFit::Window {
+  int32_t low;
+  int32_t high;
+  int64_t room;
+  bool wraps;  // goes past the end of the cycle, and takes buffers that begin there as well
 };
 
 struct BestFit::Room {
@@ -218,49 +230,74 @@ struct BestFit::Room {
   const Obstacles obstacles;
   const std::vector<int64_t> heights;
   Unplaced unplaced;
+  std::unique_ptr<Chain> chain;     // null before a pass has chains
+  std::vector<int32_t> candidates;  // scratch: those that fit a line
+  std::vector<int32_t> chosen;      // scratch: those that come onto it
 };
 
 BestFit::BestFit(const Instance& instance) : instance_(instance), room_(std::make_unique<Room>(instance)) {}
 BestFit::~BestFit() = default;
 
-void BestFit::Begin(std::span<const int32_t> order) {
+void BestFit::Begin(std::span<const int32_t> order, std::span<const double> values) {
   room_->unplaced.Reset(order);
   pass_ = std::make_unique<Pass>(instance_, room_->obstacles);
+  pass_->values = values;
+  if (!values.empty() && room_->chain == nullptr) room_->chain = std::make_unique<Chain>(instance_);
 }
 
 bool BestFit::Place(Search& search) {
   while (!room_->unplaced.empty()) {
-    if (search.Stop(kStepsOfALine)) return false;
-    FillLowestLine();
+    if (search.Stop(FillLowestLine())) return false;
   }
   return true;
 }
 
-void BestFit::FillLowestLine() {
+int64_t BestFit::FillLowestLine() {
   const Obstacles& obstacles = room_->obstacles;
-  Unplaced& unplaced = room_->unplaced;
   Skyline& skyline = pass_->skyline;
   const int32_t slots = instance_.slots;
-  const int32_t line = skyline.Lowest();
+  int32_t line = skyline.Lowest();
   const int64_t height = skyline[line].height;
   const int64_t ceiling = obstacles.Next(height);
   const bool whole_ring = instance_.cyclic && skyline[line].length == slots;
   const int32_t low = whole_ring ? 0 : skyline[line].begin;
   const int32_t high = whole_ring ? 2 * slots : low + skyline[line].length;
-  const int32_t rank = unplaced.Find(low, high, ceiling - height);
-  // A line that goes past the end of the cycle takes buffers that begin there as well.
-  const int32_t next_lap =
-      high > slots && !whole_ring ? unplaced.Find(0, high - slots, ceiling - height) : kNoRank;
-  if (rank == kNoRank && next_lap == kNoRank) {
+  const Window window = {low, high, ceiling - height, /*wraps=*/high > slots && !whole_ring};
+  room_->candidates.clear();
+  // A ring has no end that a chain could begin at before something lies on it.
+  const bool chain = !pass_->values.empty() && !whole_ring && ChooseChain(window);
+  if (!chain) ChooseBest(window);
+  if (room_->chosen.empty())
     skyline.Lift(line, ceiling == Search::kNothing ? ceiling : obstacles.Above(ceiling));
-    return;
+  for (const int32_t buffer : room_->chosen) {
+    room_->unplaced.Take(buffer);
+    if (whole_ring) skyline.Turn(line, instance_.begin[buffer]);
+    int64_t& offset = pass_->offsets[buffer];
+    offset = RoundUpTo(height, instance_.alignment[buffer]);
+    skyline.Raise(line, instance_.begin[buffer], instance_.length(buffer),
+                  obstacles.Above(offset + instance_.size[buffer]));
+    line = skyline[line].next;
   }
-  const int32_t buffer = unplaced.Take(std::min(rank, next_lap));
-  const int32_t begin = instance_.begin[buffer] + (next_lap < rank ? slots : 0);
-  if (whole_ring) skyline.Turn(line, begin);
-  int64_t& offset = pass_->offsets[buffer];
-  offset = RoundUpTo(height, instance_.alignment[buffer]);
-  skyline.Raise(line, begin, instance_.length(buffer), obstacles.Above(offset + instance_.size[buffer]));
+  return kStepsOfALine + static_cast<int64_t>(room_->candidates.size() / kCandidatesPerStep);
+}
+
+void BestFit::ChooseBest(const Window& window) {
+  Unplaced& unplaced = room_->unplaced;
+  int32_t rank = unplaced.Find(window.low, window.high, window.room);
+  if (window.wraps) rank = std::min(rank, unplaced.Find(0, window.high - instance_.slots, window.room));
+  room_->chosen.clear();
+  if (rank != kNoRank) room_->chosen.push_back(unplaced.buffer(rank));
+}
+
+// False: too many fit.
+bool BestFit::ChooseChain(const Window& window) {
+  const auto find_all = [&](int32_t low, int32_t high) {
+    return room_->unplaced.FindAll(low, high, window.room, kMostInChain, room_->candidates);
+  };
+  if (!find_all(window.low, window.high)) return false;
+  if (window.wraps && !find_all(0, window.high - instance_.slots)) return false;
+  room_->chosen = room_->chain->Best(window.low, window.high, room_->candidates, pass_->values);
+  return true;
 }
 
 const std::vector<int64_t>& BestFit::offsets() const { return pass_->offsets; }

@@ -19,6 +19,9 @@ namespace reprise::planner {
 // cyclic instance the skyline is closed to a ring. Pinned buffers divide the addresses into bands: a line is
 // filled with what fits under the next obstacle, and lifted over it when nothing does. A pinned buffer that
 // is in use for a part of the time only is taken to be there always. About O(n log n) for a pass.
+//
+// With chains a line is filled at once, by those buffers that are worth the most together; where thousands fit
+// it is begun with the best one.
 class BestFit {
  public:
   explicit BestFit(const Instance& instance);  // must outlive this
@@ -26,8 +29,9 @@ class BestFit {
   BestFit(const BestFit&) = delete;
   BestFit& operator=(const BestFit&) = delete;
 
-  // A new pass, with nothing placed. `order` has the free buffers, the best first.
-  void Begin(std::span<const int32_t> order);
+  // A new pass, with nothing placed. `order` has the free buffers, the best first. `values`, by buffer and
+  // above 0: what each is worth in a chain, until the end of the pass; none: without chains.
+  void Begin(std::span<const int32_t> order, std::span<const double> values = {});
   // Goes on with the pass. False: `search` said stop.
   bool Place(Search& search);
 
@@ -36,8 +40,11 @@ class BestFit {
  private:
   struct Room;  // what all passes share
   struct Pass;
+  struct Window;
 
-  void FillLowestLine();
+  int64_t FillLowestLine();  // returns the steps of it
+  void ChooseBest(const Window& window);
+  bool ChooseChain(const Window& window);
 
   const Instance& instance_;
   const std::unique_ptr<Room> room_;

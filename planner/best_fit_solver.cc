@@ -17,6 +17,9 @@ constexpr double kOfLoad[kMostThreads] = {20, 10};
 constexpr double kOfHeight[kMostThreads] = {20, 10};
 constexpr double kLeastPrice = 1e-9;  // of the largest: where nothing is scarce the longest lifetime counts
 
+// Of the worth of a lifetime, in a chain.
+constexpr double kPowerInChain = 1.5;
+
 // In a row, without a better placement: for each buffer, as a few can be laid in few ways, and at most.
 constexpr int64_t kPassesForEach = 10;
 constexpr int64_t kMostPasses = 1000;
@@ -43,10 +46,11 @@ std::vector<int64_t> TopOfSlots(const Instance& instance, const std::vector<int6
 
 class PricedBestFit {
  public:
-  PricedBestFit(Search& search, std::string_view name)
+  PricedBestFit(Search& search, std::string_view name, bool chains)
       : search_(search),
         instance_(search.instance()),
         name_(name),
+        chains_(chains),
         best_fit_(instance_),
         exponents_(instance_.slots, 0) {
     const std::vector<int64_t> load = LoadOfSlots(instance_);
@@ -59,7 +63,7 @@ class PricedBestFit {
     do {
       if (!placing_) {
         Rank();
-        best_fit_.Begin(order_);
+        best_fit_.Begin(order_, values_);
       }
       placing_ = !best_fit_.Place(search_);
       if (placing_) return true;
@@ -100,28 +104,40 @@ class PricedBestFit {
       if (worth_[a] != worth_[b]) return worth_[a] > worth_[b];
       return instance_.size[a] != instance_.size[b] ? instance_.size[a] > instance_.size[b] : a < b;
     });
+    values_.clear();
+    if (chains_) {
+      for (const double worth : worth_) values_.push_back(std::pow(worth, kPowerInChain));
+    }
     search_.Stop(instance_.buffers());
   }
 
   Search& search_;
   const Instance& instance_;
   const std::string_view name_;
+  const bool chains_;
   BestFit best_fit_;
   double largest_load_ = 1;
   std::vector<double> exponents_;  // of the prices, by slot
   std::vector<double> worth_;      // by buffer
+  std::vector<double> values_;     // by buffer, in chains
   std::vector<int32_t> order_;
   bool placing_ = false;  // a pass has begun
   int64_t passes_ = 0;
   int64_t failed_ = 0;
 };
 
+Turn Begin(Search& search, std::string_view name, bool chains) {
+  return [best_fit = std::make_shared<PricedBestFit>(search, name, chains)] { return best_fit->Run(); };
+}
+
 }  // namespace
 
-void PlaceByBestFit(Search& search, std::string_view name) { PricedBestFit(search, name).Run(); }
-
-Turn BeginBestFit(Search& search, std::string_view name) {
-  return [best_fit = std::make_shared<PricedBestFit>(search, name)] { return best_fit->Run(); };
+void PlaceByBestFit(Search& search, std::string_view name) {
+  PricedBestFit(search, name, /*chains=*/false).Run();
 }
+
+Turn BeginBestFit(Search& search, std::string_view name) { return Begin(search, name, /*chains=*/false); }
+
+Turn BeginChains(Search& search, std::string_view name) { return Begin(search, name, /*chains=*/true); }
 
 }  // namespace reprise::planner

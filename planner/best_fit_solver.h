@@ -20,6 +20,11 @@ void PlaceByBestFit(Search& search, std::string_view name);
 // after many passes in a row that brought nothing.
 Turn BeginBestFit(Search& search, std::string_view name);
 
+// The same with chains (best_fit.h): a line is given what is worth the most together, each lifetime by a power
+// of its worth, so that one that fills the line goes before many that do: these still fit elsewhere. A pass
+// takes several times as long, and loses less where lifetimes hardly ever begin where others end.
+Turn BeginChains(Search& search, std::string_view name);
+
 // The names of the rules.
 inline constexpr std::string_view kBestFitPrices = "best-fit-prices";  // otherwise all slots cost the same
 inline constexpr std::string_view kBestFitFeedback = "best-fit-feedback";  // otherwise one pass

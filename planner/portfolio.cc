@@ -74,11 +74,12 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 // unless the problem is large; where much is in use all the time "best-fit" is quicker. The next ones begin
 // with something that costs as little, and each is the best on some family of instances. Then those that go
 // on for as long as they are let; for small instances that is mostly the exact search. On cycles one thread
-// is mostly ejection's.
+// is mostly ejection's, and the other one best-fit's, with chains and without.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
-    {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 32}},
+    {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 16}},
+    {"chains", BeginChains, {0, 0, 0}, Opens::kNever, /*places=*/true, /*on_cycles=*/{16, 0, 32}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},
     {"hybrid", BeginHybrid, {4, 4, 1}, Opens::kOnLines},
     {"eject", BeginEject, {1, 1, 1}, Opens::kNever, /*places=*/true, /*on_cycles=*/{32, 32, 16}},

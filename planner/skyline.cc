@@ -142,7 +142,8 @@ void Skyline::LayFromLine(const HeightTree::Line& line) {
     lines_.Raise(line, lines_.LowerNeighbour(line));
     return;
   }
-  const int32_t buffer = unplaced_.Take(rank);
+  const int32_t buffer = unplaced_.buffer(rank);
+  unplaced_.Take(buffer);
   const int64_t offset = LowestOffset(buffer);
   if (offset > line.height) {
     ready_.push({offset, rank, buffer});

@@ -45,12 +45,28 @@ int32_t Unplaced::Find(int32_t low, int32_t high, int64_t room) {
   return best;
 }
 
-int32_t Unplaced::Take(int32_t rank) {
-  const int32_t buffer = by_rank_[rank];
+bool Unplaced::FindAll(int32_t low, int32_t high, int64_t room, size_t most, std::vector<int32_t>& buffers) {
+  stack_.assign(1, 1);
+  while (!stack_.empty()) {
+    const int32_t node = stack_.back();
+    stack_.pop_back();
+    const Node& box = nodes_[node];
+    if (box.rank == kNoRank || box.max_begin < low || box.min_end > high || box.min_height > room) continue;
+    if (node < leaves_) {
+      stack_.push_back(2 * node);
+      stack_.push_back(2 * node + 1);
+    } else if (box.min_begin >= low && box.max_end <= high) {
+      if (buffers.size() == most) return false;
+      buffers.push_back(by_rank_[box.rank]);
+    }
+  }
+  return true;
+}
+
+void Unplaced::Take(int32_t buffer) {
   int32_t node = leaf_of_[buffer];
   nodes_[node] = Node{};
   for (node /= 2; node > 0; node /= 2) Update(node);
-  return buffer;
 }
 
 void Unplaced::Update(int32_t node) {

@@ -1,6 +1,7 @@
 // Which of the buffers not yet placed is the best one for a window of time?
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -30,8 +31,11 @@ class Unplaced {
   // The best rank of a buffer with begin >= `low`, end <= `high` and height <= `room`, or kNoRank.
   int32_t Find(int32_t low, int32_t high, int64_t room);
 
-  // Takes out the buffer of that rank and returns it.
-  int32_t Take(int32_t rank);
+  // Adds all such buffers to `buffers`, in no order. False, and only some of them are there, if it would have
+  // more than `most`.
+  bool FindAll(int32_t low, int32_t high, int64_t room, size_t most, std::vector<int32_t>& buffers);
+
+  void Take(int32_t buffer);
 
  private:
   struct Node {

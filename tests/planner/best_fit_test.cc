@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/orders.h"
+#include "planner/portfolio.h"
 #include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
@@ -34,6 +35,40 @@ TEST(BestFit, LiftsALineThatNothingFitsAndMergesIt) {
   // lifted to 7, the top of 3, and both to 9, the top of 0, where 2 fits.
   EXPECT_THAT(Offsets({{Block(0, 1, 9), Block(1, 3, 3), Block(0, 2, 2), Block(2, 3, 4)}}),
               ElementsAre(0, 0, 9, 3));
+}
+
+TEST(BestFit, AChainGoesBeforeTheBestOne) {
+  // 1 is the longest. 2 and 3 fill the line together; beside 1 a part of it stays free.
+  const Problem problem{{Block(0, 10, 1), Block(2, 8, 1), Block(0, 5, 1), Block(5, 10, 1), Block(0, 1, 9),
+                         Block(9, 10, 9), Block(3, 4, 1), Block(6, 7, 1), Block(2, 3, 1), Block(7, 8, 1)}};
+  const Instance instance = Compress(problem);
+  Search search(instance, 0, {});
+  BestFit best_fit(instance);
+  std::vector<double> values;
+  for (int32_t i = 0; i < instance.buffers(); ++i) values.push_back(instance.length(i));
+  const std::vector<int32_t> order = SortedBy(Order::kLifetime, instance);
+  best_fit.Begin(order, values);
+  ASSERT_TRUE(best_fit.Place(search));
+  EXPECT_EQ(best_fit.offsets()[2], 1);
+  EXPECT_EQ(best_fit.offsets()[3], 1);
+  best_fit.Begin(order);
+  ASSERT_TRUE(best_fit.Place(search));
+  EXPECT_EQ(best_fit.offsets()[1], 1);
+}
+
+TEST(BestFit, WithChainsTooNothingOverlaps) {
+  RandomProblems random(8);
+  for (int round = 0; round < 200; ++round) {
+    const Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
+                                         .ticks = 40,
+                                         .max_size = 50,
+                                         .cyclic = round % 2 == 0,
+                                         .aligned = round % 3 == 0,
+                                         .pinned = static_cast<int>(random.Below(4))});
+    const auto solution = SolveWith("chains", problem, {});
+    ASSERT_TRUE(solution.ok());
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok()) << round;
+  }
 }
 
 TEST(BestFit, AmongEqualLifetimesTheLarger) {

@@ -1,9 +1,10 @@
-// The search for the best buffer of a window, against looking at all of them.
+// The search for the best buffer of a window, and for all, against looking at all of them.
 #include "planner/unplaced.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/planner/random_problem.h"
 
@@ -28,16 +29,25 @@ TEST(Unplaced, AgainstLookingAtAll) {
         const int64_t room = random.Below(12);
         int32_t expected = Unplaced::kNoRank;
         int32_t any = 0;
+        std::vector<int32_t> fitting;
         for (int32_t rank = instance.buffers() - 1; rank >= 0; --rank) {
           const int32_t i = left[rank];
           if (i < 0) continue;
           any = rank;
-          if (instance.begin[i] >= low && instance.end[i] <= high && instance.size[i] <= room)
-            expected = rank;
+          if (instance.begin[i] < low || instance.end[i] > high || instance.size[i] > room) continue;
+          expected = rank;
+          fitting.push_back(i);
         }
         ASSERT_EQ(unplaced.Find(low, high, room), expected);
+        std::vector<int32_t> found;
+        ASSERT_TRUE(unplaced.FindAll(low, high, room, fitting.size(), found));
+        ASSERT_THAT(found, testing::UnorderedElementsAreArray(fitting));
+        if (fitting.size() > 1) {
+          found.clear();
+          ASSERT_FALSE(unplaced.FindAll(low, high, room, fitting.size() - 1, found));
+        }
         const int32_t taken = expected == Unplaced::kNoRank ? any : expected;
-        ASSERT_EQ(unplaced.Take(taken), order[taken]);
+        unplaced.Take(order[taken]);
         left[taken] = -1;
       }
     }

@@ -94,6 +94,21 @@ TEST(BestFitSolver, ChainsHelpWhereSizesComeAgain) {
   EXPECT_LT(with, 0.8 * without);
 }
 
+TEST(BestFitSolver, WithChainsTooNothingOverlaps) {
+  RandomProblems random(8);
+  for (int round = 0; round < 200; ++round) {
+    const Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
+                                         .ticks = 40,
+                                         .max_size = 50,
+                                         .cyclic = round % 2 == 0,
+                                         .aligned = round % 3 == 0,
+                                         .pinned = static_cast<int>(random.Below(4))});
+    const auto solution = SolveWith("chains", problem, {});
+    ASSERT_TRUE(solution.ok());
+    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok()) << round;
+  }
+}
+
 TEST(BestFitSolver, TheFirstTurnIsOnePass) {
   RandomProblems random(3);
   const Problem problem = random.Make({.buffers = 300, .ticks = 100, .max_size = 500, .cyclic = true});

@@ -5,7 +5,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/orders.h"
-#include "planner/portfolio.h"
 #include "planner/validator.h"
 #include "tests/planner/random_problem.h"
 
@@ -54,21 +53,6 @@ TEST(BestFit, AChainGoesBeforeTheBestOne) {
   best_fit.Begin(order);
   ASSERT_TRUE(best_fit.Place(search));
   EXPECT_EQ(best_fit.offsets()[1], 1);
-}
-
-TEST(BestFit, WithChainsTooNothingOverlaps) {
-  RandomProblems random(8);
-  for (int round = 0; round < 200; ++round) {
-    const Problem problem = random.Make({.buffers = 2 + static_cast<int>(random.Below(60)),
-                                         .ticks = 40,
-                                         .max_size = 50,
-                                         .cyclic = round % 2 == 0,
-                                         .aligned = round % 3 == 0,
-                                         .pinned = static_cast<int>(random.Below(4))});
-    const auto solution = SolveWith("chains", problem, {});
-    ASSERT_TRUE(solution.ok());
-    EXPECT_TRUE(CheckPlacement(problem, solution->placement).ok()) << round;
-  }
 }
 
 TEST(BestFit, AmongEqualLifetimesTheLarger) {

@@ -49,6 +49,13 @@ def read(path):
         return json.load(text)
 
 
+def unmeasured(done, reprise):
+    """Why a job's figures are not what they are called; None: they are."""
+    if done.status != 0:
+        return done.last_error()
+    return "nothing was caught" if reprise and not done.figures.get("requests") else None
+
+
 def spread(seconds):
     """Iterations per second: median, 10th and 90th percentile."""
     rates = sorted(1 / value for value in seconds)
@@ -79,8 +86,8 @@ class Comparison:
             ]
             with Watch() as watch:
                 done = self.jobs.run(f"{model} {allocator}", words, deadline, MODES[mode], reprise)
-            if done.status != 0:
-                return Finding(FAIL, done.last_error(), {"reprise": done.figures})
+            if why := unmeasured(done, reprise):
+                return Finding(FAIL, why, {"reprise": done.figures})
             result = read(os.path.join(done.folder, "result.json"))
             counted = result["seconds"][WARM_UP:] or result["seconds"]
             median, low, high = spread(counted)
@@ -124,8 +131,8 @@ class Comparison:
                     over = False
                     if not os.path.exists(result):
                         raise
-            if over and done.status != 0:
-                return Finding(FAIL, done.last_error())
+            if over and (why := unmeasured(done, reprise)):
+                return Finding(FAIL, why)
             found = read(result)
             at_least = "" if over else "at least "
             says = (
@@ -141,8 +148,8 @@ class Comparison:
             if isinstance(program, Finding):
                 return program
             done = self.jobs.run("single allocation", [program], deadline, reprise=reprise)
-            if done.status != 0:
-                return Finding(FAIL, done.last_error())
+            if why := unmeasured(done, reprise):
+                return Finding(FAIL, why)
             figures = json.loads(done.out)
             times = ", ".join(
                 f"{time['call'][4:]} from {time['smallest'] >> 10} KiB: "
@@ -182,7 +189,7 @@ def table(results):
         return write(figures[name]) if name in figures else "-"
 
     def gibibytes(key):
-        return lambda found: f"{found[key] / 2**30:.2f} GiB"
+        return lambda found: "-" if found[key] is None else f"{found[key] / 2**30:.2f} GiB"
 
     def rate(found):
         per_second = found["per_second"]

@@ -47,12 +47,16 @@ class Compiler:
         program = os.path.join(self.out, f"{name}-{runtime}")
         return self.make(self.words(os.path.join(PROGRAMS, name + ".c"), runtime, program), program, deadline)
 
-    def compile_cuda(self, name, sources, deadline):
-        """The same for C++ with kernels, from sources below `root`. They become one translation unit: kernels in a
-        header exist once then."""
-        program = os.path.join(self.out, name)
-        whole = program + ".cu"
+    def one_unit(self, name, sources):
+        """A file that includes `sources`, which lie below `root`: kernels in a header exist once then."""
+        whole = os.path.join(self.out, name + ".cu")
         with open(whole, "w", encoding="utf-8") as out:
             out.writelines(f'#include "{source}"\n' for source in sources)
+        return whole
+
+    def compile_cuda(self, name, sources, deadline):
+        """As compile, for C++ with kernels. It becomes one translation unit."""
+        program = os.path.join(self.out, name)
+        whole = self.one_unit(name, sources)
         words = [self.machine.nvcc, "-std=c++17", "-O2", "-arch=native", f"-I{self.root}", whole, "-o", program]
         return self.make([*words, "-L" + os.path.join(self.toolkit(), "lib64/stubs"), "-lcuda"], program, deadline)

@@ -2,12 +2,12 @@
 
 import json
 import os
+import re
 import sys
 
 from hog import Hog
-from jobs import PROGRAMS, compared, first_difference
+from jobs import NOTHING_CAUGHT, PROGRAMS, compared, first_difference
 from rows import FAIL, LEFT_OUT, PASS, Finding, Row
-from scenarios import Scenarios
 
 SECTION = "8"
 MODES = {
@@ -28,12 +28,12 @@ CONTEXT = 1 << 30  # bytes, more than a job's context and what lies beside PyTor
 
 
 class Correctness:
-    def __init__(self, machine, root, jobs, compiler):
+    def __init__(self, machine, root, jobs, compiler, scenarios):
         self.machine = machine
         self.root = root
         self.jobs = jobs
         self.compiler = compiler
-        self.scenarios = Scenarios(root, jobs, compiler)
+        self.scenarios = scenarios
 
     def runtime(self, how):
         def find(deadline):
@@ -55,6 +55,8 @@ class Correctness:
         served = self.jobs.run("memcheck", words, deadline, reprise=True)
         if served.status != 0:
             return Finding(FAIL, f"status {served.status}: {served.last_error()}", {"with": served.figures})
+        if not served.figures.get("requests"):
+            return Finding(FAIL, NOTHING_CAUGHT)
         return Finding(PASS, "clean", {"with": served.figures})
 
     def train(self, model, mode, amp):
@@ -81,6 +83,8 @@ class Correctness:
         done = self.jobs.run(
             "time line", words, deadline, variables, reprise=True, mode="record", options=["--timeline"]
         )
+        if without.status != 0:
+            return Finding(FAIL, f"status {without.status} without --timeline: {without.last_error()}")
         ratio = done.seconds / without.seconds
         figures = {"seconds": [plain.seconds, without.seconds, done.seconds], "with": done.figures}
         if done.status != 0:
@@ -148,7 +152,8 @@ class Correctness:
         program = self.compiler.compile_cuda("workload", ["tests/cuda/workload.cc"], deadline)
         if isinstance(program, Finding):
             return program
-        finding = compared(self.jobs, "workload", [program, "1", "40", "12"], deadline)
+        resident = re.compile(r'"resident_mib": [0-9.]+')
+        finding = compared(self.jobs, "workload", [program, "1", "40", "12"], deadline, own=resident)
         if finding.verdict == PASS and '"corrupted_bytes": 0,' not in finding.figures["out"]:
             return Finding(FAIL, f"memory was used too early, and without Reprise too: {finding.figures['out']}")
         return finding
@@ -161,7 +166,7 @@ class Correctness:
             Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
             Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
             Row(SECTION, "tests/cuda: random workload", 90, gpu, self.workload),
-            Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find),
+            Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find(alone=False)),
             Row(SECTION, "compute-sanitizer memcheck", 90, (*gpu, "compute-sanitizer"), self.memcheck),
         ]
 
@@ -180,7 +185,6 @@ class Correctness:
         for mode in ("cudaMallocAsync", "uncached"):
             name = f"PyTorch {mode}: prefetch on a stream of its own"
             rows.append(Row(SECTION, name, 60, ("a GPU", "PyTorch"), self.prefetch(mode)))
-        rows.append(Row(SECTION, "PyTorch cudaMallocAsync: GPT with --timeline", 90, ("a GPU", "PyTorch"), self.timeline))
         rows.append(Row(SECTION, "JAX: a training", 90, ("a GPU", "JAX"), self.jax))
         rows.append(Row(SECTION, "CuPy without its pool", 60, ("a GPU", "CuPy"), self.cupy))
         train("uncached")
@@ -188,6 +192,11 @@ class Correctness:
         return rows
 
     def alone(self):
-        """What takes the device's memory away from whatever runs beside it."""
-        name = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
-        return [Row(SECTION, name, 90, ("a GPU", "PyTorch", "a compiler"), self.oversubscribed)]
+        """What takes the device's memory away from whatever runs beside it, or is timed."""
+        gpu = ("a GPU", "a compiler")
+        large = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
+        return [
+            Row(SECTION, "tests/cuda: scenarios that want the device", 90, gpu, self.scenarios.find(alone=True)),
+            Row(SECTION, "PyTorch cudaMallocAsync: GPT with --timeline", 90, ("a GPU", "PyTorch"), self.timeline),
+            Row(SECTION, large, 90, (*gpu, "PyTorch"), self.oversubscribed),
+        ]

@@ -20,6 +20,7 @@ from correctness import Correctness
 from jobs import Jobs
 from machine import Machine
 from rows import Deadline, Report, run
+from scenarios import Scenarios
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUDGET = 8 * 60 - 15  # seconds; the rest is for what is around the rows
@@ -60,10 +61,14 @@ def commit_of(bundle):
 
 def simulator_section(report):
     """Where the scenarios of tests/cuda saw something else than on the simulated device."""
-    asked = [result.figures["simulator_differs"] for result in report.results if "simulator_differs" in result.figures]
-    if not asked:
-        return ["not asked: the scenarios of tests/cuda did not run"]
-    return asked[0] or ["nowhere, as far as the scenarios of tests/cuda can tell"]
+    asked = [result.figures for result in report.results if "simulator_differs" in result.figures]
+    compared = sum(figures["compared_with_simulator"] for figures in asked)
+    differences = [text for figures in asked for text in figures["simulator_differs"]]
+    if compared == 0 and not differences:
+        return ["not asked: no scenario of tests/cuda was compared"]
+    return [*differences, f"in {compared} scenarios of tests/cuda compared"] if differences else [
+        f"nowhere, as far as {compared} scenarios of tests/cuda can tell"
+    ]
 
 
 def conclude(report):
@@ -116,7 +121,8 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended(report, jobs))
     compiler = Compiler(machine, ROOT, os.path.join(out, "programs"))
-    checks = Correctness(machine, ROOT, jobs, compiler)
+    scenarios = Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler)
+    checks = Correctness(machine, ROOT, jobs, compiler, scenarios)
     print(
         f"gpu-check: {', '.join(report.facts['machine']['devices'])}; Reprise {report.facts['bundle']['commit']}",
         flush=True,

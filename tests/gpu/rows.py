@@ -92,10 +92,12 @@ def found(row, machine, budget):
         return Finding(LEFT_OUT, "needs " + ", ".join(missing))
     if budget.left() < LEAST:
         return Finding(LEFT_OUT, "no time left")
+    cut_short = budget.left() < row.limit
     try:
         return row.find(Deadline(min(row.limit, budget.left())))
     except subprocess.TimeoutExpired as error:
-        return Finding(FAIL, f"not over after {error.timeout:.0f} s")
+        says = f"not over after {error.timeout:.0f} s"
+        return Finding(LEFT_OUT, f"no time left: {says}") if cut_short else Finding(FAIL, says)
     except Exception as error:  # a check that breaks must not take the others along
         traceback.print_exc(file=sys.stderr)
         return Finding(FAIL, f"the check itself broke: {error!r}")

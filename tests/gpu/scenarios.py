@@ -3,67 +3,112 @@ without Reprise. What they print without it is also compared with what they prin
 
 import glob
 import os
+import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
-from jobs import first_difference
-from rows import FAIL, PASS, Finding
+from jobs import NOTHING_CAUGHT, first_difference
+from rows import FAIL, PASS, Deadline, Finding
 
 TOGETHER = 6
+LONGEST = 20  # seconds for one of them, which takes milliseconds beside the context's beginning
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
 COLD_ONLY = {"ipc_of_a_synchronous_block"}
+THE_DEVICES_OWN = re.compile(r"total \d+ MiB")
+
+
+@dataclass
+class Play:
+    """What one scenario came to, a line for each difference; neither: it was not played."""
+
+    played: bool = True
+    ours: list = field(default_factory=list)  # without and with Reprise
+    simulators: list = field(default_factory=list)  # here and on the simulated device
+    compared: bool = False  # with the simulated device
 
 
 class Scenarios:
-    def __init__(self, root, jobs, compiler):
+    """`root`: of the sources; `simulated`: the folder of what they printed on the simulated device, if that is known."""
+
+    def __init__(self, root, simulated, jobs, compiler):
         self.root = root
+        self.simulated = simulated
         self.jobs = jobs
         self.compiler = compiler
 
-    def simulated(self, name):
-        """What it printed on the simulated device, where the bundle was made; None where that is not known."""
-        path = os.path.join(self.root, "tests/cuda/simulated", name + ".txt")
-        if not os.path.exists(path):
+    def sources(self):
+        found = sorted(glob.glob(os.path.join(self.root, "tests/cuda/scenarios/*.cc")))
+        return [os.path.relpath(source, self.root) for source in found]
+
+    def run(self, program, words, deadline, reprise):
+        """None: it did not end."""
+        try:
+            return self.jobs.run(f"scenario {' '.join(words)}", [program, *words], deadline, reprise=reprise)
+        except subprocess.TimeoutExpired:
             return None
-        with open(path, encoding="utf-8") as text:
-            return text.read()
 
-    def play(self, program, words, deadline):
-        """What differs, a line each: between without and with, and between here and the simulated device."""
+    def play(self, program, words, row):
+        if row.left() < 1:
+            return Play(played=False)
         name = " ".join(words)
-        plain = self.jobs.run(f"scenario {name}", [program, *words], deadline)
-        if plain.status != 0:
-            return [], [f"{name}: fails here without Reprise: {plain.last_error()}"]
-        served = self.jobs.run(f"scenario {name}", [program, *words], deadline, reprise=True)
-        ours, simulators = [], []
+        plain = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=False)
+        if plain is None and row.left() < 1:
+            return Play(played=False)
+        if plain is None or plain.status != 0:
+            why = plain.last_error() if plain else "it does not end"
+            return Play(simulators=[f"{name}: fails here without Reprise: {why}"])
+        play = Play()
+        served = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=True)
+        if served is None:
+            return Play(ours=[f"{name}: does not end"]) if row.left() >= 1 else Play(played=False)
         if served.status != 0:
-            ours.append(f"{name}: status {served.status}: {served.last_error()}")
+            play.ours.append(f"{name}: status {served.status}: {served.last_error()}")
         elif served.out != plain.out:
-            ours.append(f"{name}: {first_difference(plain.out, served.out)}")
-        simulated = self.simulated(name) if len(words) == 1 else None
-        if simulated is not None and simulated != plain.out:
-            difference = first_difference(simulated, plain.out).replace("without", "simulated").replace("with", "here")
-            simulators.append(f"{name}: {difference}")
-        return ours, simulators
+            play.ours.append(f"{name}: {first_difference(plain.out, served.out)}")
+        elif words[0] == "warm" and not served.figures.get("requests"):  # the others may have asked for nothing
+            play.ours.append(f"{name}: {NOTHING_CAUGHT}")
+        path = os.path.join(self.simulated, name + ".txt")
+        if len(words) == 1 and os.path.exists(path):
+            play.compared = True
+            with open(path, encoding="utf-8") as text:
+                there, here = (THE_DEVICES_OWN.sub("total", out) for out in (text.read(), plain.out))
+            if there != here:
+                difference = first_difference(there, here, "simulated", "here")
+                play.simulators.append(f"{name}: {difference}")
+        return play
 
-    def find(self, deadline):
-        sources = sorted(glob.glob(os.path.join(self.root, "tests/cuda/scenarios/*.cc")))
-        program = self.compiler.compile_cuda(
-            "scenarios", [os.path.relpath(source, self.root) for source in sources], deadline
-        )
-        if isinstance(program, Finding):
-            return program
-        names = self.jobs.run("scenarios", [program], deadline).out.split()
-        plays = [[name] for name in names] + [["warm", name] for name in names if name not in COLD_ONLY]
-        with ThreadPoolExecutor(TOGETHER) as pool:
-            found = list(pool.map(lambda words: self.play(program, words, deadline), plays))
-        ours = [text for mine, _ in found for text in mine]
+    def find(self, alone):
+        """The check that plays those that want most of the device, one after the other, or all others."""
+
+        def check(deadline):
+            program = self.compiler.compile_cuda("scenarios", self.sources(), deadline)
+            if isinstance(program, Finding):
+                return program
+            names = set(self.jobs.run("scenarios", [program, "--alone"], deadline).out.split())
+            if not alone:
+                names = set(self.jobs.run("scenarios", [program], deadline).out.split()) - names
+            names = sorted(names)
+            words = [[name] for name in names] + [["warm", name] for name in names if name not in COLD_ONLY]
+            with ThreadPoolExecutor(1 if alone else TOGETHER) as pool:
+                plays = list(pool.map(lambda word: self.play(program, word, deadline), words))
+            return self.told(plays)
+
+        return check
+
+    @staticmethod
+    def told(plays):
+        played = [play for play in plays if play.played]
+        ours = [text for play in played for text in play.ours]
         figures = {
-            "played": len(plays),
+            "played": len(played),
+            "not_played": len(plays) - len(played),
             "differs": ours,
-            "simulator_differs": [text for _, other in found for text in other],
+            "compared_with_simulator": sum(play.compared for play in played),
+            "simulator_differs": [text for play in played for text in play.simulators],
         }
-        if ours or not plays:
-            return Finding(
-                FAIL, f"{len(ours)} of {len(plays)} differ: {ours[0] if ours else 'there are none'}", figures
-            )
-        return Finding(PASS, f"{len(plays)} plays the same", figures)
+        late = f"; {figures['not_played']} not played, no time left" if figures["not_played"] else ""
+        if ours or not played:
+            what = ours[0] if ours else "there are none"
+            return Finding(FAIL, f"{len(ours)} of {len(played)} differ: {what}{late}", figures)
+        return Finding(PASS, f"{len(played)} plays the same{late}", figures)

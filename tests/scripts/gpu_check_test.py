@@ -16,11 +16,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 
 import comparison  # noqa: E402
+import compiler  # noqa: E402
 import correctness  # noqa: E402
 import gpu_check  # noqa: E402
 import jobs  # noqa: E402
 import machine  # noqa: E402
 import rows  # noqa: E402
+import scenarios  # noqa: E402
 from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row  # noqa: E402
 
 # In the place of the command: leaves a summary, changes the job as the variable FAKE says.
@@ -95,7 +97,7 @@ class TimeLine(Folder):
         variables = {"FAKE": fake, "STATS": json.dumps(stats)}
         runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), out, variables)
         with mock.patch.object(correctness, "PROGRAMS", self.folder):
-            return correctness.Correctness(None, ROOT, runner, None).timeline(Deadline(30))
+            return correctness.Correctness(None, ROOT, runner, None, None).timeline(Deadline(30))
 
     def test_kernels(self):
         finding = self.finding(totals=[{"kind": "kernel", "count": 1200}, {"kind": "copy", "count": 3}])
@@ -111,6 +113,149 @@ class TimeLine(Folder):
     def test_another_loss(self):
         finding = self.finding("line", [{"kind": "kernel", "count": 1}])
         self.assertEqual((finding.verdict, finding.says[:7]), (FAIL, "DIFFERS"))
+
+
+class Compiled:
+    """In the place of the compiler: has made `program`."""
+
+    def __init__(self, program):
+        self.program = program
+
+    def compile(self, name, deadline):
+        return self.program
+
+    def compile_cuda(self, name, sources, deadline):
+        return self.program
+
+
+class Workload(Folder):
+    """The fake command changes the line that the program prints: by the resident memory, as any run does."""
+
+    LINE = '{"corrupted_bytes": %s, "resident_mib": %s}'
+
+    def finding(self, corrupted, fake=""):
+        script = f"""#!/bin/sh
+if [ -n "$SERVED" ]; then echo '{self.LINE % (corrupted, 36.2)}'; else echo '{self.LINE % (0, 4.4)}'; fi
+"""
+        program = self.write("workload", script, 0o755)
+        reprise = self.write("reprise", FAKE_REPRISE.replace("exec", "SERVED=1 exec"), 0o755)
+        runner = jobs.Jobs(reprise, self.folder, {"FAKE": fake})
+        return correctness.Correctness(None, ROOT, runner, Compiled(program), None).workload(Deadline(30))
+
+    def test_unharmed(self):
+        self.assertEqual(self.finding(0).verdict, PASS)
+
+    def test_corrupted(self):
+        finding = self.finding(4096)
+        self.assertEqual((finding.verdict, finding.says[:7]), (FAIL, "DIFFERS"))
+
+    def test_nothing_caught(self):
+        self.assertEqual(self.finding(0, "nothing").verdict, FAIL)
+
+
+class Scenarios(Folder):
+    """`one` and `two`, and `three`, which is played alone; HOW: which of them does what with Reprise."""
+
+    PROGRAM = """#!/bin/sh
+[ "$1" = --alone ] && { echo three; exit; }
+[ $# = 0 ] && { printf 'one\\ntwo\\nthree\\n'; exit; }
+for name; do :; done
+[ -n "$SERVED" ] && [ "$HOW" = "hangs $name" ] && exec tail -f /dev/null
+[ -n "$SERVED" ] && [ "$HOW" = "differs $name" ] && name=another
+echo "memory: total ${TOTAL} MiB"
+echo "$name"
+"""
+
+    def found(self, how="", fake="", alone=False, total="8192", longest=20):
+        program = self.write("scenarios", self.PROGRAM, 0o755)
+        reprise = self.write("reprise", FAKE_REPRISE.replace("exec", "SERVED=1 exec"), 0o755)
+        simulated = os.path.join(self.folder, "simulated")
+        os.makedirs(simulated)
+        for name in ("one", "three"):
+            self.write(f"simulated/{name}.txt", f"memory: total 8192 MiB\n{name}\n")
+        runner = jobs.Jobs(reprise, self.folder, {"FAKE": fake, "HOW": how, "TOTAL": total})
+        with mock.patch.object(scenarios, "LONGEST", longest):
+            return scenarios.Scenarios(ROOT, simulated, runner, Compiled(program)).find(alone)(Deadline(60))
+
+    def test_the_same(self):
+        finding = self.found()
+        self.assertEqual((finding.verdict, finding.says), (PASS, "4 plays the same"))
+        self.assertEqual(finding.figures["compared_with_simulator"], 1)
+
+    def test_alone(self):
+        self.assertEqual(self.found(alone=True).says, "2 plays the same")
+
+    def test_another_device_is_larger(self):
+        self.assertEqual(self.found(total="81920").figures["simulator_differs"], [])
+
+    def test_one_that_differs(self):
+        finding = self.found("differs two")
+        self.assertEqual(finding.verdict, FAIL)
+        self.assertEqual(len(finding.figures["differs"]), 2)
+        self.assertIn("line 2: 'two' without, 'another' with", finding.says)
+
+    def test_one_that_hangs_takes_no_other_along(self):
+        finding = self.found("hangs one", longest=1)
+        self.assertEqual(sorted(finding.figures["differs"]), ["one: does not end", "warm one: does not end"])
+        self.assertEqual(finding.figures["played"], 4)
+
+    def test_nothing_caught(self):
+        finding = self.found(fake="nothing")
+        self.assertEqual(finding.verdict, FAIL)
+        self.assertEqual([text.split(":")[0] for text in finding.figures["differs"]], ["warm one", "warm two"])
+
+    def test_no_time_left(self):
+        play = scenarios.Scenarios(ROOT, self.folder, None, None).play("a program", ["one"], Deadline(0))
+        self.assertFalse(play.played)
+        finding = scenarios.Scenarios.told([play, scenarios.Play()])
+        self.assertEqual((finding.verdict, finding.says), (PASS, "1 plays the same; 1 not played, no time left"))
+        self.assertEqual(scenarios.Scenarios.told([play]).verdict, FAIL)
+
+    def test_where_the_simulator_differs(self):
+        def section(*findings):
+            report = rows.Report(self.folder, {})
+            for finding in findings:
+                report.results.append(Result("8", "x", 1, PASS, "", finding))
+            return gpu_check.simulator_section(report)
+
+        none = {"compared_with_simulator": 0, "simulator_differs": []}
+        self.assertEqual(section(), ["not asked: no scenario of tests/cuda was compared"])
+        self.assertEqual(section(none), section())
+        self.assertIn("as far as 3 scenarios", section({"compared_with_simulator": 3, "simulator_differs": []})[0])
+        other = {"compared_with_simulator": 2, "simulator_differs": ["one: line 1"]}
+        self.assertEqual(section(none, other)[0], "one: line 1")
+
+    def test_they_are_one_unit(self):
+        """The file that is compiled where nobody can mend it."""
+        made = compiler.Compiler(machine.Machine(), ROOT, self.folder)
+        unit = made.one_unit("scenarios", scenarios.Scenarios(ROOT, "", None, None).sources())
+        words = ["c++", "-std=c++17", "-fsyntax-only", "-x", "c++", "-I" + ROOT]
+        done = subprocess.run(
+            [*words, "-I" + os.path.join(ROOT, "tests/simcuda/include"), unit], capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    @unittest.skipUnless(machine.tool("nvcc"), "no nvcc")
+    def test_they_compile_with_nvcc(self):
+        made = compiler.Compiler(machine.Machine(), ROOT, self.folder)
+        for name, sources in (
+            ("scenarios", scenarios.Scenarios(ROOT, "", None, None).sources()),
+            ("workload", ["tests/cuda/workload.cc"]),
+        ):
+            words = [made.machine.nvcc, "-std=c++17", "-c", "-I" + ROOT, made.one_unit(name, sources), "-o", "/dev/null"]
+            done = subprocess.run(words, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Comparison(Folder):
+    def test_a_figure_of_another_allocator_is_none(self):
+        program = self.write("time_allocation", "#!/bin/sh\necho '{\"times_ns\": []}'\n", 0o755)
+        for fake, verdict in (("", MEASURED), ("nothing", FAIL)):
+            runner = jobs.Jobs(
+                self.write("reprise", FAKE_REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {"FAKE": fake}
+            )
+            find = comparison.Comparison(runner, Compiled(program)).single_allocation
+            self.assertEqual((find(True)(Deadline(30)).verdict, find(False)(Deadline(30)).verdict), (verdict, MEASURED))
 
 
 class HasNothing:
@@ -146,6 +291,12 @@ class Rows(Folder):
         )
         self.assertEqual(verdict, FAIL)
         self.assertIn("not over", says)
+
+    def test_a_job_that_the_budget_ends(self):
+        ((verdict, says),) = self.run_rows(
+            lambda end: self.jobs.run("endless", ["tail", "-f", "/dev/null"], Deadline(min(0.2, end.left()))), budget=20
+        )
+        self.assertEqual((verdict, says[:12]), (LEFT_OUT, "no time left"))
 
     def test_told_to_end(self):
         def find(deadline):
@@ -192,12 +343,15 @@ class Table(unittest.TestCase):
     def test_what_was_not_measured_has_no_figure(self):
         rate = {"median": 12.5, "p10": 12.0, "p90": 13.0}
         figures = {"device_peak": 3 << 30, "torch_peak": 2 << 30, "per_second": rate}
+        without = {**figures, "torch_peak": None}  # PyTorch keeps none without its cache
         results = [
+            Result("9", "gpt: uncached", 1, MEASURED, "", without),
             Result("9", "gpt: native", 1, MEASURED, "", figures),
             Result("9", "largest batch: native", 1, MEASURED, "", {"largest": 40, "complete": False}),
             Result("9", "gpt: cudaMallocAsync", 1, FAIL, "", {}),
         ]
-        lines = {line[:29].strip(): line[29:].split() for line in comparison.table(results)[:4]}
+        lines = {line[:29].strip(): line[29:].split() for line in comparison.table(results)[: 1 + len(results) + 1]}
+        self.assertEqual(lines["uncached"], "3.00 GiB - 12.50 (12.00 to 13.00) -".split())
         self.assertEqual(lines["native"], "3.00 GiB 2.00 GiB 12.50 (12.00 to 13.00) >= 40".split())
         self.assertEqual(lines["cudaMallocAsync"], ["-"] * 4)
 

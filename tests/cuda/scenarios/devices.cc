@@ -12,13 +12,6 @@ int DeviceOf(CUdeviceptr block) {
   return device;
 }
 
-bool TwoDevices() {
-  int devices = 0;
-  cuDeviceGetCount(&devices);
-  NOTE(devices >= 2);
-  return devices >= 2;
-}
-
 void UseOn(CUstream stream, int seed) {
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, kMiB, stream));
@@ -120,7 +113,7 @@ SCENARIO(device_that_is_a_peer_before_it_is_used) {
 }
 
 // What is free of the pool's device is had again, whichever device's stream asks.
-SCENARIO(device_of_a_pool_that_has_been_full) {
+SCENARIO_ALONE(device_of_a_pool_that_has_been_full) {
   if (!TwoDevices()) return;
   size_t total = 0;
   DO(cuDeviceTotalMem(&total, 1));

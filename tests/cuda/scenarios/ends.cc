@@ -110,7 +110,7 @@ SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
 }
 
 // A capture ends with its context: afterwards memory that is free can be had again.
-SCENARIO(end_of_a_context_that_is_capturing) {
+SCENARIO_ALONE(end_of_a_context_that_is_capturing) {
   size_t total = 0;
   DO(cuDeviceTotalMem(&total, 0));
   const CUstream stream = NewStream();
@@ -251,7 +251,7 @@ SCENARIO(end_of_the_primary_context_beside_another) {
 }
 
 // Memory that is gone with its context is free, but once.
-SCENARIO(end_of_the_context_that_trained) {
+SCENARIO_ALONE(end_of_the_context_that_trained) {
   const CUcontext context = NewContext(0);
   Train({NewStream(), /*synchronous=*/false, 60});
   DO(cuCtxSynchronize());

@@ -11,7 +11,7 @@ size_t TotalBytes() {
 
 }  // namespace
 
-SCENARIO(limit_larger_than_the_device) {
+SCENARIO_ALONE(limit_larger_than_the_device) {
   const CUstream stream = NewStream();
   CUdeviceptr block = 0;
   DO(cuMemAlloc(&block, TotalBytes() + kMiB));
@@ -30,7 +30,7 @@ SCENARIO(limit_larger_than_the_device) {
 }
 
 // Three quarters of the device are taken: another half does not fit, a small block does.
-SCENARIO(limit_then_smaller) {
+SCENARIO_ALONE(limit_then_smaller) {
   const CUstream stream = NewStream();
   const size_t quarter = TotalBytes() / 4 / kMiB * kMiB;
   CUdeviceptr block[3] = {};
@@ -50,7 +50,7 @@ SCENARIO(limit_then_smaller) {
 }
 
 // What was freed by one kind of call is there for the other, whoever holds it meanwhile.
-SCENARIO(limit_from_async_to_synchronous) {
+SCENARIO_ALONE(limit_from_async_to_synchronous) {
   const CUstream stream = NewStream();
   const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
   for (int i = 0; i < 3; ++i) {
@@ -70,7 +70,7 @@ SCENARIO(limit_from_async_to_synchronous) {
 }
 
 // The same with another stream, once the frees of the first are over.
-SCENARIO(limit_from_stream_to_stream) {
+SCENARIO_ALONE(limit_from_stream_to_stream) {
   const CUstream stream[] = {NewStream(), NewStream()};
   const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
   for (int i = 0; i < 4; ++i) {
@@ -86,7 +86,7 @@ SCENARIO(limit_from_stream_to_stream) {
 }
 
 // Virtual memory of the program's own needs what an allocator holds unused.
-SCENARIO(limit_from_async_to_virtual_memory) {
+SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
   const CUstream stream = NewStream();
   const size_t most = TotalBytes() / 4 * 3 / (2 * kMiB) * (2 * kMiB);
   CUdeviceptr block = 0;
@@ -102,7 +102,7 @@ SCENARIO(limit_from_async_to_virtual_memory) {
 }
 
 // Fills the device with small blocks until nothing fits: about as much must fit as without us.
-SCENARIO(limit_of_many_small_blocks) {
+SCENARIO_ALONE(limit_of_many_small_blocks) {
   const CUstream stream = NewStream();
   const size_t bytes = TotalBytes() / 64 / kMiB * kMiB;
   std::vector<CUdeviceptr> blocks;
@@ -122,7 +122,7 @@ SCENARIO(limit_of_many_small_blocks) {
 }
 
 // What stream-ordered memory keeps is there for rows, too.
-SCENARIO(limit_from_async_to_rows) {
+SCENARIO_ALONE(limit_from_async_to_rows) {
   const CUstream stream = NewStream();
   const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
   CUdeviceptr block = 0;
@@ -166,18 +166,12 @@ void MapWhatWasFreed(CUcontext second) {
   DO(cuCtxSetCurrent(MainContext()));
 }
 
-bool TwoDevices() {
-  int devices = 0;
-  DO(cuDeviceGetCount(&devices));
-  return devices >= 2;
-}
-
 }  // namespace
 
-SCENARIO(limit_from_async_to_memory_of_another_device) {
+SCENARIO_ALONE(limit_from_async_to_memory_of_another_device) {
   if (TwoDevices()) MapWhatWasFreed(PrimaryContext(1));
 }
 
-SCENARIO(limit_from_async_to_memory_of_a_device_without_its_primary_context) {
+SCENARIO_ALONE(limit_from_async_to_memory_of_a_device_without_its_primary_context) {
   if (TwoDevices()) MapWhatWasFreed(NewContext(1));
 }

@@ -1,4 +1,5 @@
-// Plays one scenario: scenarios NAME, or `warm` and the name, to train first. Without a name: lists them.
+// Plays one scenario: scenarios NAME, or `warm` and the name, to train first. Without a name: lists them, with
+// --alone those that are not to be played beside others on one device.
 #include <cstdlib>
 #include <cstring>
 
@@ -71,6 +72,13 @@ CUmemoryPool DefaultPool(CUdevice device) {
   return pool;
 }
 
+bool TwoDevices() {
+  int devices = 0;
+  cuDeviceGetCount(&devices);
+  NOTE(devices >= 2);
+  return devices >= 2;
+}
+
 void CheckInfo(size_t held) {
   size_t unused = 0;
   size_t total = 0;
@@ -110,9 +118,10 @@ void Train(const Training& training) {
 
 int main(int count, char** arguments) {
   const bool warm = count > 2 && std::strcmp(arguments[1], "warm") == 0;
-  const char* const name = count > 1 ? arguments[count - 1] : nullptr;
+  const bool lists_alone = count > 1 && std::strcmp(arguments[1], "--alone") == 0;
+  const char* const name = count > 1 && !lists_alone ? arguments[count - 1] : nullptr;
   for (const Scenario& scenario : Scenario::All()) {
-    if (!name) std::printf("%s\n", scenario.name);
+    if (!name && scenario.alone >= lists_alone) std::printf("%s\n", scenario.name);
     if (!name || std::strcmp(scenario.name, name) != 0) continue;
     NEED(cuInit(0));
     main_context = PrimaryContext(0);

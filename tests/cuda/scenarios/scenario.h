@@ -15,17 +15,22 @@
 struct Scenario {
   const char* name;
   void (*play)();
+  bool alone;  // wants most of a device, so that what else runs there would be told
   static std::vector<Scenario>& All();
 };
 
 struct RegisteredScenario {
-  RegisteredScenario(const char* name, void (*play)()) { Scenario::All().push_back({name, play}); }
+  RegisteredScenario(const char* name, void (*play)(), bool alone) {
+    Scenario::All().push_back({name, play, alone});
+  }
 };
 
-#define SCENARIO(name)                                            \
-  static void name();                                             \
-  static const RegisteredScenario name##_registered{#name, name}; \
+#define REGISTERED_SCENARIO(name, alone)                                 \
+  static void name();                                                    \
+  static const RegisteredScenario name##_registered{#name, name, alone}; \
   static void name()
+#define SCENARIO(name) REGISTERED_SCENARIO(name, false)
+#define SCENARIO_ALONE(name) REGISTERED_SCENARIO(name, true)
 
 // Makes a call and prints its result.
 #define DO(call) Report(#call, static_cast<int>(call))
@@ -45,6 +50,7 @@ CUcontext NewContext(CUdevice device);      // created, and current
 CUstream NewStream();                       // that does not wait for the legacy default stream
 CUevent NewEvent();
 CUmemoryPool DefaultPool(CUdevice device);
+bool TwoDevices();  // at least; prints it
 
 // Prints whether free and total memory agree with `held`, the bytes that the scenario has now.
 void CheckInfo(size_t held);

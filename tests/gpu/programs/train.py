@@ -47,8 +47,8 @@ while len(seconds) < options.iterations and sum(seconds) < options.seconds:
 
 if options.result:
     try:
-        peak = torch.cuda.max_memory_allocated()
+        peak = torch.cuda.max_memory_allocated() or None
     except RuntimeError:  # without its cache PyTorch keeps no statistics
-        peak = 0
+        peak = None
     with open(options.result, "w") as out:
         json.dump({"torch": torch.__version__, "seconds": seconds, "peak_allocated": peak}, out)

@@ -278,6 +278,20 @@ int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   return released;
 }
 
+Bytes Arena::idle() const {
+  int64_t in_use = 0;
+  int64_t last = -1;  // granule of the block before
+  const auto count = [&](const Ranges::Range& range, const BlockInfo&) {
+    const auto first = static_cast<int64_t>(range.begin >> granule_shift_);
+    const auto end = static_cast<int64_t>(range.end() - 1) >> granule_shift_;
+    in_use += end - std::max(first, last + 1) + 1;
+    last = end;
+  };
+  main_.ForEachLive(count);
+  small_.ForEachLive(count);
+  return source_->granule() * (committed_count_ - in_use);
+}
+
 void Arena::Release(int64_t first, int64_t count) {
   source_->Release(first, count);
   for (int64_t g = first; g < first + count; ++g) {

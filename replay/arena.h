@@ -122,6 +122,9 @@ class Arena {
   Bytes placed() const { return kUnit * placed_units_; }  // live blocks as they lie
   Bytes committed() const { return source_->granule() * committed_count_; }
   Bytes committed_peak() const { return source_->granule() * committed_peak_; }
+  // Of what is committed, the granules in which nothing is live: what GiveBack can release once the device has
+  // finished with them. O(live blocks).
+  Bytes idle() const;
   int64_t granules_moved() const { return granules_moved_; }
 
   // Calls visit(offset, bytes, info) for every live block outside the zone of small ones, in address order.

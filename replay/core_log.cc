@@ -1,5 +1,6 @@
 #include "replay/core_log.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ bool StillStderr() {
 }  // namespace
 
 WriteSignalsHeld::WriteSignalsHeld() {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before_);
   sigemptyset(&held_);
   sigaddset(&held_, SIGPIPE);
   sigaddset(&held_, SIGXFSZ);
@@ -43,6 +45,7 @@ WriteSignalsHeld::~WriteSignalsHeld() {
     if (sigismember(&pending_before_, signal) == 0) sigtimedwait(&one, nullptr, &now);
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  pthread_setcancelstate(cancel_before_, nullptr);
   errno = saved;
 }
 

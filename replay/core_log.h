@@ -10,8 +10,9 @@
 namespace reprise::replay {
 
 // While one lives, writing on this thread cannot end or stop the job: a reader that went away (SIGPIPE) and a
-// limit on file sizes (SIGXFSZ) are errors of our write alone, and a terminal where only its foreground may
-// write (SIGTTOU) takes it from a job in the background too.
+// limit on file sizes (SIGXFSZ) are errors of our write alone, a terminal where only its foreground may
+// write (SIGTTOU) takes it from a job in the background too, and a thread that is to be cancelled goes on:
+// without us an allocation writes nothing, and is no place where that happens.
 class WriteSignalsHeld {
  public:
   WriteSignalsHeld();
@@ -23,6 +24,7 @@ class WriteSignalsHeld {
   sigset_t held_;
   sigset_t before_;
   sigset_t pending_before_;
+  int cancel_before_;
 };
 
 enum class LogLevel { kQuiet, kWarn, kInfo };

@@ -191,6 +191,7 @@ class Engine {
 
   Bytes committed(const Guard&) const { return arena_.committed(); }
   Bytes placed(const Guard&) const { return arena_.placed(); }
+  Bytes idle(const Guard&) const { return arena_.idle(); }
   Counters counters(const Guard&) const;
   bool serving(const Guard&) const { return counters_.plans > 0; }
   // The plans of an earlier run: their range is kept free until a plan is followed. Before the first request.

@@ -109,12 +109,26 @@ int reprise_is_hooked(const char* name) {
   return name && name[0] == 'c' && name[1] == 'u' && hook_named(name);
 }
 
+/* What a library that was loaded in a scope of its own finds there by RTLD_DEFAULT: in itself and in what it is
+ * linked with. `caller` is an address within it. */
+static void* found_beside(void* caller, const char* name) {
+  Dl_info info;
+  if (!dlopen || !dlclose || !dladdr || !dladdr(caller, &info) || !info.dli_fname) return NULL;
+  void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  void* const found = library ? reprise_dlsym(library, name) : NULL;
+  if (library) dlclose(library); /* only the count that dlopen has raised */
+  if (found && dlerror) dlerror();
+  return found;
+}
+
+/* dlsym.S jumps here, so that the return address is that of who called dlsym. */
 void* reprise_dlsym_hooked(void* handle, const char* name) {
   const struct hook* const hook = hook_named(name);
   /* The program's own scope has our export in it, and without us would not. */
   void* found = handle == RTLD_DEFAULT ? NULL : reprise_dlsym(handle, name);
   if (handle == RTLD_DEFAULT || found == hook->ours) found = reprise_dlsym(RTLD_NEXT, name);
-  if (!found) return NULL;
+  if (!found && handle == RTLD_DEFAULT) found = found_beside(__builtin_return_address(0), name);
+  if (!found || found == hook->ours) return NULL;
   remember(hook, found);
   return reprise_is_off() ? found : hook->ours;
 }

@@ -38,10 +38,22 @@ static size_t parse_size(const char* text) {
   return bytes << shift;
 }
 
-int reprise_is_off(void) {
+static int is_off_now(void) {
   const char* const disable = getenv("REPRISE_DISABLE");
   if (disable && *disable && strcmp(disable, "0") != 0) return 1;
   return is("REPRISE_MODE", "off") || getuid() != geteuid() || getgid() != getegid();
+}
+
+/* Some of a process's calls caught and others not would be two allocators that know nothing of each other. */
+int reprise_is_off(void) {
+  enum { unknown, on, off };
+  static int known = unknown;
+  int is = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+  if (is == unknown) {
+    const int now = is_off_now() ? off : on;
+    if (__atomic_compare_exchange_n(&known, &is, now, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) is = now;
+  }
+  return is == off;
 }
 
 size_t reprise_threshold_from_environment(void) {

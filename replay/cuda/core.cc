@@ -19,6 +19,7 @@ Device* Core::DeviceNumber(int ordinal) {
   if (devices_[index] != nullptr) return devices_[index].get();
   if (std::ranges::find(refused_, ordinal, &DeviceSummary::ordinal) != refused_.end()) return nullptr;
   ++devices_met_;
+  const WriteSignalsHeld signals_held;  // files are begun
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver_, *session_, ordinal, captures_);
   if (!device.ok()) {
     DeviceSummary& refused = refused_.emplace_back();

@@ -341,7 +341,8 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   return freed ? kSuccess : kInvalidValue;
 }
 
-// What the arena holds and no block uses would be free without us.
+// What the arena holds and can give back would be free without us. The free parts of granules in use would
+// not: nobody who is told of them could have them.
 Result Core::GetInfo(size_t* free, size_t* total) {
   const Result result = driver().cuMemGetInfo_v2(free, total);
   int ordinal = -1;
@@ -350,9 +351,8 @@ Result Core::GetInfo(size_t* free, size_t* total) {
   if (device == nullptr) return result;
   const Engine::Guard guard = device->Lock();
   const DeviceMemory& memory = device->memory();
-  const Bytes on_device =
-      device->engine().committed(guard) - memory.granule() * memory.oversubscription().in_host;
-  const Bytes unused = std::max(Bytes(0), on_device - device->engine().placed(guard));
+  const Bytes in_host = memory.granule() * memory.oversubscription().in_host;
+  const Bytes unused = std::max(Bytes(0), device->engine().idle(guard) - in_host);
   *free = std::min(*total, *free + static_cast<size_t>(unused.count()));
   return result;
 }

@@ -23,12 +23,16 @@ Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
   return result;
 }
 
-// A pool may be destroyed with blocks alive, which live on; so do ours.
+// A pool may be destroyed with blocks alive, which live on; so do ours. What it kept goes back to the driver,
+// for other processes too.
 Result Core::PoolDestroy(cu_pool pool) {
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
   const Result result = driver().cuMemPoolDestroy(pool);
   if (result == kSuccess && known) pools_.Remove(pool);
   CurrentPoolsChanged();  // a current pool that is destroyed gives way to the default one
+  Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
+  if (device != nullptr && captures_.load() == 0)
+    device->engine().GiveBack(device->Lock(), /*plan_too=*/true);
   return result;
 }
 

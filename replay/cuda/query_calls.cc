@@ -33,8 +33,11 @@ bool KnownWithoutDriver(int attribute) {
   return attribute == kContext || attribute == kMemoryType || attribute == kDeviceOrdinal;
 }
 
-// The driver counts its own from 1.
-constexpr uint64_t kFirstBufferId = uint64_t{1} << 48;
+// A buffer's id is one of its kind in the process. The driver counts its own from 1, every device of ours its
+// blocks.
+uint64_t BufferId(int device, BlockId block) {
+  return (uint64_t{1} << 48) + (static_cast<uint64_t>(device) << 49) + static_cast<uint64_t>(block);
+}
 
 }  // namespace
 
@@ -82,7 +85,7 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
       *static_cast<int*>(value) = device.ordinal();
       break;
     case kBufferId:
-      *static_cast<uint64_t*>(value) = kFirstBufferId + static_cast<uint64_t>(block.info.id);
+      *static_cast<uint64_t*>(value) = BufferId(device.ordinal(), block.info.id);
       break;
     case kLegacyIpcCapable:
       *static_cast<int*>(value) = 0;

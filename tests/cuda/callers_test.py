@@ -75,8 +75,11 @@ class Callers(CudaTest):
     def test_driver_linked_per_thread(self):
         self.check(built("LINKED_PER_THREAD"), expected=PER_THREAD)
 
+    def test_driver_looked_up_in_a_scope_of_its_own(self):
+        self.check(built("LOADER"), built("LOCAL_SCOPE"))
+
     def test_driver_looked_up(self):
-        for how in ["handle", "default", "self", "again"]:
+        for how in ["handle", "default", "self", "again", "changed"]:
             with self.subTest(how):
                 self.check(built("OPENED"), how)
 
@@ -85,6 +88,15 @@ class Callers(CudaTest):
 
     def test_python(self):
         self.check(sys.executable, os.path.join(os.path.dirname(__file__), "callers", "caller.py"))
+
+
+class Cancelled(CudaTest):
+    def test_no_call_is_where_a_thread_is_cancelled(self):
+        without = self.run_job([built("CANCELLED")]).stdout
+        self.assertEqual(without, "0 0\ncancelled: 1\n")
+        for variables in [{}, {"REPRISE_MODE": "record", "REPRISE_OUT": os.path.join(self.at.folder, "out")}]:
+            under = self.run_job([built("CANCELLED")], [self.at.shim], **variables)
+            self.assertEqual((under.returncode, under.stdout), (0, without), under.stderr)
 
 
 class Asked(CudaTest):

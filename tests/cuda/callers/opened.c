@@ -1,8 +1,10 @@
 // Opens libcuda.so.1 and asks for each function by name: on the handle, in the scope of the program after
 // opening it for everybody, or by the handle of the program itself. TensorFlow and XLA do the first. `again`:
-// after it has been looked at and closed, and something else lies where it was.
+// after it has been looked at and closed, and something else lies where it was. `changed`: a part of them once
+// the environment says that nothing is to be caught, as a program does for those it starts.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -24,6 +26,7 @@ int main(int count, char** arguments) {
   if (strcmp(how, "default") == 0) scope = RTLD_DEFAULT;
   if (strcmp(how, "self") == 0) scope = dlopen(NULL, RTLD_NOW);
   struct driver_calls driver;
+  if (strcmp(how, "changed") == 0 && dlsym(scope, NAME(cuMemAlloc))) setenv("REPRISE_DISABLE", "1", 1);
 #define OPENED(field, name, version) *(void**)&driver.field = dlsym(scope, NAME(name));
   DRIVER_CALLS(OPENED)
   return use(&driver);

@@ -1,5 +1,6 @@
 // Several devices, contexts and threads: a call may name its device by its stream or its pool, by what is
 // current, or not at all.
+#include <algorithm>
 #include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -45,6 +46,23 @@ SCENARIO(device_of_each_context) {
     PrimaryContext(device);
     DO(cuStreamSynchronize(stream[device]));
     DO(cuStreamDestroy(stream[device]));
+  }
+}
+
+// A buffer's id is its own among all of the process.
+SCENARIO(device_of_a_buffer_by_its_id) {
+  if (!TwoDevices()) return;
+  std::vector<unsigned long long> ids;
+  for (int device : {0, 1}) {
+    PrimaryContext(device);
+    for (int i = 0; i < 2; ++i) {
+      CUdeviceptr block = 0;
+      unsigned long long id = 0;
+      DO(cuMemAllocAsync(&block, kMiB, nullptr));
+      DO(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, block));
+      NOTE(std::count(ids.begin(), ids.end(), id));
+      ids.push_back(id);
+    }
   }
 }
 

@@ -121,6 +121,30 @@ SCENARIO_ALONE(limit_of_many_small_blocks) {
   DO(cuStreamDestroy(stream));
 }
 
+// One block in eight stays, all over what was held: the memory that is said to be free can be had nevertheless.
+SCENARIO_ALONE(limit_of_what_is_said_to_be_free) {
+  const CUstream stream = NewStream();
+  const size_t each = 256 * kKiB;
+  std::vector<CUdeviceptr> blocks(TotalBytes() / 8 / each);
+  bool all = true;
+  for (CUdeviceptr& block : blocks) all &= cuMemAllocAsync(&block, each, stream) == CUDA_SUCCESS;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 8 != 0) all &= cuMemFreeAsync(blocks[i], stream) == CUDA_SUCCESS;
+  }
+  NOTE(all);
+  DO(cuCtxSynchronize());
+  size_t unused = 0;
+  size_t total = 0;
+  DO(cuMemGetInfo(&unused, &total));
+  CUdeviceptr rest = 0;
+  DO(cuMemAlloc(&rest, unused / 100 * 95));
+  DO(cuMemFree(rest));
+  for (size_t i = 0; i < blocks.size(); i += 8) all &= cuMemFreeAsync(blocks[i], stream) == CUDA_SUCCESS;
+  NOTE(all);
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 // What stream-ordered memory keeps is there for rows, too.
 SCENARIO_ALONE(limit_from_async_to_rows) {
   const CUstream stream = NewStream();

@@ -174,6 +174,32 @@ SCENARIO(pool_destroyed_with_a_live_block) {
   DO(cuStreamDestroy(stream));
 }
 
+// What a pool kept is the device's again once the pool is gone: a graph that allocates can have it.
+SCENARIO_ALONE(pool_destroyed_gives_back) {
+  const CUstream stream = NewStream();
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  const size_t most = total / 4 * 3 / kMiB * kMiB;
+  const CUmemoryPool pool = NewPool(0);
+  CUdeviceptr block = 0;
+  DO(cuMemAllocFromPoolAsync(&block, most, pool, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuMemAllocAsync(&block, most, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamEndCapture(stream, &graph));
+  DO(cuGraphInstantiate(&executable, graph, 0));
+  DO(cuGraphLaunch(executable, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuGraphExecDestroy(executable));
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(pool_with_a_limit) {
   const CUstream stream = NewStream();
   const CUmemoryPool pool = NewPool(0, 64 * kMiB);

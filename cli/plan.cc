@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -28,6 +29,7 @@
 #include "planner/crossings.h"
 #include "planner/keep.h"
 #include "planner/portfolio.h"
+#include "planner/validator.h"
 
 namespace reprise::cli {
 namespace {
@@ -167,8 +169,14 @@ absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, c
   budget.seconds = options.seconds;
   budget.cancel = deadline.over();
   budget.threads = planner::kMostThreads;  // as many everywhere: the answer depends on it
-  if (options.solver == "auto") return planner::Solve(problem, budget);
-  return planner::SolveWith(options.solver, problem, budget);
+  absl::StatusOr<planner::Solution> solution = options.solver == "auto"
+                                                   ? planner::Solve(problem, budget)
+                                                   : planner::SolveWith(options.solver, problem, budget);
+  if (!solution.ok()) return solution;
+  // Whoever uses the plan trusts it.
+  if (absl::Status status = planner::CheckPlacement(problem, solution->placement); !status.ok())
+    return absl::InternalError(absl::StrCat("a placement that cannot be, which is a bug: ", status.message()));
+  return solution;
 }
 
 Failure NotSolved(const LoadedInput& input, const PlanOptions& options, const absl::Status& error) {

@@ -108,8 +108,7 @@ class Division {
   // False when there is nothing more to try.
   bool Run() {
     if (!begun_) {
-      PlaceShared();
-      begun_ = Begin();
+      begun_ = PlaceShared() && Begin();
       if (!begun_) return !search_.cancelled();
       search_.Offer(offsets_, name_);
     }
@@ -125,17 +124,20 @@ class Division {
     uint64_t tried = 0;              // attempts
   };
 
-  // Buffers that several stretches share, around those that are pinned. Not to be interrupted: without them
-  // there is no placement.
-  void PlaceShared() {
+  // Buffers that several stretches share, around those that are pinned. False if stopped, which where there is
+  // no placement yet only a cancel does.
+  bool PlaceShared() {
     std::vector<int32_t> free, pinned;
     for (int32_t i : stretches_.shared()) (instance_.is_free(i) ? free : pinned).push_back(i);
     const Window window = Extract(instance_, {0, instance_.slots}, free, pinned, offsets_);
     Search search(window.instance, 0, search_);
     std::vector<int64_t> offsets;
     const std::vector<int32_t> order = SortedBy(Order::kCrowdLifetime, window.instance);
-    FirstFit(window.instance, search.memory()).Place(order, Search::kNothing, search, offsets);
+    const auto outcome =
+        FirstFit(window.instance, search.memory()).Place(order, Search::kNothing, search, offsets);
+    if (outcome != FirstFit::Outcome::kComplete) return false;
     for (size_t k = 0; k < offsets.size(); ++k) offsets_[window.buffers[k]] = offsets[k];
+    return true;
   }
 
   // A first placement: the trials on the stretch with the largest load, and what proved best there on all

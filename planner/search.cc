@@ -129,7 +129,7 @@ void Search::Grant(int64_t steps) { granted_until_ = steps < kNothing - steps_ ?
 void Search::Offer(std::span<const int64_t> offsets, std::string_view solver,
                    std::span<const int32_t> order) {
   const int64_t slab = SlabOf(instance_, offsets);
-  if (slab >= best_slab_) return;
+  if (slab >= best_slab_ || std::ranges::find(offsets, Instance::kFree) != offsets.end()) return;
   best_order_.assign(order.begin(), order.end());
   best_.assign(offsets.begin(), offsets.end());
   best_slab_ = slab;

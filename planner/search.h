@@ -65,7 +65,8 @@ class Search {
   // Is the whole search over, and not just what was granted?
   bool Over() const;
 
-  // Keeps `offsets` if they are better than the best so far. `solver` must have static lifetime. `order` is
+  // Keeps `offsets` if they are better than the best so far; as long as a buffer has none they are no placement
+  // (Instance::kFree), and are not kept. `solver` must have static lifetime. `order` is
   // the order of the free buffers in which first-fit leads to these offsets or lower ones; for a solver that
   // does not have one, InOrderOfOffsets() is, which an empty one stands for.
   void Offer(std::span<const int64_t> offsets, std::string_view solver, std::span<const int32_t> order = {});

@@ -3,6 +3,8 @@
 #include "planner/divide.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -54,6 +56,33 @@ TEST(Divide, EveryMixOfFeaturesPassesTheValidator) {
     ASSERT_NE(search.best_slab(), Search::kNothing);
     ASSERT_TRUE(CheckPlacement(problem, BestOf(search)).ok()) << round;
   }
+}
+
+// Divided is also what has a placement already, and the time of one turn may be over anywhere.
+TEST(Divide, OffersNoPartOfAPlacement) {
+  Problem problem;  // all pause in the middle, where it is cut
+  for (int i = 0; i < 150; ++i) {
+    const int64_t first = i * 7 % 290, second = 310 + i * 11 % 290;
+    Buffer& buffer = problem.buffers.emplace_back();
+    buffer.lower = Tick(first);
+    buffer.upper = Tick(second + 1 + i * 17 % (600 - second));
+    buffer.gaps = {{Tick(first + 1 + i * 13 % (300 - first)), Tick(second)}};
+    buffer.size = Bytes(100 + i);
+  }
+  const Instance instance = Compress(problem);
+  int whole = 0;
+  for (int64_t granted = 0; granted < 12000; granted += 8) {
+    Search search(instance, LowerBound(instance).count(), {});
+    std::vector<int64_t> above(instance.pinned.size());  // one on the other
+    int64_t top = 0;
+    for (size_t i = 0; i < above.size(); ++i) above[i] = std::exchange(top, top + instance.size[i]);
+    search.Offer(above, "one-by-one");
+    search.Grant(granted);
+    BeginDivide(search, "divide", kMembers, {1, 20})();
+    ASSERT_TRUE(CheckPlacement(problem, BestOf(search)).ok()) << granted;
+    whole += search.best_solver() == "divide" ? 1 : 0;
+  }
+  EXPECT_GT(whole, 0);
 }
 
 // Short lifetimes one after the other, all of one size each time; two long ones over them.

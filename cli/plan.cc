@@ -175,7 +175,8 @@ absl::StatusOr<planner::Solution> SolveAsTold(const planner::Problem& problem, c
   if (!solution.ok()) return solution;
   // Whoever uses the plan trusts it.
   if (absl::Status status = planner::CheckPlacement(problem, solution->placement); !status.ok())
-    return absl::InternalError(absl::StrCat("a placement that cannot be, which is a bug: ", status.message()));
+    return absl::InternalError(
+        absl::StrCat("a placement that cannot be, which is a bug: ", status.message()));
   return solution;
 }
 

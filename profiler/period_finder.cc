@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 namespace reprise::profiler {
 namespace {
@@ -257,7 +258,8 @@ void PeriodFinder::FindCut() {
 
 // The reference has just gone past the end of the cycle. A round without interruption becomes the reference
 // of the next, so that slow changes are followed and the ring never overwrites it. An evaluation's forward
-// pass looks like the step's, but not at its level.
+// pass looks like the step's, but not at its level; a short round with something in between that was stepped
+// over is longer, and would pass for two.
 void PeriodFinder::FinishRound() {
   const int64_t offset = tracker_.ref - tracker_.begin;
   const int64_t boundary = now_ - offset;
@@ -269,7 +271,9 @@ void PeriodFinder::FinishRound() {
     last_round_ = now_;
   }
   const bool same = SameLevel(At(boundary - 1).level, At(tracker_.end - 1).level) || !CycleHeld();
-  if (round_whole_ && same && boundary - round_start_ >= kMinPeriod) {
+  const int64_t length = tracker_.end - tracker_.begin;
+  const bool as_long = kTrackerMatchesPerMiss * std::abs(boundary - round_start_ - length) <= length;
+  if (round_whole_ && same && as_long && boundary - round_start_ >= kMinPeriod) {
     tracker_.begin = round_start_;
     tracker_.end = boundary;
     tracker_.ref = round_start_ + offset;

@@ -148,6 +148,8 @@ void Arena::SetPlanEnd(Offset end) {
 // Commits what is missing of granules [first, last), moving free ones first.
 bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   const int64_t wanted = CountMissing(first, last);
+  // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
+  if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
   granules_moved_ += ReleaseFree(wanted, need == Need::kWherever);
   if (need != Need::kWherever) granules_moved_ += ReleaseFreeInPlan(std::min(wanted, Excess(wanted, need)));
   bool done = CommitMissing(first, last);

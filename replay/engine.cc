@@ -15,6 +15,9 @@ constexpr int64_t kRoundsToSplit = 4;
 // Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
 constexpr size_t kMostThreads = 64;
 constexpr int64_t kSilence = 1 << 16;
+// Allocations of its own that a thread's sequence remembers at most: 4 MiB, so that all of them together are
+// not much more than the device's own (profiler/period_finder.h, profiler/iteration.h).
+constexpr int64_t kTokensOfThread = 1 << 16;
 // Most holders of the lock are done at once, before it is slept for.
 constexpr int kYields = 100;
 // The steady clock's wait is a call that GCC's thread sanitizer does not know: it would take what the lock
@@ -260,7 +263,9 @@ uint16_t Engine::TakeOverThread(uint64_t number) {
 void Engine::AddThread(uint64_t number) {
   Thread& thread = threads_.emplace_back();
   thread.number = number;
-  thread.sequence = std::make_unique<Sequence>(options_.period, options_.sequence_rules);
+  profiler::PeriodFinder::Options period = options_.period;
+  period.max_tokens = std::min(period.max_tokens, kTokensOfThread);
+  thread.sequence = std::make_unique<Sequence>(period, options_.sequence_rules);
 }
 
 void Engine::ConsiderSplitting(const Thread& thread) {

@@ -82,6 +82,29 @@ TEST(PeriodFinder, TinyStepsAreFoundAfterMoreOfThem) {
   EXPECT_LE(outcome.findings[0].step, 4);
 }
 
+TEST(PeriodFinder, OneShortRoundWithSomethingInItDoesNotMakeTwoRoundsOneFromThenOn) {
+  for (int extra = 0; extra <= 6; ++extra) {
+    PeriodFinder finder;
+    const auto play = [&](int rounds, int in_between) {
+      for (int round = 0; round < rounds; ++round) {
+        Bytes live;
+        for (int i = 0; i < 10; ++i) {
+          finder.OnAlloc(Bytes(1 << 20) * (i + 1), Stream{}, live);
+          live += Bytes(1 << 20) * (i + 1);
+          for (int k = 0; i == 4 && k < in_between; ++k)
+            finder.OnAlloc(Bytes(50'000 + 4096 * k), Stream{}, live);
+        }
+      }
+    };
+    play(100, 0);
+    play(1, extra);
+    play(10, 0);
+    const int64_t before = finder.iterations();
+    play(500, 0);
+    EXPECT_EQ(finder.iterations() - before, 500) << extra << " in between";
+  }
+}
+
 TEST(PeriodFinder, LayersAreNoPeriod) {
   for (const int kinds : {1, 2, 4, 96}) {
     const Outcome outcome = Feed(Steps(4, {.layers = 96, .kinds = kinds}).events());

@@ -56,6 +56,40 @@ TEST(Arena, CapacityLimitsWhatIsCommitted) {
   EXPECT_LE(memory.peak(), kGranule * 3);
 }
 
+TEST(Arena, WhatTheCapacityForbidsCostsNothing) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, kGranule * 8);
+  const auto live = arena.Place(kGranule * 2, Bytes(1), kAnywhere);
+  arena.Remove(arena.Place(kGranule * 4, Bytes(1), kAnywhere));
+  EXPECT_FALSE(arena.Place(kGranule * 7, Bytes(1), kAnywhere));
+  EXPECT_EQ(arena.committed(), kGranule * 6);
+  EXPECT_EQ(arena.granules_moved(), 0);
+  EXPECT_TRUE(arena.Place(kGranule * 6, Bytes(1), kAnywhere));
+  EXPECT_TRUE(live);
+}
+
+TEST(Arena, IdleIsWhatCanBeGivenBack) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  EXPECT_EQ(arena.idle(), Bytes(0));
+  std::vector<Arena::Block> blocks;
+  for (int i = 0; i < 64; ++i)
+    blocks.push_back(arena.Place(Bytes(kGranule.count() / 4), Bytes(1), kAnywhere));
+  blocks.push_back(arena.Place(Bytes(kGranule.count() * 3 / 2), Bytes(1), kAnywhere));
+  const auto small = arena.Place(Bytes(256), Bytes(1), kAnywhere);
+  EXPECT_EQ(arena.idle(), Bytes(0));
+  for (int i = 0; i < 64; ++i) {
+    if (i % 8 != 0) arena.Remove(blocks[i]);  // every second granule keeps a quarter
+  }
+  EXPECT_EQ(arena.idle(), kGranule * 8);
+  arena.Remove(blocks[64]);
+  EXPECT_EQ(arena.idle(), kGranule * 10);
+  arena.Remove(small);
+  EXPECT_EQ(arena.idle(), kGranule * 11);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 11);
+  EXPECT_EQ(arena.idle(), Bytes(0));
+}
+
 TEST(Arena, PlacesAtAnOffsetOnce) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <random>
 
+#include "replay/counted_memory.h"
+#include "replay/engine.h"
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
 #include "tests/process.h"
@@ -52,6 +55,36 @@ TEST(OwnMemory, OfTheOrderOfTwoStreams) {
     order.Freed(begin, begin + 1, Stream{i % 2}, /*record=*/false);
   }
   EXPECT_LT((Resident() - before).count(), kAddresses.count() / kShare);
+}
+
+// The more threads, the less each one's sequence may hold; what the device's holds is left out of this.
+TEST(OwnMemory, OfThreads) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer keeps what has been freed";
+#endif
+  constexpr int kThreads = 16;
+  constexpr int64_t kEach = 70'000;
+  InlineRunner runner;
+  Engine::Options options;
+  options.plan = false;
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(
+      options, std::make_unique<CountedMemory>(Bytes(2 << 20), Bytes(int64_t{1} << 30)), &runner);
+  ASSERT_TRUE(engine.ok());
+  const Engine::Guard guard = (*engine)->Lock();
+  std::mt19937_64 random(1);
+  const auto play = [&](uint64_t threads, int64_t requests) {
+    for (int64_t i = 0; i < requests; ++i) {
+      const Bytes bytes(4096 + static_cast<int64_t>(random() % 1'000'000));
+      const uint64_t thread = static_cast<uint64_t>(i) % threads;
+      const Offset at =
+          (*engine)->Allocate(guard, {.bytes = bytes, .alignment = Bytes(64), .thread = thread});
+      (*engine)->Free(guard, at, Stream{});
+    }
+  };
+  play(1, kThreads * kEach);
+  const Bytes before = Resident();
+  play(kThreads, kThreads * kEach);
+  EXPECT_LT((Resident() - before).count(), kThreads * int64_t{6 << 20});
 }
 
 }  // namespace

@@ -71,6 +71,16 @@ std::map<std::string, std::string> FrameworkVariables() {
   return set;
 }
 
+std::string WhatOursMayCost() {
+  const std::map<std::string, std::string> set = FrameworkVariables();
+  const auto pytorch = set.find("PYTORCH_CUDA_ALLOC_CONF");
+  if (pytorch == set.end()) return "";
+  return fmt::format(
+      "the job failed. It was given {}={}, with which PyTorch has no CUDA graph trees (torch.compile), CUDA "
+      "tensors between processes, memory history or MemPool; if that is why, set {}=backend:native",
+      pytorch->first, pytorch->second, pytorch->first);
+}
+
 std::vector<Choice> FrameworkChoices() {
   std::vector<Choice> choices;
   for (const Variable& variable : Variables()) {

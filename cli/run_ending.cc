@@ -67,6 +67,11 @@ void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string
   }
 }
 
+void SayIfOursMayBeWhy(const RunOptions& options, const ChildEnd& end) {
+  if (options.host || (end.exit_status == 0 && end.signal == 0)) return;
+  if (const std::string line = WhatOursMayCost(); !line.empty()) Say(line);
+}
+
 std::vector<std::string> PathsOf(const OutputFolder& folder, const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   paths.reserve(names.size());
@@ -97,8 +102,9 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
 
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
-void SayAsRank(const RunOptions& options, const OutputFolder& folder) {
+void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
+  SayIfOursMayBeWhy(options, end);
   Say(fmt::format("files of all ranks are in {}", folder.path));
   if (options.report) Say("no report: other ranks may still be running");
   SayNext(fmt::format("{} {}", options.report ? "report" : "merge", QuotedFile(folder.path)));
@@ -108,7 +114,7 @@ void SayAsRank(const RunOptions& options, const OutputFolder& folder) {
 
 void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (LaunchedHere().OneOfMany()) {
-    SayAsRank(options, folder);
+    SayAsRank(options, folder, end);
     return;
   }
   if (folder.pattern.empty()) {
@@ -135,6 +141,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
+  SayIfOursMayBeWhy(options, end);
   if (options.report) WritePage(folder, summaries, traces);
   if (SayRanks(folder.path, summaries)) return;
   SayNext(traces.empty() ? "doctor"

@@ -80,6 +80,17 @@ class RunCuda(command.CommandTest):
     def run_with_summary(self, summary, **options):
         return self.ok("run", "--cuda", "--", sys.executable, "-c", LEAVE.format(summary), **options).err
 
+    def test_a_job_that_fails_hears_what_was_set(self):
+        for job, environment, said in (
+            (7, {}, True),
+            (0, {}, False),
+            (7, {"PYTORCH_CUDA_ALLOC_CONF": "backend:native"}, False),
+        ):
+            leave = LEAVE.format('{"devices": [{"segments_only": false}]}') + f"; os._exit({job})"
+            done = self.reprise("run", "--cuda", "--", sys.executable, "-c", leave, env=environment)
+            self.assert_status(done, job)
+            self.assertEqual("if that is why, set PYTORCH_CUDA_ALLOC_CONF=backend:native" in done.err, said, done.err)
+
     def test_segments_alone(self):
         said = self.run_with_summary('{"devices": [{"segments_only": false}, {"segments_only": true}]}')
         self.assertIn("only whole segments were seen", said)

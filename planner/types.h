@@ -79,7 +79,8 @@ struct Placement {
 inline constexpr int kMostThreads = 2;
 
 // When the search ends, besides at the bound and at the capacity. With `steps` alone the answer is the same
-// on every machine and at every load; time is for those who wait.
+// on every machine and at every load; time is for those who wait. Where crossings are priced, the last pass,
+// which avoids them, is ended by time and cancel alone.
 struct Budget {
   double seconds = 1.0;                       // wall-clock time
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best so far

@@ -18,7 +18,15 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 3u
+#define REPRISE_ABI_VERSION 4u
+
+/* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
+ * job may close it, or be started without, and get the number for a file of its own. */
+struct reprise_stderr {
+  int open;
+  uint64_t device;
+  uint64_t inode;
+};
 
 /* What the shim tells the core. Lives for ever. */
 struct reprise_host_shim {
@@ -32,6 +40,7 @@ struct reprise_host_shim {
   /* Requests of at least `threshold` that other threads made while the core was being opened, and that were
    * passed. Read atomically. */
   const int64_t* passed_early;
+  struct reprise_stderr stderr_at_start;
 };
 
 /* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim
@@ -107,6 +116,7 @@ struct reprise_cuda_shim {
   const struct reprise_cuda_calls* driver;
   /* Any other function of the driver, by the name it exports; NULL where it has none. */
   void* (*find)(const char* symbol);
+  struct reprise_stderr stderr_at_start;
 };
 
 /* What the core offers in their place. Every call is answered in full, by the driver where it is not ours. */

@@ -12,14 +12,13 @@ namespace reprise::replay {
 namespace {
 
 LogLevel log_level = LogLevel::kWarn;
-bool have_identity = false;
-dev_t device;
-ino_t inode;
+const reprise_stderr* begun_with = nullptr;  // null: the log has not begun, in a test or a tool
 
 bool StillStderr() {
-  if (!have_identity) return true;
+  if (begun_with == nullptr) return true;
   struct stat now;
-  return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == device && now.st_ino == inode;
+  return begun_with->open != 0 && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == begun_with->device &&
+         now.st_ino == begun_with->inode;
 }
 
 }  // namespace
@@ -49,13 +48,11 @@ WriteSignalsHeld::~WriteSignalsHeld() {
   errno = saved;
 }
 
-void BeginLog(LogLevel level) {
+void BeginLog(LogLevel level, const reprise_stderr& at_start) {
+  static reprise_stderr kept;
+  kept = at_start;
+  begun_with = &kept;
   log_level = level;
-  struct stat now;
-  have_identity = fstat(STDERR_FILENO, &now) == 0;
-  if (!have_identity) log_level = LogLevel::kQuiet;
-  device = now.st_dev;
-  inode = now.st_ino;
 }
 
 void LogText(LogLevel level, std::string_view text) {

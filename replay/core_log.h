@@ -1,11 +1,13 @@
 // The core's one voice: lines on stderr that begin with "reprise: ".
 //
 // Written with write(2) alone, so that it may be used under the engine's lock and at exit. A line goes only
-// to what was stderr when the log began: a job may close it and get the same number for a file of its own.
+// to what was stderr when the process began (abi.h).
 #pragma once
 
 #include <csignal>
 #include <string_view>
+
+#include "replay/abi.h"
 
 namespace reprise::replay {
 
@@ -30,7 +32,7 @@ class WriteSignalsHeld {
 enum class LogLevel { kQuiet, kWarn, kInfo };
 
 // Before the first line; the level is kWarn until then. One thread.
-void BeginLog(LogLevel level);
+void BeginLog(LogLevel level, const reprise_stderr& at_start);
 
 // One line where `level` is at most the level of the log. kQuiet lines are never written.
 void Log(LogLevel level, std::string_view line);

@@ -82,11 +82,11 @@ absl::Status Expect(const std::string& path, const JobSignature& job, Engine& en
 
 }  // namespace
 
-std::unique_ptr<CoreSession> CoreSession::Open() {
+std::unique_ptr<CoreSession> CoreSession::Open(const reprise_stderr& stderr_at_start) {
   const Lookup environment = [](const char* name) { return static_cast<const char*>(getenv(name)); };
   ProcessNames names = NamesOfThisProcess(environment);
   Config config = ReadConfig(environment, names);
-  BeginLog(config.log);
+  BeginLog(config.log, stderr_at_start);
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
   for (std::string* const path : {&config.out, &config.plan, &config.cache}) MakeAbsolute(*path);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "replay/abi.h"
 #include "replay/core_config.h"
 #include "replay/core_trace.h"
 #include "replay/engine.h"
@@ -21,7 +22,7 @@ namespace reprise::replay {
 class CoreSession {
  public:
   // Reads the environment and begins the log. Null where REPRISE_MODE is off.
-  static std::unique_ptr<CoreSession> Open();
+  static std::unique_ptr<CoreSession> Open(const reprise_stderr& stderr_at_start);
 
   const Config& config() const { return config_; }
   // False in a fork's child, also in one made while the core was being opened or without fork's handlers.

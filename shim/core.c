@@ -64,6 +64,7 @@ static const struct reprise_host_core* load_core(void) {
   shim.threshold = reprise_threshold;
   shim.thread_depth = thread_depth;
   shim.passed_early = &passed_early;
+  shim.stderr_at_start = reprise_stderr_at_start();
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
   if (core->version != REPRISE_ABI_VERSION || core->size < sizeof *core) {

@@ -7,11 +7,43 @@
 #include <link.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
+
+/* The system's own call: the C library's fstat is bound to the newest that it is compiled with. */
+static struct reprise_stderr stderr_now(void) {
+  struct stat now;
+  struct reprise_stderr found = {0};
+  const int saved = errno;
+  if (syscall(SYS_fstat, STDERR_FILENO, &now) == 0) {
+    found.open = 1;
+    found.device = now.st_dev;
+    found.inode = now.st_ino;
+  }
+  errno = saved;
+  return found;
+}
+
+/* The constructors of other libraries may come first, and allocate. */
+struct reprise_stderr reprise_stderr_at_start(void) {
+  static int known;
+  static struct reprise_stderr at_start;
+  if (!known) at_start = stderr_now();
+  known = 1;
+  return at_start;
+}
+
+__attribute__((constructor)) static void note_stderr(void) { reprise_stderr_at_start(); }
+
+static int is_still_stderr(void) {
+  const struct reprise_stderr then = reprise_stderr_at_start(), now = stderr_now();
+  return then.open && now.open && then.device == now.device && then.inode == now.inode;
+}
 
 /* To stderr. If nobody reads it any more, or it is a file at its limit, that must not end the job, and must not stop
  * it if it is a terminal where only the foreground may write. */
@@ -35,7 +67,7 @@ static void write_quietly(const char* text, size_t length) {
 }
 
 void reprise_say(const char* what, const char* detail) {
-  if (reprise_quiet()) return;
+  if (reprise_quiet() || !is_still_stderr()) return;
   static char line[PATH_MAX + 512];
   const char* const parts[] = {"reprise: ", what, detail ? ": " : "", detail ? detail : "",
                                "; memory is left as it is\n"};

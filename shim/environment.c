@@ -57,7 +57,7 @@ int reprise_is_off(void) {
 }
 
 size_t reprise_threshold_from_environment(void) {
-  if (reprise_is_off()) return SIZE_MAX;
+  if (is_off_now()) return SIZE_MAX;
   const char* const text = getenv("REPRISE_THRESHOLD");
   const size_t bytes = text ? parse_size(text) : 0;
   return bytes ? bytes : default_threshold;

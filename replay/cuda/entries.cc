@@ -246,7 +246,7 @@ void FillEndCalls(reprise_cuda_calls& calls) {
 }
 
 Core* Open(const reprise_cuda_shim& shim) {
-  std::unique_ptr<CoreSession> session = CoreSession::Open();
+  std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start);
   if (session == nullptr) return nullptr;
   const char* missing = nullptr;
   const std::optional<Driver> driver = Driver::Find(shim, &missing);

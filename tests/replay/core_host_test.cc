@@ -3,6 +3,7 @@
 // free).
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +22,17 @@ namespace {
 thread_local int depth = 0;
 int* ThreadDepth() { return &depth; }
 int64_t passed_early = 0;
-const reprise_host_shim kShim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth,
-                                 &passed_early};
+reprise_stderr StderrNow() {
+  struct stat now {};
+  const bool open = fstat(STDERR_FILENO, &now) == 0;
+  return {open, now.st_dev, now.st_ino};
+}
+// Begun with the first test, in the child of one that ends: its stderr is another.
+const reprise_host_shim& Shim() {
+  static const reprise_host_shim shim = {
+      REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth, &passed_early, StderrNow()};
+  return shim;
+}
 
 // What the job's own fork handlers do while the core holds its lock: set by a test.
 std::atomic<bool> allocate_while_forking{false};
@@ -43,7 +53,7 @@ const reprise_host_core* Core() {
           }).join();
         },
         nullptr, nullptr);
-    const reprise_host_core* const opened = reprise_core_open_host(&kShim);
+    const reprise_host_core* const opened = reprise_core_open_host(&Shim());
     pthread_atfork(opened->before_fork, opened->after_fork_in_parent, opened->after_fork_in_child);
     return opened;
   }();
@@ -53,11 +63,11 @@ const reprise_host_core* Core() {
 TEST(CoreHost, OpensOnce) {
   ASSERT_NE(Core(), nullptr);
   EXPECT_EQ(Core()->version, REPRISE_ABI_VERSION);
-  EXPECT_EQ(reprise_core_open_host(&kShim), nullptr);
+  EXPECT_EQ(reprise_core_open_host(&Shim()), nullptr);
 }
 
 TEST(CoreHost, RefusesAnotherVersion) {
-  reprise_host_shim other = kShim;
+  reprise_host_shim other = Shim();
   other.version = REPRISE_ABI_VERSION + 1;
   EXPECT_EQ(reprise_core_open_host(&other), nullptr);
 }

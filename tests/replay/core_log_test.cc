@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,9 +36,15 @@ class StderrInFile {
   std::FILE* file_;
 };
 
+reprise_stderr StderrNow() {
+  struct stat now {};
+  const bool open = fstat(STDERR_FILENO, &now) == 0;
+  return {open, now.st_dev, now.st_ino};
+}
+
 TEST(CoreLog, WritesUpToItsLevel) {
   const StderrInFile captured;
-  BeginLog(LogLevel::kWarn);
+  BeginLog(LogLevel::kWarn, StderrNow());
   Log(LogLevel::kWarn, "one");
   Log(LogLevel::kInfo, "two");
   LogText(LogLevel::kWarn, "three\nfour\n");
@@ -46,7 +53,7 @@ TEST(CoreLog, WritesUpToItsLevel) {
 
 TEST(CoreLog, QuietIsQuiet) {
   const StderrInFile captured;
-  BeginLog(LogLevel::kQuiet);
+  BeginLog(LogLevel::kQuiet, StderrNow());
   Log(LogLevel::kWarn, "one");
   Log(LogLevel::kQuiet, "two");
   EXPECT_EQ(captured.Content(), "");
@@ -54,14 +61,24 @@ TEST(CoreLog, QuietIsQuiet) {
 
 TEST(CoreLog, NotIntoAFileThatTookTheNumber) {
   const StderrInFile captured;
-  BeginLog(LogLevel::kInfo);
+  BeginLog(LogLevel::kInfo, StderrNow());
   const StderrInFile other;
   Log(LogLevel::kWarn, "one");
   EXPECT_EQ(other.Content(), "");
 }
 
+TEST(CoreLog, NotIntoAFileThatTookTheNumberBeforeItBegan) {
+  const reprise_stderr at_start = StderrNow();
+  const StderrInFile captured;
+  BeginLog(LogLevel::kInfo, at_start);
+  Log(LogLevel::kWarn, "one");
+  BeginLog(LogLevel::kInfo, {.open = 0});
+  Log(LogLevel::kWarn, "two");
+  EXPECT_EQ(captured.Content(), "");
+}
+
 TEST(CoreLog, LeavesErrnoAlone) {
-  BeginLog(LogLevel::kInfo);
+  BeginLog(LogLevel::kInfo, StderrNow());
   const int kept = dup(STDERR_FILENO);
   close(STDERR_FILENO);
   errno = 77;
@@ -76,7 +93,7 @@ TEST(CoreLog, AReaderThatWentAwayDoesNotEndTheJob) {
   ASSERT_EQ(pipe(ends), 0);
   const int kept = dup(STDERR_FILENO);
   dup2(ends[1], STDERR_FILENO);
-  BeginLog(LogLevel::kWarn);
+  BeginLog(LogLevel::kWarn, StderrNow());
   close(ends[0]);
   Log(LogLevel::kWarn, "one");  // SIGPIPE, by default the end of the process
   dup2(kept, STDERR_FILENO);

@@ -322,6 +322,20 @@ class Stderr(CoreTest):
         run([sys.executable, "-c", code], preload=[self.at.shim], cwd=self.folder, REPRISE_LOG="info")
         self.assertEqual(os.path.getsize(os.path.join(self.folder, "data")), 0)
 
+    def test_its_number_went_to_a_file_of_the_job_before_it_allocated(self):
+        use = ("import ctypes, os; assert os.open('data', os.O_WRONLY | os.O_CREAT) == 2; "
+               "ctypes.CDLL(None).memalign(64, 65536)")
+        closed = [sys.executable, "-c", "import os; os.close(2); " + use]
+        without = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", use]
+        for command in (closed, without):
+            done = run(command, preload=[self.at.shim], cwd=self.folder, REPRISE_LOG="info")
+            self.assertEqual((done.returncode, os.path.getsize(os.path.join(self.folder, "data"))), (0, 0), command)
+        os.rename(self.at.core, self.at.core + ".away")  # then the preloaded library itself has something to say
+        self.addCleanup(os.rename, self.at.core + ".away", self.at.core)
+        for command in (closed, without):
+            done = run(command, preload=[self.at.shim], cwd=self.folder)
+            self.assertEqual((done.returncode, os.path.getsize(os.path.join(self.folder, "data"))), (0, 0), command)
+
     def test_small_helpers_say_nothing(self):
         self.assertEqual(self.job("ordinary").stderr, "")
         self.assertIn("16017", self.job("threads", REPRISE_LOG="info").stderr)

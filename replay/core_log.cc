@@ -6,19 +6,20 @@
 
 #include <cerrno>
 #include <ctime>
+#include <optional>
 #include <string>
 
 namespace reprise::replay {
 namespace {
 
 LogLevel log_level = LogLevel::kWarn;
-const reprise_stderr* begun_with = nullptr;  // null: the log has not begun, in a test or a tool
+std::optional<reprise_stderr> at_start;  // none: the log has not begun
 
 bool StillStderr() {
-  if (begun_with == nullptr) return true;
+  if (!at_start) return true;
   struct stat now;
-  return begun_with->open != 0 && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == begun_with->device &&
-         now.st_ino == begun_with->inode;
+  return at_start->open != 0 && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == at_start->device &&
+         now.st_ino == at_start->inode;
 }
 
 }  // namespace
@@ -48,10 +49,8 @@ WriteSignalsHeld::~WriteSignalsHeld() {
   errno = saved;
 }
 
-void BeginLog(LogLevel level, const reprise_stderr& at_start) {
-  static reprise_stderr kept;
-  kept = at_start;
-  begun_with = &kept;
+void BeginLog(LogLevel level, const reprise_stderr& stderr_at_start) {
+  at_start = stderr_at_start;
   log_level = level;
 }
 

@@ -32,7 +32,7 @@ class WriteSignalsHeld {
 enum class LogLevel { kQuiet, kWarn, kInfo };
 
 // Before the first line; the level is kWarn until then. One thread.
-void BeginLog(LogLevel level, const reprise_stderr& at_start);
+void BeginLog(LogLevel level, const reprise_stderr& stderr_at_start);
 
 // One line where `level` is at most the level of the log. kQuiet lines are never written.
 void Log(LogLevel level, std::string_view line);

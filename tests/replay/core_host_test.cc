@@ -3,7 +3,6 @@
 // free).
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "replay/abi.h"
+#include "tests/replay/stderr_now.h"
 
 extern "C" const reprise_host_core* reprise_core_open_host(const reprise_host_shim* shim);
 
@@ -22,15 +22,10 @@ namespace {
 thread_local int depth = 0;
 int* ThreadDepth() { return &depth; }
 int64_t passed_early = 0;
-reprise_stderr StderrNow() {
-  struct stat now {};
-  const bool open = fstat(STDERR_FILENO, &now) == 0;
-  return {open, now.st_dev, now.st_ino};
-}
 // Begun with the first test, in the child of one that ends: its stderr is another.
 const reprise_host_shim& Shim() {
-  static const reprise_host_shim shim = {
-      REPRISE_ABI_VERSION, sizeof(reprise_host_shim), 4096, ThreadDepth, &passed_early, StderrNow()};
+  static const reprise_host_shim shim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim),   4096, ThreadDepth,
+                                         &passed_early,       reprise::replay::StderrNow()};
   return shim;
 }
 

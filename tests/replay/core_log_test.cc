@@ -4,13 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
+
+#include "tests/replay/stderr_now.h"
 
 namespace reprise::replay {
 namespace {
@@ -35,12 +36,6 @@ class StderrInFile {
   int kept_;
   std::FILE* file_;
 };
-
-reprise_stderr StderrNow() {
-  struct stat now {};
-  const bool open = fstat(STDERR_FILENO, &now) == 0;
-  return {open, now.st_dev, now.st_ino};
-}
 
 TEST(CoreLog, WritesUpToItsLevel) {
   const StderrInFile captured;

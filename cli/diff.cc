@@ -112,8 +112,13 @@ std::optional<double> LimitOf(const std::string& text, Bytes before) {
 
 std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
                        const std::vector<Row>& rows, bool failed) {
-  Json json = {{"before", {{"input", before.input.name}, {"live_peak", before.stats.live_peak.count()}}},
-               {"after", {{"input", after.input.name}, {"live_peak", after.stats.live_peak.count()}}},
+  const auto side = [](const MeasuredInput& input) {
+    return Json{{"input", input.input.name},
+                {"live_peak", input.stats.live_peak.count()},
+                {"whole", WhyNotWhole(input.input).empty()}};
+  };
+  Json json = {{"before", side(before)},
+               {"after", side(after)},
                {"change", (after.stats.live_peak - before.stats.live_peak).count()},
                {"failed", failed},
                {"by", by_site ? "site" : "size"},
@@ -161,21 +166,18 @@ absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
   return measured;
 }
 
-// A recording that breaks off: its peak may have been yet to come.
-bool IsTorn(const LoadedInput& input) {
-  return input.content.format == profiler::InputFormat::kTrace && !input.content.trace.closed;
-}
-
 int Diff(const DiffOptions& options) {
   const absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
   if (!before.ok()) return Fail(before.status(), kBadInput);
   const absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
   if (!after.ok()) return Fail(after.status(), kBadInput);
-  if (options.fail_above && IsTorn(after->input)) {
-    return Fail(fmt::format("{}: the recording was not finished, so that nothing says how far its peak grew; "
-                            "record the job to its end, or leave out --fail-above",
-                            after->input.name),
-                kBadInput);
+  // Its peak may have been yet to come.
+  if (const std::string_view why = WhyNotWhole(after->input); options.fail_above && !why.empty()) {
+    return Fail(
+        fmt::format("{}: {}, so that nothing says how far the job's peak grew; record all of the job, "
+                    "to its end and with --mode record, or leave out --fail-above",
+                    after->input.name, why),
+        kBadInput);
   }
   const Bytes grown = after->stats.live_peak - before->stats.live_peak;
   const bool failed = options.fail_above && static_cast<double>(grown.count()) >
@@ -218,8 +220,8 @@ void AddDiff(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
-      "read or has no allocation; with --fail-above also where the recording of AFTER was not "
-      "finished.\n\nExample:\n"
+      "read or has no allocation; with --fail-above also where AFTER is a trace that does "
+      "not hold all of its job.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

@@ -83,6 +83,9 @@ std::string Caveats(const FitModel& model) {
     text += fmt::format("  the inputs are within {} of it\n", SignedSize(model.live.residual));
   }
   for (const BatchRun& run : model.runs) {
+    if (const std::string_view why = WhyNotWhole(run.input); !why.empty()) {
+      text += fmt::format("  {}: {}; the job's peak may be above its\n", Printable(run.input.name), why);
+    }
     const auto& peaks = run.stats.peaks;
     if (!peaks) {
       text +=

@@ -52,6 +52,10 @@ absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view
   return input;
 }
 
+std::string_view WhyNotWhole(const LoadedInput& input) {
+  return input.content.format == profiler::InputFormat::kTrace ? input.content.trace.WhyNotWhole() : "";
+}
+
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
   planner::Problem problem;
   const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) -> planner::Buffer& {

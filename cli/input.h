@@ -27,6 +27,9 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
 // Of those that have events in their order: InvalidArgument says of a lifetime CSV that `command` needs them.
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);
 
+// Of a trace why it is not all of its job, a clause; empty: it is, or the input is none.
+std::string_view WhyNotWhole(const LoadedInput& input);
+
 // What there is to place. Of lifetimes: they, in the file's order. Of events: all blocks in order of
 // allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block,
 // or what the planner cannot take, the buffer named as in the file.

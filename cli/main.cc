@@ -78,22 +78,39 @@ int FailUnknownCommand(const std::vector<std::string>& names, const std::string&
   return kUsage;
 }
 
+// CLI11 takes "[a,b]" for a list, and to people it is the name of a file. A word that it is to leave alone gets
+// an end that no word has, until it is a value.
+constexpr char kWordsEnd = '\0';
+
+void KeepFromSplitting(std::vector<std::string>& words) {
+  for (std::string& word : words) {
+    if (word.starts_with('[')) word += kWordsEnd;
+  }
+}
+
+std::string AsGiven(std::string value) {
+  std::erase(value, kWordsEnd);
+  return value;
+}
+
 int ReportParse(CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) return Finish(app.help(), kFine);
   if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
     return Finish(fmt::format("{}\n", error.what()), kFine);
   }
-  Say(error.what());
+  Say(AsGiven(error.what()));
   const std::vector<CLI::App*> named = app.get_subcommands();
   SayNext(named.empty() ? "--help" : named.back()->get_name() + " --help");
   return kUsage;
 }
 
-// In a script an empty value is a variable that is not set: it leaves no option out and names no file.
-void RefuseEmptyValues(CLI::App& app) {
+// Without what KeepFromSplitting added. In a script an empty value is a variable that is not set: it leaves no
+// option out and names no file.
+void TakeValuesAsGiven(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_type_size_max() == 0) continue;  // a flag
+      option->transform(AsGiven);
       option->check(
           [](const std::string& value) {
             return value.empty() ? "an empty name or value; is a variable not set?" : "";
@@ -133,12 +150,13 @@ int Main(std::vector<std::string> words) {
   AddReport(app, exit_status);
   AddConvert(app, exit_status);
   AddDoctor(app, exit_status);
-  RefuseEmptyValues(app);
+  TakeValuesAsGiven(app);
 
   const std::vector<std::string> names = CommandNames(app);
   const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
                              std::find(names.begin(), names.end(), words[0]) != names.end();
   if (!names_command) return FailUnknownCommand(names, words[0]);
+  KeepFromSplitting(words);
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));

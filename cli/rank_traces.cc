@@ -1,8 +1,10 @@
 #include "cli/rank_traces.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "cli/console.h"
@@ -49,9 +51,9 @@ class Comparer {
     result_.rows = std::move(rows.rows);
     result_.rows_left = rows.left;
     Note(result_.traces.size() - result_.compared.size(), "traces without call stacks, which others have");
-    Note(static_cast<size_t>(std::ranges::count_if(
-             result_.traces, [](const RankTraces::Trace& trace) { return trace.cut_short; })),
-         "traces read in part, up to the end of a block");
+    if (std::string not_whole = NotWhole(result_); !not_whole.empty()) {
+      result_.notes.push_back(not_whole + "; what they held may be less than what their ranks held");
+    }
     Note(late_, "ranks' traces not read, for want of time");
     return std::move(result_);
   }
@@ -73,7 +75,7 @@ class Comparer {
     if (options_.redactor != nullptr) options_.redactor->Redact(*trace);
     const profiler::LifetimeTable lifetimes = profiler::LifetimesOf(trace->events);
     rank.live_peak += lifetimes.live_peak;
-    rank.cut_short = rank.cut_short || !trace->closed;
+    if (rank.why_not_whole.empty()) rank.why_not_whole = trace->WhyNotWhole();
     rank.stacks = rank.stacks || trace->stacks.stacks() > 0;
     if (lifetimes.blocks.empty()) return true;
     const int64_t peak_at = lifetimes.peak_at.count();
@@ -98,6 +100,20 @@ class Comparer {
 };
 
 }  // namespace
+
+std::string NotWhole(const RankTraces& traces) {
+  size_t count = 0;
+  std::set<std::string_view> reasons;
+  for (const size_t i : traces.compared) {
+    const std::string_view why = traces.traces[i].why_not_whole;
+    if (why.empty()) continue;
+    ++count;
+    reasons.insert(why);
+  }
+  return count == 0 ? ""
+                    : fmt::format("{} of {} traces are not whole: {}", count, traces.compared.size(),
+                                  fmt::join(reasons, "; "));
+}
 
 RankTraces CompareTraces(const std::vector<RankFiles>& files, const RankTracesOptions& options) {
   std::vector<const RankFiles*> by_rank;

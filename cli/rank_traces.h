@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/rank_files.h"
@@ -15,10 +16,10 @@ namespace reprise::cli {
 struct RankTraces {
   struct Trace {
     int rank = 0;
-    std::string file;     // the first of its traces; empty under a redactor
-    Bytes live_peak;      // of what was recorded, all devices together
-    bool stacks = false;  // its allocations have call stacks
-    bool cut_short = false;
+    std::string file;                // the first of its traces; empty under a redactor
+    Bytes live_peak;                 // of what was recorded, all devices together
+    bool stacks = false;             // its allocations have call stacks
+    std::string_view why_not_whole;  // one of its traces; empty: they are
   };
   std::vector<Trace> traces;     // by rank
   std::vector<size_t> compared;  // which of them are in the rows
@@ -34,6 +35,10 @@ struct RankTracesOptions {
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
   Redactor* redactor = nullptr;  // null: names stay
 };
+
+// Of those compared that are not whole how many there are, and why: "2 of 8 traces are not whole: events were
+// dropped"; empty: there are none.
+std::string NotWhole(const RankTraces& traces);
 
 // Of each of `files` the traces; one is in memory at a time, and of it stays what it held at its peak. What
 // cannot be read, or not before `end`, is a note. Every rank stands in one of `files` at most.

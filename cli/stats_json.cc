@@ -121,6 +121,7 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                {"live_at_end", stats.live_at_end.count()},
                {"dropped", trace.dropped},
                {"closed", trace.closed},
+               {"whole", WhyNotWhole(input).empty()},
                {"notes", trace.notes},
                {"iterations", stats.iterations},
                {"iteration", OrNull(stats.iteration, IterationJson)},

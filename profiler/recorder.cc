@@ -66,6 +66,7 @@ class Recorder::Consumer {
   pthread_t thread_{};
   sem_t wake_;
   steady_clock::time_point pending_since_;  // the thread's
+  TraceEnd end_ = TraceEnd::kClosed;        // the thread's: what the last round has written
 
   std::mutex mutex_;  // held for a few assignments or copies at a time, never while something is written
   std::condition_variable served_one_;
@@ -106,8 +107,9 @@ void Recorder::Consumer::Run() {
     const std::lock_guard lock(mutex_);
     finish_ = true;
   }
-  End(recorder_->overrun_ ? absl::ResourceExhaustedError("recording stopped: the trace's disk is too slow")
-                          : absl::OkStatus());
+  End(end_ == TraceEnd::kOverrun
+          ? absl::ResourceExhaustedError("recording stopped: the trace's disk is too slow")
+          : absl::OkStatus());
 }
 
 // One round: empties the ring, writes a block if one is due or asked for, answers. False when it was the
@@ -131,7 +133,8 @@ bool Recorder::Consumer::Turn() {
   Drain();
   const bool due = steady_clock::now() - pending_since_ >= kBlockAge;
   if (last) {
-    writer_->Close().IgnoreError();
+    end_ = recorder_->end_.load(std::memory_order_acquire);
+    writer_->Close(end_).IgnoreError();
   } else if (asked || due) {
     writer_->Flush().IgnoreError();
   }
@@ -341,7 +344,7 @@ bool Recorder::AdmitFree(BlockId id, uint64_t waiting) noexcept {
 
 // The trace ends here, consistent, rather than go on with events missing that it cannot do without.
 void Recorder::StopOverrun() noexcept {
-  overrun_ = true;
+  EndsBy(TraceEnd::kOverrun);
   state_.store(State::kStopped, std::memory_order_release);
 }
 

@@ -10,7 +10,7 @@
 //     zstd needs.
 //   - What is lost is counted. The trace stays consistent: when the thread does not keep up, allocations
 //     are dropped whole, each with its later free; a free is never missing where its allocation is there
-//     (recording stops rather than that).
+//     (recording stops rather than that, and the file says so).
 //   - After kill -9 about the last second of activity is missing, and nothing else.
 //   - In a forked child the recorder is inert (AbandonAfterFork), and the parent's file is not touched.
 #pragma once
@@ -72,6 +72,8 @@ class Recorder {
 
   // Takes one event. One caller at a time (the engine's lock). The ids of allocations must rise.
   void Append(const Event& event) noexcept;
+  // The events end here, and the file is to say why. Called as Append is, in place of it from then on.
+  void EndsBy(TraceEnd why) noexcept { end_.store(why, std::memory_order_release); }
 
   // Takes activities, in any order. They wait in a queue of bounded length, beside the events, which do not
   // wait for them. Any thread; locks and allocates, so it is not for threads of the job that are about to
@@ -117,12 +119,12 @@ class Recorder {
   const std::unique_ptr<Event[], FreeRing> ring_;
   const pid_t pid_;  // the process that records
   std::atomic<State> state_{State::kRecording};
+  std::atomic<TraceEnd> end_{TraceEnd::kClosed};  // what the file is to end with
 
   // Append's side. An event is at ring_[index % ring_events_] from its head_ on until its tail_.
   std::atomic<uint64_t> head_{0};
   uint64_t tail_seen_ = 0;  // what Append last read of tail_
   bool dropping_ = false;
-  bool overrun_ = false;  // written before state_ becomes kStopped, read after
   size_t runs_ = 0;
   bool run_open_ = false;  // the last run still grows: no allocation was admitted since
   std::atomic<uint64_t> dropped_{0};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -118,10 +119,23 @@ int64_t NumberAt(const Json& json, const char* key, int64_t most = std::numeric_
   return number >= 0 && number <= most ? number : 0;
 }
 
-std::string_view NameOf(TraceEnd end) { return end == TraceEnd::kClosed ? "closed" : "size limit"; }
+struct NamedEnd {
+  TraceEnd end;
+  std::string_view name;
+};
+constexpr NamedEnd kEnds[] = {{TraceEnd::kClosed, "closed"},
+                              {TraceEnd::kFirstPlan, "first plan"},
+                              {TraceEnd::kSizeLimit, "size limit"},
+                              {TraceEnd::kOverrun, "overrun"},
+                              {TraceEnd::kUnknown, "unknown"}};
 
+std::string_view NameOf(TraceEnd end) { return std::ranges::find(kEnds, end, &NamedEnd::end)->name; }
+
+// A footer that says nothing is of before there was anything to say.
 TraceEnd EndAt(const Json& json, const char* key) {
-  return StringAt(json, key) == NameOf(TraceEnd::kSizeLimit) ? TraceEnd::kSizeLimit : TraceEnd::kClosed;
+  if (!json.contains(key)) return TraceEnd::kClosed;
+  const auto* const known = std::ranges::find(kEnds, StringAt(json, key), &NamedEnd::name);
+  return known == std::end(kEnds) ? TraceEnd::kUnknown : known->end;
 }
 
 absl::Status Malformed(std::string_view what) {

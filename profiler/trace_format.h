@@ -45,7 +45,13 @@ struct TraceMetadata {
 };
 
 // Why a trace ends where it does.
-enum class TraceEnd { kClosed, kSizeLimit };
+enum class TraceEnd {
+  kClosed,     // nothing more happened, or nobody wanted it
+  kFirstPlan,  // while serving, a plan was adopted
+  kSizeLimit,
+  kOverrun,  // the writer fell behind
+  kUnknown   // it says what this version does not know
+};
 
 struct TraceFooter {
   uint64_t events = 0;   // in all blocks

@@ -25,7 +25,7 @@ class TraceParser {
 
   absl::StatusOr<Trace> Parse() {
     if (absl::Status status = ParsePreamble(); !status.ok()) return status;
-    while (!full_) {
+    while (!trace_.read_in_part) {
       absl::StatusOr<std::string_view> raw = NextBlock();
       if (!raw.ok()) return raw.status();
       if (raw->empty()) break;
@@ -103,8 +103,8 @@ class TraceParser {
     if (has_metadata_ != (*type != BlockType::kMetadata)) {
       return Error(block_begin_, "metadata must be the first block and no other");
     }
-    full_ = !HasRoomFor(*type, raw);
-    if (full_) return absl::OkStatus();
+    trace_.read_in_part = !HasRoomFor(*type, raw);
+    if (trace_.read_in_part) return absl::OkStatus();
     switch (*type) {
       case BlockType::kMetadata:
         return Metadata(raw);
@@ -203,9 +203,9 @@ class TraceParser {
                                footer->activities, trace_.activities.size()));
     }
     trace_.closed = true;
+    trace_.end = footer->end;
     trace_.dropped = footer->dropped;
     trace_.activities_dropped = footer->activities_dropped;
-    end_ = footer->end;
     activities_end_ = footer->activities_end;
     return absl::OkStatus();
   }
@@ -214,17 +214,18 @@ class TraceParser {
     if (torn_bytes_ > 0) {
       trace_.notes.push_back(fmt::format("{} bytes after the last complete block ignored", torn_bytes_));
     }
-    if (full_) {
+    if (trace_.read_in_part) {
       trace_.notes.push_back(fmt::format(
           "reading stopped after {} events and {} kernels, copies and markers: no more than {} are "
           "read of a trace, and later ones are left out",
           trace_.events.size(), trace_.activities.size(), most_events_));
     } else if (!trace_.closed) {
-      trace_.notes.emplace_back(
-          "recording was not finished: the job was killed, still runs, or could not write on");
-    }
-    if (end_ == TraceEnd::kSizeLimit) {
-      trace_.notes.emplace_back("recording stopped at its size limit: later events are not in the trace");
+      trace_.notes.push_back(
+          fmt::format("{}: the job was killed, still runs, or could not write on", trace_.WhyEnded()));
+    } else if (trace_.end != TraceEnd::kClosed) {
+      trace_.notes.push_back(
+          fmt::format("{}: later events are not in the trace{}", trace_.WhyEnded(),
+                      trace_.end == TraceEnd::kFirstPlan ? "; with --mode record it has all of them" : ""));
     }
     if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
     if (activities_end_ == TraceEnd::kSizeLimit) {
@@ -250,14 +251,37 @@ class TraceParser {
   const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> decompressor_;
   std::string raw_;
   size_t position_ = 0, block_begin_ = 0, torn_bytes_ = 0;
-  bool has_metadata_ = false, full_ = false;
-  TraceEnd end_ = TraceEnd::kClosed, activities_end_ = TraceEnd::kClosed;
+  bool has_metadata_ = false;
+  TraceEnd activities_end_ = TraceEnd::kClosed;
   size_t skipped_ = 0;
   EventChecker checker_;
   Trace trace_;
 };
 
 }  // namespace
+
+std::string_view Trace::WhyEnded() const {
+  if (read_in_part) return "more is in it than is read of a trace";
+  if (!closed) return "recording was not finished";
+  switch (end) {
+    case TraceEnd::kClosed:
+      return "";
+    case TraceEnd::kFirstPlan:
+      return "recording ended when the first plan was adopted";
+    case TraceEnd::kSizeLimit:
+      return "recording stopped at its size limit";
+    case TraceEnd::kOverrun:
+      return "recording stopped because it could not be written fast enough";
+    case TraceEnd::kUnknown:
+      break;
+  }
+  return "recording stopped for a reason that this version does not know";
+}
+
+std::string_view Trace::WhyNotWhole() const {
+  const std::string_view why = WhyEnded();
+  return why.empty() && dropped > 0 ? "events were dropped" : why;
+}
 
 absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name, uint64_t most_events) {
   return TraceParser(contents, name, most_events).Parse();

@@ -21,8 +21,18 @@ struct Trace {
       activities;        // of the device, in no order that matters; their names are frames of `stacks`
   uint64_t dropped = 0;  // events the recorder lost; a block lost so is missing with its free
   uint64_t activities_dropped = 0;
-  bool closed = false;             // a footer says that this is all of it
-  std::vector<std::string> notes;  // for people: what is missing and why
+  bool closed = false;               // it has its footer
+  TraceEnd end = TraceEnd::kClosed;  // what that says
+  bool read_in_part = false;         // there is more in the file
+  // For people: what is missing and why. In our words alone, nothing of the input but numbers.
+  std::vector<std::string> notes;
+
+  // All that happened in the job's memory is in `events`. Whoever takes the peak for the job's must ask.
+  bool whole() const { return WhyNotWhole().empty(); }
+  // The first reason why it is not, a clause; empty: it is.
+  std::string_view WhyNotWhole() const;
+  // The same of what came after the last event alone.
+  std::string_view WhyEnded() const;
 };
 
 // More events and activities than this (7 GiB of them) are not read: a few bytes of a hostile file can stand

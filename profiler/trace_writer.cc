@@ -129,12 +129,12 @@ absl::Status TraceWriter::FlushEvents() {
   return absl::OkStatus();
 }
 
-absl::Status TraceWriter::Close() {
+absl::Status TraceWriter::Close(TraceEnd end) {
   if (closed_) return status_;
   absl::Status status = Flush();
   closed_ = true;
   if (!status.ok()) return status;
-  if (status = WriteFooter(TraceEnd::kClosed); !status.ok()) return Fail(status);
+  if (status = WriteFooter(end); !status.ok()) return Fail(status);
   const int fd = std::exchange(fd_, -1);
   if (close(fd) != 0) return Fail(absl::ErrnoToStatus(errno, path_ + ": cannot be closed"));
   return absl::OkStatus();

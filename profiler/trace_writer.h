@@ -49,8 +49,8 @@ class TraceWriter {
   absl::Status Append(const Activity& activity);
   // Writes what is pending as a block: it will be read even if the process is killed after this.
   absl::Status Flush();
-  // Flushes, writes the totals and closes the file. Idempotent.
-  absl::Status Close();
+  // Flushes, writes the totals and why they are all, and closes the file. Idempotent.
+  absl::Status Close(TraceEnd end = TraceEnd::kClosed);
 
   // Events lost before they reached the writer, since the recording began; told to the reader with the next
   // block.

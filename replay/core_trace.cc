@@ -40,8 +40,11 @@ CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options
   if (stacks_ != nullptr) stacks_->BeginListening();
 }
 
-void CoreTrace::End() {
-  if (stacks_ != nullptr && !done()) stacks_->EndListening();
+// With the lock, so in order with the events.
+void CoreTrace::OnPlanAdopted() {
+  if (!until_planned_ || done()) return;
+  recorder_->EndsBy(profiler::TraceEnd::kFirstPlan);
+  if (stacks_ != nullptr) stacks_->EndListening();
   done_.store(true, std::memory_order_relaxed);
 }
 

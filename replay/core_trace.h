@@ -35,9 +35,7 @@ class CoreTrace : public EventSink {
   // Called under the engine's lock.
   void OnAlloc(BlockId id, Bytes bytes, Bytes alignment, Stream stream) override;
   void OnFree(BlockId id, Stream stream) override;
-  void OnPlanAdopted() override {
-    if (until_planned_) End();
-  }
+  void OnPlanAdopted() override;
   // Nothing more will be recorded: the engine need not tell.
   bool done() const { return done_.load(std::memory_order_relaxed); }
 
@@ -57,7 +55,6 @@ class CoreTrace : public EventSink {
 
  private:
   CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options& options);
-  void End();
   profiler::Event NewEvent(profiler::EventKind kind, BlockId id, Stream stream) const;
 
   const std::unique_ptr<profiler::Recorder> recorder_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -52,14 +53,16 @@ Part PartOf(const Json& summary, int64_t device) {
 }
 
 // Why allocations of the job are not in its trace. The first that applies says where it ended.
-std::vector<std::string> Reasons(const Json& counters, bool closed, bool redacted) {
+std::vector<std::string> Reasons(const Json& counters, const profiler::Trace& trace, bool redacted) {
   std::vector<std::string> reasons;
   const std::string stopped = Text(counters, "trace_stopped");
-  if (!stopped.empty()) {
-    reasons.push_back(redacted ? "it ended early" : fmt::format("it ended early: {}", stopped));
-  } else if (!closed) {
-    reasons.emplace_back("it is read in part, up to the end of a block");
-  } else if (Count(counters, "plans") > 0) {
+  if (!stopped.empty() && !redacted) {
+    reasons.push_back(fmt::format("it ended early: {}", stopped));
+  } else if (!trace.WhyEnded().empty()) {
+    reasons.emplace_back(trace.WhyEnded());
+  } else if (!stopped.empty()) {
+    reasons.emplace_back("it ended early");
+  } else if (Count(counters, "plans") > 0) {  // earlier versions do not say so in the trace
     reasons.emplace_back("while serving, it ends when the first plan is adopted");
   }
   if (const int64_t passed = Count(counters, "passed"); passed > 0) {
@@ -74,16 +77,16 @@ std::vector<std::string> Reasons(const Json& counters, bool closed, bool redacte
 std::string OfTrace(const profiler::Trace& trace, int64_t allocs, const Json& summary, bool redacted) {
   const Part part = PartOf(summary, trace.metadata.device);
   if (part.counters == nullptr) {
-    return trace.closed
-               ? "The recording was closed in order. Of a run that served, it ends when the first plan is "
-                 "adopted."
-               : "The trace is read in part, up to the end of a block.";
+    return trace.whole()
+               ? "The recording was closed in order. By earlier versions it also was where, while serving, "
+                 "the first plan was adopted."
+               : fmt::format("The trace may not hold all of the job: {}.", trace.WhyNotWhole());
   }
   const int64_t requests = Count(*part.counters, "requests");
   if (requests <= allocs) {
     return fmt::format("The trace covers all of the job's {} allocations{}.", requests, part.where);
   }
-  const std::vector<std::string> reasons = Reasons(*part.counters, trace.closed, redacted);
+  const std::vector<std::string> reasons = Reasons(*part.counters, trace, redacted);
   return fmt::format("The trace covers {} of the job's {} allocations{} ({}){}{}.", allocs, requests,
                      part.where, FormatShare(replay::Share(allocs, requests)), reasons.empty() ? "" : ": ",
                      fmt::join(reasons, "; "));
@@ -108,6 +111,12 @@ std::string Coverage(const LoadedInput& input, int64_t allocs, const Json& summa
       break;
   }
   return OfTrace(input.content.trace, allocs, summary, redacted);
+}
+
+Bytes JobsPeak(const LoadedInput& input, Bytes peak, const Json& summary) {
+  if (input.content.format != profiler::InputFormat::kTrace) return peak;
+  const Part part = PartOf(summary, input.content.trace.metadata.device);
+  return part.counters == nullptr ? peak : std::max(peak, Bytes(Count(*part.counters, "live_peak")));
 }
 
 }  // namespace reprise::cli

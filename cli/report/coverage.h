@@ -13,4 +13,7 @@ namespace reprise::cli {
 std::string Coverage(const LoadedInput& input, int64_t allocs, const nlohmann::ordered_json& summary,
                      bool redacted);
 
+// The job's live peak: that of the input, or what the summary of its run has above it.
+Bytes JobsPeak(const LoadedInput& input, Bytes peak, const nlohmann::ordered_json& summary);
+
 }  // namespace reprise::cli

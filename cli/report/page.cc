@@ -30,9 +30,13 @@ const Contender* Find(const Findings& findings, std::string_view name) {
   return it == findings.contenders.end() ? nullptr : &*it;
 }
 
-std::string Verdict(const Findings& findings) {
+// `jobs_peak`: where it is above the input's, the input ends before it.
+std::string Verdict(const Findings& findings, Bytes jobs_peak) {
   const Bytes peak = findings.stats.stats.live_peak;
-  std::string text = fmt::format("Peak {}", FormatSize(peak));
+  std::string text = fmt::format("Peak {}", FormatSize(jobs_peak));
+  if (jobs_peak > peak) {
+    text += fmt::format(", which the trace does not reach. Of the trace: peak {}", FormatSize(peak));
+  }
   if (const Contender* const ours = Find(findings, "reprise")) {
     text +=
         fmt::format("; Reprise would reserve {}, {} above the lower bound", FormatSize(ours->reserved_peak),
@@ -234,10 +238,11 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
   Json summary = Json::parse(options.summary, nullptr, /*allow_exceptions=*/false);
   if (summary.is_discarded()) summary = nullptr;
   const std::string coverage = Coverage(input, findings.stats.stats.allocs, summary, options.redacted);
+  const Bytes jobs_peak = JobsPeak(input, findings.stats.stats.live_peak, summary);
   if (options.redacted) summary = CountersAlone(summary);
   Payload payload;
   Json head = {{"format", kFormat},
-               {"verdict", Verdict(findings)},
+               {"verdict", Verdict(findings, jobs_peak)},
                {"coverage", coverage},
                {"provenance", ProvenanceOf(input, options)},
                {"stats", Json::parse(StatsJson(input, findings.stats))},

@@ -29,7 +29,8 @@ const FACTS = [
   { title: "Planned", number: true, cell: (r) => (r.plans > 0 ? formatShare(r.planned_bytes_after_plan) : "-") },
   { title: "Resumed", number: true, cell: (r) => (r.summary ? formatCount(r.plans_resumed) : "-") },
   { title: "Faults", number: true, cell: (r) => (r.summary ? formatCount(r.faults) : "-") },
-  { title: "", cell: (r) => (r.summary ? r.plans_refused : "no summary; the peak is that of its trace") },
+  { title: "", cell: (r) => (r.summary ? r.plans_refused :
+    `no summary; the peak is that of its trace${r.trace.why_not_whole && `: ${r.trace.why_not_whole}`}`) },
 ];
 
 function rankTable(ranks, merged, order) {
@@ -141,16 +142,16 @@ class RanksPage {
     const times = this.merged.median_live_peak > 0 ? `, ${(rank.live_peak / this.merged.median_live_peak).toFixed(2)} times the median` : "";
     const where = rank.host ? ` on ${rank.host}` : "";
     const reserved = rank.summary ? `, ${formatSize(rank.reserved_peak)} reserved` : " in its trace; it has left no summary";
+    const whole = rank.trace && rank.trace.why_not_whole ? `. Its trace is not whole: ${rank.trace.why_not_whole}` : "";
     const page = rank.trace && rank.trace.file ? `. Its own page: reprise report ${rank.trace.file}` : "";
-    return `Rank ${rank.rank}${where}: ${formatSize(rank.live_peak)} live${times}${reserved}${page}`;
+    return `Rank ${rank.rank}${where}: ${formatSize(rank.live_peak)} live${times}${reserved}${whole}${page}`;
   }
 
   fillCompared(number) {
     const { job } = this;
     const count = job.traces.filter((trace) => trace.column !== null).length;
     byId("compared-text").textContent = count === 0 ? "There is no trace to say it." :
-      `By ${job.by}, of ${plural(count, "trace")}, each at its own peak. A trace ends when the first plan is adopted, ` +
-      "so that its peak may be below the rank's." +
+      `By ${job.by}, of ${plural(count, "trace")}, each at its own peak.${job.not_whole && ` ${job.not_whole}.`}` +
       (job.by === "size" ? " With call stacks (--stacks) it would be by line of code." : "");
     const trace = job.traces.find((each) => each.rank === number && each.column !== null);
     const widest = Math.max(1, ...job.rows.map((row) => row.most - row.median));

@@ -32,9 +32,10 @@ std::string MostOfIt(const RankTraces& traces, int rank) {
     if (widest == nullptr ? above > Bytes(0) : above > widest->bytes[column] - widest->median) widest = &row;
   }
   if (widest == nullptr) return "";
-  return fmt::format("; most above the median in its trace: {} {} {}",
+  const std::string not_whole = NotWhole(traces);
+  return fmt::format("; most above the median in its trace: {} {} {}{}",
                      FormatSize(widest->bytes[column] - widest->median), traces.by_site ? "at" : "in",
-                     widest->label);
+                     widest->label, not_whole.empty() ? "" : fmt::format(" ({})", not_whole));
 }
 
 std::string Verdict(const JobRanks& job, const RankTraces& traces, std::optional<Bytes> capacity) {
@@ -68,6 +69,7 @@ Json JobJson(size_t number, const JobRanks& job, const RankTraces& traces, std::
                {"traces", Json::array()},
                {"rows", Json::array()},
                {"rows_left", traces.rows_left},
+               {"not_whole", NotWhole(traces)},
                {"notes", traces.notes}};
   for (size_t i = 0; i < traces.traces.size(); ++i) {
     const RankTraces::Trace& trace = traces.traces[i];
@@ -76,6 +78,7 @@ Json JobJson(size_t number, const JobRanks& job, const RankTraces& traces, std::
         {{"rank", trace.rank},
          {"file", trace.file},
          {"live_peak", trace.live_peak.count()},
+         {"why_not_whole", trace.why_not_whole},
          {"column", column == traces.compared.end() ? Json() : Json(column - traces.compared.begin())}});
   }
   for (size_t i = 0; i < traces.rows.size(); ++i) {

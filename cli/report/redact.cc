@@ -70,7 +70,6 @@ void Redactor::Redact(profiler::Trace& trace) {
   trace.metadata.command.clear();
   trace.metadata.host.clear();
   trace.metadata.pid = 0;
-  trace.notes.clear();
 }
 
 void Redact(LoadedInput& input) {

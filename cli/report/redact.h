@@ -32,7 +32,7 @@ class Redactor {
 
 // Paths, functions and libraries become numbered names, the same one everywhere in this input; whether a file
 // is an installed package's stays visible, so that sites are the same frames as before. Command, host, file
-// name, names of lifetimes and the reader's notes go. Sizes, times, lines and streams stay.
+// name and names of lifetimes go. Sizes, times, lines and streams stay, and what the reader notes of them.
 void Redact(LoadedInput& input);
 
 }  // namespace reprise::cli

@@ -14,20 +14,33 @@ namespace {
 struct Given {
   int64_t device = 0;
   bool closed = true;
+  profiler::TraceEnd end = profiler::TraceEnd::kClosed;
+  uint64_t dropped = 0;
   bool redacted = false;
 };
 
-// Of a trace with 200 allocations.
-std::string Of(const char* summary, Given given = {}) {
+LoadedInput TraceOf(const Given& given) {
   LoadedInput input;
   input.content.format = profiler::InputFormat::kTrace;
   input.content.trace.metadata.device = given.device;
   input.content.trace.closed = given.closed;
-  return Coverage(input, 200, nlohmann::ordered_json::parse(summary, nullptr, false), given.redacted);
+  input.content.trace.end = given.end;
+  input.content.trace.dropped = given.dropped;
+  return input;
+}
+
+nlohmann::ordered_json Parsed(const char* summary) {
+  return nlohmann::ordered_json::parse(summary, nullptr, false);
+}
+
+// Of a trace with 200 allocations.
+std::string Of(const char* summary, Given given = {}) {
+  return Coverage(TraceOf(given), 200, Parsed(summary), given.redacted);
 }
 
 constexpr char kUnknown[] =
-    "The recording was closed in order. Of a run that served, it ends when the first plan is adopted.";
+    "The recording was closed in order. By earlier versions it also was where, while serving, the first plan "
+    "was adopted.";
 
 TEST(Coverage, AllOfTheJob) {
   EXPECT_EQ(Of(R"({"requests":200,"passed":0,"plans":3})"),
@@ -68,8 +81,43 @@ TEST(Coverage, PassedAndDropped) {
 
 TEST(Coverage, CutShort) {
   EXPECT_EQ(Of(R"({"requests":400,"plans":1})", {.closed = false}),
-            "The trace covers 200 of the job's 400 allocations (50.00 %): it is read in part, up to the "
-            "end of a block.");
+            "The trace covers 200 of the job's 400 allocations (50.00 %): recording was not finished.");
+}
+
+TEST(Coverage, WhatWasDroppedIsSaidOnce) {
+  EXPECT_EQ(Of(R"({"requests":400,"plans":0,"trace_dropped":150})", {.dropped = 150}),
+            "The trace covers 200 of the job's 400 allocations (50.00 %): 150 events were dropped.");
+  EXPECT_EQ(Of("", {.dropped = 150}), "The trace may not hold all of the job: events were dropped.");
+}
+
+// The trace's own word needs no summary, and tells nothing of who it was.
+TEST(Coverage, TheTraceSaysWhyItEnds) {
+  const Given full = {.end = profiler::TraceEnd::kSizeLimit, .redacted = true};
+  EXPECT_EQ(Of("", full), "The trace may not hold all of the job: recording stopped at its size limit.");
+  EXPECT_EQ(
+      Of(R"({"requests":400,"trace_stopped":"secret.reprise: the limit"})", full),
+      "The trace covers 200 of the job's 400 allocations (50.00 %): recording stopped at its size limit.");
+  EXPECT_EQ(
+      Of(R"({"requests":400,"plans":1})", {.end = profiler::TraceEnd::kFirstPlan}),
+      "The trace covers 200 of the job's 400 allocations (50.00 %): recording ended when the first plan "
+      "was adopted.");
+}
+
+TEST(Coverage, TheJobsPeakIsThatOfItsSummaryWhereItIsHigher) {
+  const auto peak = [](const char* summary, const Given& given = {}) {
+    return JobsPeak(TraceOf(given), Bytes(100), Parsed(summary)).count();
+  };
+  EXPECT_EQ(peak(R"({"requests":400,"live_peak":170})"), 170);
+  EXPECT_EQ(peak(R"({"requests":400,"live_peak":70})"), 100);
+  EXPECT_EQ(peak(R"({"requests":400})"), 100);
+  EXPECT_EQ(peak(""), 100);
+  const char* const two = R"({"requests":400,"live_peak":170,"devices":[
+      {"device":0,"requests":200,"live_peak":120},{"device":1,"requests":200,"live_peak":170}]})";
+  EXPECT_EQ(peak(two), 120);
+  EXPECT_EQ(peak(two, {.device = 1}), 170);
+  LoadedInput other;
+  other.content.format = profiler::InputFormat::kSnapshot;
+  EXPECT_EQ(JobsPeak(other, Bytes(100), Parsed(two)).count(), 100) << "PyTorch counts otherwise";
 }
 
 TEST(Coverage, NobodyKnowsWhy) {

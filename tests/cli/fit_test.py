@@ -8,6 +8,7 @@ import unittest
 from random import Random
 
 import command
+import traces
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/command-pages.d"))
 import inputs
@@ -120,6 +121,13 @@ class Fit(command.CommandTest):
         for name in failed:
             self.assertNotIn(name, rows)
             self.assertIn(f"2.csv: {name}: found no room", done.err)
+
+    def test_a_trace_that_is_not_all_of_its_job_is_named(self):
+        self.write("8.reprise", traces.trace([8 * MIB]))
+        self.write("16.reprise", traces.trace([16 * MIB], end="first plan"))
+        out = self.ok("fit", "8.reprise@8", "16.reprise@16").out
+        self.assertIn("  16.reprise: recording ended when the first plan was adopted; the job's peak may be above its\n", out)
+        self.assertNotIn("8.reprise: recording", out)
 
     def test_what_names_no_batch(self):
         self.job(8)

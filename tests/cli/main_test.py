@@ -71,6 +71,23 @@ class Main(command.CommandTest):
         self.assertEqual(os.listdir(self.folder), ["a.csv"])
         self.ok("run", "--mode", "off", "--", "test", "-z", "")
 
+    def test_a_name_in_brackets_is_one_name(self):
+        for name in ("[a,b]", "[e]"):
+            self.write(name, command.EVENTS)
+        self.write("[half].csv", "event,id,bytes,stream\nalloc,0,50,0\n")
+        for words in (["stats", "[a,b]", "[e]"], ["plan", "[a,b]", "[e]", "-o", "[plans]"], ["report", "[e]", "-o", "[page]"],
+                      ["simulate", "[e]"], ["compare", "[e]"], ["diff", "[e]", "[a,b]"], ["fit", "[half].csv@1", "[e]@2"],
+                      ["convert", "[e]", "[out]", "--to", "events"]):
+            with self.subTest(words=words):
+                self.assertNotIn("\0", self.ok(*words).err)
+        self.assertEqual(sorted(os.listdir(self.path("[plans]"))), ["[a,b].plan.json", "[e].plan.json"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["[a,b]", "[e]", "[half].csv", "[out]", "[page]", "[plans]"])
+        self.assertEqual(self.json("stats", "[e]")["input"], "[e]")
+        self.fails(2, "plan", "[e]", "-o", "[e]", says="input")
+        self.assertEqual(self.read("[e]").decode(), command.EVENTS)
+        self.fails(3, "merge", "[d]", says=r" \[d\]")
+        self.fails(2, "check", "[e]", "[p]", "[more]", says=r"\[more\]\n")
+
     def test_a_name_like_an_option_is_given_back_as_a_name(self):
         self.write("-a.csv", command.LIFETIMES)
         self.write("-e.csv", command.EVENTS)

@@ -61,6 +61,16 @@ class Plans(command.CommandTest):
         self.assertGreater(second["planned"], first["planned"])
         self.assertEqual((second["conflicts"], second["passed"]), (0, 0))
 
+    def test_a_trace_that_ends_with_the_first_plan_says_so(self):
+        rounds, first = self.learn()
+        stats = self.json("stats", f"first{rounds}/trace.reprise")
+        self.assertLess(stats["allocs"], first["requests"])
+        self.assertFalse(stats["whole"])
+        self.assertRegex(stats["notes"][0], "^recording ended when the first plan was adopted: .* --mode record")
+        self.run_job("--mode", "record", "--out", "all", rounds=rounds)
+        stats = self.json("stats", "all/trace.reprise")
+        self.assertEqual((stats["allocs"], stats["notes"], stats["whole"]), (self.summary("all")["requests"], [], True))
+
     def test_a_file_named_by_the_user(self):
         rounds, _ = self.learn()
         plans = f"first{rounds}/plans.json"

@@ -32,6 +32,13 @@ TEST(Redact, WhatRanOnTheDeviceKeepsItsOwnName) {
   EXPECT_EQ(trace.activities[3].name, profiler::FrameId(0));
 }
 
+TEST(Redact, WhatIsMissingIsStillSaid) {
+  profiler::Trace trace;
+  trace.notes = {"3 events were dropped"};
+  Redactor().Redact(trace);
+  EXPECT_EQ(trace.notes.size(), 1u);
+}
+
 TEST(Redact, SitesAreTheSameFrames) {
   for (const char* function : {"torch::autograd::Engine::thread_main()", "at::_ops::bmm::call(at::Tensor)",
                                "torch::unwind::unwind()", "Secret::Run()"}) {

@@ -13,6 +13,7 @@ import zlib
 
 import command
 import snapshots
+import traces
 from stats_test import job
 
 HEAD = re.compile(r'<script type="application/json" id="head">(.*?)</script>', re.DOTALL)
@@ -177,6 +178,22 @@ class Report(command.CommandTest):
         self.assertIn("not say what part", head_of(plain)["coverage"], "an event CSV, whatever it is called")
         head = head_of(self.page("out", "--redact"))
         self.assertEqual(head["counters"], {**peaks, "requests": 30, "deep": {"n": 4}})
+
+    def test_a_trace_that_ends_before_the_peak_is_not_taken_for_the_job(self):
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", traces.trace([1 << 20], end="first plan"))
+        peaks = {"live_peak": 3 << 20, "reserved_peak": 4 << 20}
+        self.write("out/summary.json", json.dumps({**peaks, "requests": 30}))
+        for words in ([], ["--redact"]):
+            with self.subTest(words=words):
+                head = head_of(self.page("out", *words))
+                self.assertRegex(head["verdict"], r"^Peak 3\.00 MiB, which the trace does not reach\. Of the trace: peak 1\.00 MiB; Reprise")
+                self.assertIn("1 of the job's 30 allocations (3.33 %): recording ended when the first plan", head["coverage"])
+                (note,) = head["notes"]
+                self.assertIn("--mode record", note)
+                self.assertFalse(head["stats"]["whole"])
+        self.write("out/trace.reprise", traces.trace([3 << 20]))
+        self.assertRegex(head_of(self.page("out"))["verdict"], r"^Peak 3\.00 MiB; Reprise")
 
     def test_capacity(self):
         self.write("e.csv", command.EVENTS)

@@ -6,6 +6,7 @@ import shutil
 import unittest
 
 import command
+import traces
 from by_hand import UNEVEN, RanksByHand
 from report_test import data_of, head_of
 
@@ -78,7 +79,20 @@ class RanksReport(RanksByHand):
         self.assertEqual(len(head["merge"]["errors"]), 1)
         notes = "\n".join(head["jobs"][0]["notes"])
         self.assertIn("trace.rank1.reprise", notes)
-        self.assertIn("traces read in part, up to the end of a block: 1", notes)
+        self.assertIn("1 of 1 traces are not whole: recording was not finished", notes)
+
+    def test_a_trace_that_ended_early_makes_no_outlier_of_the_others_unsaid(self):
+        self.record("out", [0, 0, 4, 0])
+        for rank in (0, 1, 2, 3):
+            self.write(f"out/trace.rank{rank}.reprise",
+                       traces.trace([1 << 20] * (8 if rank == 2 else 1), end="closed" if rank == 2 else "size limit",
+                                    rank=rank, world_size=4))
+        (job,) = head_of(self.page("out"))["jobs"]
+        said = "3 of 4 traces are not whole: recording stopped at its size limit"
+        self.assertRegex(job["verdict"], rf"most above the median in its trace: .* \({said}\)")
+        self.assertIn(said, job["notes"][0])
+        self.assertEqual([trace["why_not_whole"] for trace in job["traces"]],
+                         ["recording stopped at its size limit"] * 2 + ["", "recording stopped at its size limit"])
 
     def test_several_folders_and_jobs(self):
         self.record("a", [0, 0])

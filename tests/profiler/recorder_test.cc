@@ -115,6 +115,15 @@ TEST_F(RecorderTest, WhatComesAfterTheEndIsCounted) {
   EXPECT_TRUE(Read().closed);
 }
 
+TEST_F(RecorderTest, TheFileSaysWhyTheEventsEnd) {
+  auto recorder = Start();
+  recorder->Append(Alloc(0, 4096));
+  recorder->EndsBy(TraceEnd::kFirstPlan);
+  ASSERT_TRUE(recorder->Finish(kLong).ok());
+  EXPECT_EQ(Read().end, TraceEnd::kFirstPlan);
+  EXPECT_EQ(Read().events.size(), 1u);
+}
+
 TEST_F(RecorderTest, ItsDestructorFinishes) {
   {
     auto recorder = Start();
@@ -259,6 +268,7 @@ TEST_F(SlowDisk, StopsWhereItWouldLoseAFree) {
   EXPECT_THAT(recorder->counters().stopped, HasSubstr("too slow"));
   EXPECT_EQ(trace.events.size(), recorder->counters().recorded);
   EXPECT_GT(trace.dropped, 0u);
+  EXPECT_EQ(trace.end, TraceEnd::kOverrun);
   EXPECT_EQ(recorder->counters().recorded + recorder->counters().dropped, 2 * kBlocks);
 }
 

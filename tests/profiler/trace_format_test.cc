@@ -215,13 +215,21 @@ TEST(Metadata, WhatIsNoObjectIsRefused) {
 }
 
 TEST(Footer, ComesBack) {
-  for (const TraceEnd end : {TraceEnd::kClosed, TraceEnd::kSizeLimit}) {
+  for (const TraceEnd end : {TraceEnd::kClosed, TraceEnd::kFirstPlan, TraceEnd::kSizeLimit,
+                             TraceEnd::kOverrun, TraceEnd::kUnknown}) {
     const TraceFooter footer{
         .events = 12, .dropped = 3, .end = end, .activities = 5, .activities_dropped = 1};
     EXPECT_EQ(*DecodeFooter(EncodeFooter(footer)), footer);
     const TraceFooter other{.events = 12, .activities = 5, .activities_end = end};
     EXPECT_EQ(*DecodeFooter(EncodeFooter(other)), other);
   }
+}
+
+// What a later version ends by must not pass for all of the job; earlier ones say nothing of activities.
+TEST(Footer, AnEndThatIsNotKnown) {
+  EXPECT_EQ(DecodeFooter("\x03{\"end\":\"eclipse\"}")->end, TraceEnd::kUnknown);
+  EXPECT_EQ(DecodeFooter("\x03{\"end\":1}")->end, TraceEnd::kUnknown);
+  EXPECT_EQ(DecodeFooter("\x03{\"end\":\"closed\"}")->activities_end, TraceEnd::kClosed);
 }
 
 TEST(Framing, KeepsTheLengthAndKnowsDamage) {

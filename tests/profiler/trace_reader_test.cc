@@ -172,6 +172,7 @@ TEST(TraceReader, OfMoreEventsThanWantedTheFirstBlocksAreRead) {
     EXPECT_EQ(trace->events.capacity(), 32u) << "grew for events that it does not keep";
     EXPECT_TRUE(IsPrefix(trace->events, events));
     EXPECT_FALSE(trace->closed);
+    EXPECT_EQ(trace->WhyNotWhole(), "more is in it than is read of a trace");
     EXPECT_THAT(trace->notes, ElementsAre(HasSubstr("reading stopped after 32 events")));
   }
 }

@@ -59,6 +59,7 @@ TEST_F(TraceWriterTest, WritesWhatTheReaderReads) {
   EXPECT_EQ(trace.events, events);
   EXPECT_EQ(trace.metadata.host, "here");
   EXPECT_TRUE(trace.closed);
+  EXPECT_TRUE(trace.whole());
   EXPECT_THAT(trace.notes, ::testing::IsEmpty());
 }
 
@@ -70,6 +71,7 @@ TEST_F(TraceWriterTest, WhatIsFlushedCanBeReadWhileTheFileGrows) {
   ASSERT_TRUE(writer->Flush().ok());
   EXPECT_EQ(Read().events, std::vector<Event>{Alloc(0, 4096)});
   EXPECT_FALSE(Read().closed);
+  EXPECT_EQ(Read().WhyNotWhole(), "recording was not finished");
 }
 
 TEST_F(TraceWriterTest, OverwritesAnOlderFile) {
@@ -106,7 +108,24 @@ TEST_F(TraceWriterTest, TellsTheReaderWhatWasDropped) {
   writer->SetDropped(18);
   ASSERT_TRUE(writer->Close().ok());
   EXPECT_EQ(Read().dropped, 18u);
+  EXPECT_EQ(Read().WhyNotWhole(), "events were dropped");
   EXPECT_THAT(Read().notes, ::testing::ElementsAre(HasSubstr("18 events were dropped")));
+}
+
+// Closed or not, such a trace is not all of the job, and no reader may take it for that.
+TEST_F(TraceWriterTest, SaysWhyItEndsBeforeTheJobDoes) {
+  for (const auto& [end, note] : {std::pair(TraceEnd::kFirstPlan, "--mode record"),
+                                  std::pair(TraceEnd::kOverrun, "could not be written fast enough"),
+                                  std::pair(TraceEnd::kUnknown, "does not know")}) {
+    auto writer = Open();
+    ASSERT_TRUE(writer->Append(Alloc(0, 1)).ok());
+    ASSERT_TRUE(writer->Close(end).ok());
+    const Trace trace = Read();
+    EXPECT_TRUE(trace.closed);
+    EXPECT_EQ(trace.end, end);
+    EXPECT_FALSE(trace.whole());
+    EXPECT_THAT(trace.notes, ::testing::ElementsAre(HasSubstr(note)));
+  }
 }
 
 // A limit of the kernel stands for a disk that becomes full within a block: part of it is taken, then write
@@ -153,6 +172,7 @@ TEST_F(TraceWriterTest, StopsAtItsSizeLimitAndSaysSo) {
   EXPECT_EQ(trace.events.size(), writer->events_written());
   EXPECT_TRUE(IsPrefix(trace.events, events));
   EXPECT_TRUE(trace.closed);
+  EXPECT_EQ(trace.WhyNotWhole(), "recording stopped at its size limit");
   EXPECT_THAT(trace.notes, ::testing::Contains(HasSubstr("size limit")));
 }
 

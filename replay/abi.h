@@ -37,9 +37,9 @@ struct reprise_host_shim {
    * allocation is passed to the real allocator and a free of a served block goes to release_later. The shim
    * raises it around every call into the core. The core raises it for good on threads of its own. */
   int* (*thread_depth)(void);
-  /* Requests of at least `threshold` that other threads made while the core was being opened, and that were
-   * passed. Read atomically. */
-  const int64_t* passed_early;
+  /* Requests of at least `threshold` that were passed and that the core has not heard of: of other threads while
+   * it was being opened, and of realloc for more than a served block has. Read atomically. */
+  const int64_t* passed_by_shim;
   struct reprise_stderr stderr_at_start;
 };
 

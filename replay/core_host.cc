@@ -322,8 +322,8 @@ void HostCore::Finish() {
   const bool inside = *shim_.thread_depth() > 1;
   engine_.Finish(
       inside, [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
-  const int64_t early = __atomic_load_n(shim_.passed_early, __ATOMIC_RELAXED);
-  summary.host_counters = {passed_.load() + early, late_frees_.load(), errors_.load()};
+  const int64_t unheard_of = __atomic_load_n(shim_.passed_by_shim, __ATOMIC_RELAXED);
+  summary.host_counters = {passed_.load() + unheard_of, late_frees_.load(), errors_.load()};
   session_->Report(summary);
 }
 

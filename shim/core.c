@@ -23,8 +23,8 @@ size_t reprise_threshold;
 
 static const struct reprise_host_core* open_core;
 
-/* Requests that found no core, for its summary. */
-static int64_t passed_early;
+/* Requests that the core does not hear of, for its summary. */
+static int64_t passed;
 
 /* A preloaded library's thread-local variables are laid out before the program starts: no access to this one
  * can allocate or fail. */
@@ -63,7 +63,7 @@ static const struct reprise_host_core* load_core(void) {
   shim.size = sizeof shim;
   shim.threshold = reprise_threshold;
   shim.thread_depth = thread_depth;
-  shim.passed_early = &passed_early;
+  shim.passed_by_shim = &passed;
   shim.stderr_at_start = reprise_stderr_at_start();
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
@@ -143,6 +143,8 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   errno = saved;
 }
 
+void reprise_count_passed(void) { __atomic_fetch_add(&passed, 1, __ATOMIC_RELAXED); }
+
 /* The open core for a request of `bytes`, or NULL. */
 __attribute__((noinline, cold)) static const struct reprise_host_core* first_core(size_t bytes) {
   if (reprise_threshold == 0) {
@@ -151,7 +153,7 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
   if (!reprise_wants(bytes)) return NULL;
   INSIDE(try_to_open());
   const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (!core) __atomic_fetch_add(&passed_early, 1, __ATOMIC_RELAXED);
+  if (!core) reprise_count_passed();
   return core;
 }
 

@@ -140,6 +140,6 @@ __attribute__((destructor)) static void say(void) {
   if (told("fork")) {
     fprintf(stderr, "fake core: forked while opening %d, told of %d\n", forked_while_opening, forks_told);
   }
-  fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu, passed early %zu\n", counts.allocated,
-          counts.released, counts.later, (size_t)*shim->passed_early);
+  fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu, passed %zu\n", counts.allocated,
+          counts.released, counts.later, (size_t)*shim->passed_by_shim);
 }

@@ -59,7 +59,7 @@ class Serving(CoreTest):
 
     def test_large_blocks_grow_and_shrink(self):
         summary = self.served("reallocate_large", MALLOC_PERTURB_="0")  # which would touch all that malloc hands out
-        self.assertEqual(summary["passed"], 0)
+        self.assertEqual(summary["passed"], 1, "the one that grows")
 
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}

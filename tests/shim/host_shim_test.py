@@ -29,7 +29,7 @@ class Serving(ShimTest):
     def test_serves_from_the_threshold_up(self):
         done = self.job("served")
         self.assertEqual(done.stdout, "4095: 0 0 0\n4096: 1 1 1\n65535: 1 1 1\n65536: 1 1 1\n1048576: 1 1 1\n")
-        self.assertEqual(done.stderr, OPENED + "fake core: allocated 12, released 12, later 0, passed early 0\n")
+        self.assertEqual(done.stderr, OPENED + "fake core: allocated 12, released 12, later 0, passed 0\n")
 
     def test_threshold_accepts_sizes(self):
         for text, bytes_ in [("64KiB", 65536), ("64K", 65536), ("64kB", 65536), ("65536", 65536),
@@ -78,12 +78,12 @@ class WhileOpening(ShimTest):
     def test_the_opening_thread_passes_through(self):
         done = self.job("served", FAKE_CORE="allocates").stderr
         self.assertIn("allocated 12,", done)
-        self.assertIn("passed early 0\n", done)
+        self.assertIn("passed 0\n", done)
 
     def test_other_threads_pass_through(self):
         done = self.job("served", FAKE_CORE="thread").stderr
         self.assertIn("allocated 12,", done)
-        self.assertIn("passed early 1\n", done)
+        self.assertIn("passed 1\n", done)
         self.assertIn("allocated 1,", self.job("plugin", built("PLUGIN"), FAKE_CORE="thread").stderr)
 
 
@@ -185,7 +185,7 @@ class Company(ShimTest):
         self.addCleanup(second.close)
         done = run([built("JOB"), "served"], preload=[self.at.shim, second.shim])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, OPENED + "fake core: allocated 12, released 12, later 0, passed early 0\n")
+        self.assertEqual(done.stderr, OPENED + "fake core: allocated 12, released 12, later 0, passed 0\n")
 
     def test_second_copy_stays_out_when_the_first_cannot_serve(self):
         first = Installed(core=None)

@@ -46,7 +46,8 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid, std::s
     if (attempt > 0) suffix += fmt::format(".{}", pid);
     if (attempt > 1) suffix += fmt::format(".{}", attempt);
     OutputDir names(folder, suffix);
-    if (Exists(names.summary_path())) continue;
+    // The trace may have been moved or removed, and the others kept.
+    if (Exists(names.summary_path()) || Exists(names.PathOf("plans", ".json"))) continue;
     const absl::Status claimed = Claim(names.trace_path());
     if (claimed.ok()) return names;
     if (!absl::IsAlreadyExists(claimed)) return claimed;

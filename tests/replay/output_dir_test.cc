@@ -77,6 +77,14 @@ TEST_F(OutputDirTest, AForeignSummaryIsNotOurs) {
   EXPECT_EQ(ContentOf(folder_ + "/summary.json"), "somebody's");
 }
 
+// Kept for the next run, where the trace took too much room to keep.
+TEST_F(OutputDirTest, PlansThatSomebodyHasKeptAreNotOurs) {
+  std::ofstream(folder_ + "/plans.json") << "kept";
+  const auto out = OutputDir::Open(folder_, 4711);
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->PathOf("plans", ".json"), folder_ + "/plans.4711.json");
+}
+
 TEST_F(OutputDirTest, AFolderThatCannotBeHadIsNamed) {
   std::ofstream(folder_ + "/file") << "x";
   const auto under_a_file = OutputDir::Open(folder_ + "/file/out", 1);

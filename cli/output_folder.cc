@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
+#include "absl/status/statusor.h"
 #include "cli/console.h"
 #include "cli/job_summary.h"
+#include "cli/merge.h"
+#include "cli/rank_files.h"
+#include "profiler/trace_reader.h"
 #include "replay/core_config.h"
+#include "replay/rank_summaries.h"
 
 namespace reprise::cli {
 namespace {
@@ -37,6 +43,25 @@ std::string AbsolutePattern(const std::string& out) {
   return error ? out : pattern + "/" + out;
 }
 
+// Of a run within a run, one: it is a part of that. Else one that no other run has.
+std::string RunName() {
+  if (const char* const outer = getenv("REPRISE_RUN"); outer != nullptr && *outer != '\0') return outer;
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+// What a file says that it is a part of; empty: nothing, or that cannot be read.
+std::string RunOf(const std::string& path, std::string_view name) {
+  if (IsSummary(name)) {
+    const absl::StatusOr<std::string> text = ReadSummaryFile(path);
+    if (!text.ok()) return "";
+    const absl::StatusOr<replay::ProcessSummary> process = replay::ParseSummary(*text, path);
+    return process.ok() ? process->run : "";
+  }
+  const absl::StatusOr<profiler::TraceMetadata> metadata = profiler::ReadTraceMetadata(path);
+  return metadata.ok() ? metadata->run : "";
+}
+
 OutputFolder NamedFolder(const std::string& out) {
   OutputFolder folder;
   if (!replay::ExpandOut(out, {})) return folder;  // the variable's: whoever reads it says so
@@ -44,6 +69,7 @@ OutputFolder NamedFolder(const std::string& out) {
   if (out.find('%') == std::string::npos) {
     folder.path = out;
     folder.before = FilesIn(out);
+    if (!LaunchedHere().OneOfMany()) folder.run = RunName();
   }
   return folder;
 }
@@ -83,7 +109,9 @@ OutputFolder ChooseFolder(const RunOptions& options) {
 std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view)) {
   std::vector<std::string> names;
   for (const std::string& name : FilesIn(folder.path)) {
-    if (!folder.before.contains(name) && is_of_kind(name)) names.push_back(name);
+    if (folder.before.contains(name) || !is_of_kind(name)) continue;
+    const std::string run = folder.run.empty() ? "" : RunOf(folder.path + "/" + name, name);
+    if (run.empty() || run == folder.run) names.push_back(name);
   }
   std::stable_sort(names.begin(), names.end(),
                    [](const std::string& a, const std::string& b) { return a.size() < b.size(); });

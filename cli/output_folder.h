@@ -16,6 +16,9 @@ struct OutputFolder {
   std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
   bool made_here = false;        // and ours to remove if nothing came
   std::set<std::string> before;  // what was in it
+  // Which of the others are of this run: other jobs may leave theirs at the same time. Empty: not told apart,
+  // because whoever started this rank does, or nobody looks for them here.
+  std::string run;
 };
 
 // What --out, else REPRISE_OUT says; empty: neither.
@@ -25,7 +28,7 @@ std::string NamedPattern(const RunOptions& options);
 // is caught. Says so where none can be made.
 OutputFolder ChooseFolder(const RunOptions& options);
 
-// Names in `folder` that were not there before and are of that kind, the shortest first.
+// Names in `folder` that were not there before, are of that kind and not of another run, the shortest first.
 std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)(std::string_view));
 
 // For a page that was not there before.

@@ -47,7 +47,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
   if (options.timeline) variables["REPRISE_TIMELINE"] = "1";
   if (options.oversubscribe) variables["REPRISE_OVERSUBSCRIBE"] = "1";
   if (!folder.pattern.empty()) variables["REPRISE_OUT"] = folder.pattern;
-  if (!folder.path.empty() && !LaunchedHere().OneOfMany()) variables["REPRISE_GATHERED"] = "1";
+  if (!folder.run.empty()) variables["REPRISE_RUN"] = folder.run;
   // Absolute, because the job may go to another folder before they are read.
   for (const auto& [name, given] :
        {std::pair("REPRISE_PLAN", options.plan), std::pair("REPRISE_CACHE", options.cache)}) {

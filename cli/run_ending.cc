@@ -103,7 +103,7 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
 void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
-  if (LaunchedHere().rank != 0 || getenv("REPRISE_GATHERED") != nullptr || folder.path.empty()) return;
+  if (LaunchedHere().rank != 0 || getenv("REPRISE_RUN") != nullptr || folder.path.empty()) return;
   SayIfOursMayBeWhy(options, end);
   Say(fmt::format("files of all ranks are in {}", folder.path));
   if (options.report) Say("no report: other ranks may still be running");

@@ -26,8 +26,10 @@ inline constexpr Variable kVariables[] = {
     {"REPRISE_TIMELINE", "1: a trace on CUDA says too which kernels and copies ran when"},
     {"REPRISE_LOG", "quiet, warn (default) or info"},
     {"REPRISE_DISABLE", "1: catch nothing at all"},
-    {"REPRISE_GATHERED",
-     "1: whoever started the ranks sums them up, so that none does it itself (set by reprise run)"},
+    {"REPRISE_RUN",
+     "a name for the job's files to carry; whoever gives it sums the ranks up, so that none does it itself "
+     "(set by "
+     "reprise run)"},
 };
 
 }  // namespace reprise::cli

@@ -387,6 +387,7 @@ std::string EncodeMetadata(const TraceMetadata& metadata) {
   return WithType(BlockType::kMetadata, {{"reprise_version", metadata.reprise_version},
                                          {"command", std::move(command)},
                                          {"host", metadata.host},
+                                         {"run", metadata.run},
                                          {"started", metadata.started},
                                          {"pid", metadata.pid},
                                          {"threshold", metadata.threshold.count()},
@@ -419,6 +420,7 @@ absl::StatusOr<TraceMetadata> DecodeMetadata(std::string_view raw) {
   TraceMetadata metadata;
   metadata.reprise_version = StringAt(*json, "reprise_version");
   metadata.host = StringAt(*json, "host");
+  metadata.run = StringAt(*json, "run");
   metadata.started = StringAt(*json, "started");
   metadata.pid = NumberAt(*json, "pid", std::numeric_limits<int32_t>::max());
   metadata.threshold = Bytes(NumberAt(*json, "threshold", kMostSize));

@@ -34,6 +34,7 @@ struct TraceMetadata {
   std::string reprise_version{};
   std::vector<std::string> command{};
   std::string host{};
+  std::string run{};      // what the process was part of, as the job's summaries name it; empty: nothing
   std::string started{};  // UTC, ISO 8601; where time_ns counts from
   int64_t pid = 0;
   Bytes threshold{};  // allocations below it were not recorded

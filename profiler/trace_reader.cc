@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <fstream>
+#include <ios>
 #include <memory>
 #include <utility>
 
@@ -15,6 +17,9 @@
 
 namespace reprise::profiler {
 namespace {
+
+// Of a trace, its metadata at the most: a command line is cut where it is written.
+constexpr size_t kMostHeadBytes = size_t{1} << 18;
 
 class TraceParser {
  public:
@@ -291,6 +296,17 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   const absl::StatusOr<std::string> contents = ReadFile(path);
   if (!contents.ok()) return contents.status();
   return ParseTrace(*contents, path);
+}
+
+absl::StatusOr<TraceMetadata> ReadTraceMetadata(const std::string& path) {
+  std::string head(kMostHeadBytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (file.bad() || !file.is_open()) return absl::UnavailableError(fmt::format("{}: cannot be read", path));
+  head.resize(static_cast<size_t>(file.gcount()));
+  absl::StatusOr<Trace> trace = ParseTrace(head, path, /*most_events=*/0);
+  if (!trace.ok()) return trace.status();
+  return std::move(trace->metadata);
 }
 
 }  // namespace reprise::profiler

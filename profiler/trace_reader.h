@@ -48,5 +48,7 @@ absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view nam
                                  uint64_t most_events = kMostTraceEvents);
 // The same for a file. Errors also: those of ReadFile.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
+// What a trace says about its job, from the file's beginning alone.
+absl::StatusOr<TraceMetadata> ReadTraceMetadata(const std::string& path);
 
 }  // namespace reprise::profiler

@@ -13,6 +13,8 @@
 namespace reprise::replay {
 namespace {
 
+constexpr size_t kMostRunName = 128;  // it stands in every file
+
 // Names come from schedulers and may hold anything; a folder's name may not.
 std::string AsFileName(std::string_view text) {
   std::string name(text);
@@ -150,6 +152,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
                     &config.stacks, "off");
   read.Word<bool>("REPRISE_TIMELINE", {{"0", false}, {"1", true}}, &config.timeline, "0");
   read.Word<bool>("REPRISE_OVERSUBSCRIBE", {{"0", false}, {"1", true}}, &config.oversubscribe, "0");
+  if (const auto run = read.Text("REPRISE_RUN")) config.run = run->substr(0, kMostRunName);
   if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";
@@ -177,7 +180,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
   if (names.launched.OneOfMany()) {
     const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;
     if (!apart) config.label = fmt::format("rank{}", names.launched.rank);
-    config.quiet_rank = names.launched.rank != 0 || read.Text("REPRISE_GATHERED").has_value();
+    config.quiet_rank = names.launched.rank != 0 || !config.run.empty();
   }
   // Behind the rank: the job runs again under its number, and finds what it left before.
   if (names.launched.restart > 0) {

@@ -20,6 +20,7 @@ struct Config {
   Mode mode = Mode::kServe;               // REPRISE_MODE=serve|record|off
   std::string out;                        // REPRISE_OUT, expanded; empty: no files
   std::string label;                      // in the names of files there: "rank3", "rank3.restart1", ""
+  std::string run;                        // REPRISE_RUN: what it is a part of, in its files; empty: nothing
   bool quiet_rank = false;                // another one speaks for the job, unless something is wrong
   std::string plan;                       // REPRISE_PLAN: the plans of an earlier run; empty: none named
   std::string cache;                      // REPRISE_CACHE: a folder of plans by job; empty: none

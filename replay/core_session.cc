@@ -141,6 +141,7 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.reprise_version = REPRISE_VERSION;
   options.metadata.command = command_;
   options.metadata.host = names_.host;
+  options.metadata.run = config_.run;
   options.metadata.started = UtcNow();
   options.metadata.pid = names_.pid;
   options.metadata.threshold = threshold;
@@ -217,7 +218,11 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
   }
   if (out_ && !text.empty()) {
     const std::string path = out_->PathOf(PlansName(device), ".json");
-    const absl::Status written = ReplaceFile(path, text);
+    // The first device's name was claimed with the trace's; of a further one somebody may have kept a file.
+    std::error_code error;
+    const absl::Status written = std::filesystem::exists(path, error)
+                                     ? absl::AlreadyExistsError(fmt::format("{} is there already", path))
+                                     : ReplaceFile(path, text);
     if (written.ok())
       plans.written = path;
     else
@@ -231,6 +236,7 @@ Summary CoreSession::NewSummary() const {
   summary.mode = config_.mode;
   summary.pid = names_.pid;
   summary.host = names_.host;
+  summary.run = config_.run;
   summary.launched = names_.launched;
   summary.started = started_;
   summary.ended = WallSeconds();

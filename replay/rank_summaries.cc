@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -60,6 +61,7 @@ void ReadPart(JsonFields& part, ProcessSummary& process) {
 void ReadProcess(JsonFields& fields, ProcessSummary& process) {
   Launched& launched = process.launched;
   process.host = fields.TextOr("host", "");
+  process.run = fields.TextOr("run", "");
   process.pid = Number(fields, "pid", 0, 0, kMostNumber);
   launched.launcher = fields.TextOr("launcher", launched.launcher);
   launched.rank = Number(fields, "rank", launched.rank, 0, kMostRanks - 1);
@@ -158,22 +160,77 @@ std::vector<Processes> AtOnce(Processes processes) {
   return together;
 }
 
-// Ranks that never speak to each other may run one after the other: they are of one run while none comes
-// again.
-std::vector<Processes> ByRun(Processes processes) {
-  std::vector<Processes> runs;
-  std::set<std::pair<std::string, int>> ranks;
-  for (Processes& together : AtOnce(std::move(processes))) {
-    std::set<std::pair<std::string, int>> here;
-    for (const ProcessSummary& each : together) here.insert({each.launched.launcher, each.launched.rank});
-    const bool again = std::ranges::any_of(here, [&](const auto& rank) { return ranks.contains(rank); });
-    if (runs.empty() || again) {
-      runs.emplace_back();
-      ranks.clear();
+// A run, or what is known to be of one.
+class Run {
+ public:
+  explicit Run(Processes processes) : processes_(std::move(processes)) {
+    started_ = std::ranges::min_element(processes_, {}, &ProcessSummary::started)->started;
+    for (const ProcessSummary& each : processes_) {
+      ended_ = std::max(ended_, each.ended);
+      const Launched& launched = each.launched;
+      if (!launched.launcher.empty()) ranks_.insert({launched.launcher, launched.rank});
     }
-    ranks.merge(here);
-    runs.back().insert(runs.back().end(), std::make_move_iterator(together.begin()),
-                       std::make_move_iterator(together.end()));
+  }
+
+  double started() const { return started_; }
+  // As the first of its processes was told it; empty: not at all.
+  const std::string& name() const { return processes_.front().run; }
+
+  // Whether ranks of both may be of one job. Each of its hosts may have a name of its own for the job, but
+  // then what they have started runs at the same time.
+  bool MayBeOneWith(const Run& later) const {
+    const bool at_once = !name().empty() && !later.name().empty() && later.started_ <= ended_;
+    return (name() == later.name() || at_once) && !ranks_.empty() && !later.ranks_.empty() &&
+           std::ranges::none_of(later.ranks_, [&](const auto& rank) { return ranks_.contains(rank); });
+  }
+
+  void Add(Run later) {
+    ranks_.merge(later.ranks_);
+    ended_ = std::max(ended_, later.ended_);
+    std::ranges::move(later.processes_, std::back_inserter(processes_));
+  }
+
+  Processes Take() && { return std::move(processes_); }
+
+ private:
+  Processes processes_;  // not empty
+  std::set<std::pair<std::string, int>> ranks_;
+  double started_ = 0, ended_ = 0;
+};
+
+// By name, and what did not run at the same time apart unless the launcher numbers its jobs.
+std::vector<Run> Parts(Processes processes, bool numbered) {
+  std::map<std::string, Processes> by_name;
+  for (ProcessSummary& each : processes) by_name[each.run].push_back(std::move(each));
+  std::vector<Run> parts;
+  for (auto& [name, all] : by_name) {
+    if (numbered) {
+      parts.emplace_back(std::move(all));
+      continue;
+    }
+    for (Processes& together : AtOnce(std::move(all))) parts.emplace_back(std::move(together));
+  }
+  std::ranges::stable_sort(parts, {}, &Run::started);
+  return parts;
+}
+
+// Ranks that never speak to each other may run one after the other: they are of one run while none comes again.
+Run* HomeOf(const Run& part, std::vector<Run>& runs) {
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    if (run->MayBeOneWith(part)) return &*run;
+    if (run->name() == part.name()) return nullptr;
+  }
+  return nullptr;
+}
+
+std::vector<Run> ByRun(Processes processes, bool numbered) {
+  std::vector<Run> runs;
+  for (Run& part : Parts(std::move(processes), numbered)) {
+    if (Run* const home = HomeOf(part, runs); home != nullptr) {
+      home->Add(std::move(part));
+    } else {
+      runs.push_back(std::move(part));
+    }
   }
   return runs;
 }
@@ -224,14 +281,9 @@ std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
   }
   std::vector<JobRanks> gathered;
   for (auto& [name, all] : jobs) {
-    const bool numbered = std::get<0>(name) != "0";
-    if (numbered) {
-      gathered.push_back(Gather(std::move(all)));
-      continue;
-    }
-    std::vector<Processes> runs = ByRun(std::move(all));
+    std::vector<Run> runs = ByRun(std::move(all), /*numbered=*/std::get<0>(name) != "0");
     for (size_t i = 0; i < runs.size(); ++i) {
-      gathered.push_back(Gather(std::move(runs[i])));
+      gathered.push_back(Gather(std::move(runs[i]).Take()));
       if (runs.size() > 1) gathered.back().run = static_cast<int>(i) + 1;
     }
   }

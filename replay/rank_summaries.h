@@ -21,6 +21,7 @@ namespace reprise::replay {
 struct ProcessSummary {
   std::string file;
   std::string host;
+  std::string run;  // of what `reprise run` has started; empty: of nothing, or it does not say
   int pid = 0;
   Launched launched;
   double started = 0;  // seconds since 1970; 0: it does not say
@@ -47,7 +48,7 @@ struct JobRanks {
   std::string job;
   std::string step;
   int restart = 0;
-  int run = 0;                          // counted from 1, where a job without a number ran more than once
+  int run = 0;                          // counted from 1, where there are several runs of one job
   double started = 0;                   // seconds since 1970: its first process
   int world_size = 0;                   // as the launcher said, at least one more than the highest rank seen
   std::vector<ProcessSummary> ranks;    // by rank: of its processes the one with the largest peak
@@ -67,9 +68,9 @@ struct JobRanks {
   double LargestOverMedian() const;
 };
 
-// By job, step and restart, in the order of their names. What launchers that number no jobs have left in one
-// folder is told apart by time: where a rank comes again after all of its processes have ended, that is the
-// next run.
+// By job, step and restart, in the order of their names, and by run. Of processes that name none and whose
+// launcher numbers no jobs, runs are told apart by time: where a rank comes again after all of its processes
+// have ended, that is the next run.
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes);
 
 }  // namespace reprise::replay

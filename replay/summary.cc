@@ -240,6 +240,7 @@ std::string SummaryJson(const Summary& summary) {
       {"job", summary.launched.job},
       {"step", summary.launched.step},
       {"restart", summary.launched.restart},
+      {"run", summary.run},
       {"started", summary.started},
       {"ended", summary.ended},
       {"command", summary.command},

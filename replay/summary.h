@@ -81,6 +81,7 @@ struct Summary : EngineSummary {
   Mode mode = Mode::kServe;
   int pid = 0;
   std::string host;
+  std::string run;  // what the process was a part of; empty: nothing that has a name
   Launched launched;
   double started = 0;  // seconds since 1970: when the core was opened
   double ended = 0;    // when this was put together

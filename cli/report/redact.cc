@@ -69,6 +69,7 @@ void Redactor::Redact(profiler::Trace& trace) {
   trace.stacks = std::move(redacted);
   trace.metadata.command.clear();
   trace.metadata.host.clear();
+  trace.metadata.run.clear();
   trace.metadata.pid = 0;
 }
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import resource
 import select
 import shutil
@@ -80,6 +81,24 @@ class Run(command.CommandTest):
         self.run_job("--out", "deep/er")
         self.assertIn("summary.json", os.listdir(self.path("deep/er")))
         self.assertFalse(os.path.exists(self.path("reprise-out")))
+
+    def test_what_another_run_leaves_in_the_folder_meanwhile_is_not_its_own(self):
+        # The larger trace is the other's: by its size it would be the one to report on.
+        self.write("job.py", JOB)
+        self.write("larger.py", JOB.replace("range(20)", "range(2000)"))
+        run = f'"{command.REPRISE}" run --host --mode record --out out -- "{sys.executable}"'
+        script = f'{{unnamed}} {run} larger.py 0; "{sys.executable}" job.py 0'
+        for unnamed, traces in [("env -u REPRISE_RUN", 1), ("", 2)]:
+            with self.subTest(unnamed=unnamed):
+                done = self.run_host("--mode", "record", "--out", "out", "--report", "--", "sh", "-c",
+                                     script.format(unnamed=unnamed))
+                self.assert_status(done, 0)
+                listed = [line for line in done.err.splitlines() if line.startswith("reprise: in out: ")]
+                self.assertEqual([len(re.findall(r"trace[.\w]*\.reprise", line)) for line in listed], [1, traces])
+                page = re.search(r"wrote (out/report[.0-9]*html)", done.err).group(1)
+                head = json.loads(self.read(page).decode().split('id="head">')[1].split("</script>")[0])
+                self.assertEqual(head["stats"]["allocs"], 320 if traces == 1 else 32000)
+                shutil.rmtree(self.path("out"))
 
     def test_folder_holds_where_the_job_goes_elsewhere(self):
         self.write("job.py", JOB)

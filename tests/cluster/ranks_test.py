@@ -42,7 +42,7 @@ class Ranks(RanksByHand):
         served = {"LD_PRELOAD": os.environ["REPRISE_HOST_LIBRARY"], "REPRISE_OUT": "out", "REPRISE_CACHE": "cache"}
         cost = {}
         for variables in ({}, served):
-            ranks = [self.start(rank, 64, *ROUNDS, "2", REPRISE_GATHERED="1", **variables) for rank in range(64)]
+            ranks = [self.start(rank, 64, *ROUNDS, "2", REPRISE_RUN="test", **variables) for rank in range(64)]
             used = 0.0
             for process in ranks:
                 process.stderr.close()

@@ -30,7 +30,7 @@ with tempfile.TemporaryDirectory() as folder:
         without = seconds({})
         out = os.path.join(folder, str(pair))
         served = {"LD_PRELOAD": os.path.abspath(sys.argv[1]), "REPRISE_OUT": out, "REPRISE_CACHE": out + ".cache",
-                  "REPRISE_GATHERED": "1"}
+                  "REPRISE_RUN": "bench"}
         with_it = seconds(served)
         assert sum(name.startswith("summary.rank") for name in os.listdir(out)) == RANKS
         added.append((with_it - without) / RANKS)

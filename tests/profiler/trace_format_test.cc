@@ -158,6 +158,7 @@ TEST(Metadata, ComesBack) {
   const TraceMetadata metadata{.reprise_version = "0.1.0",
                                .command = {"python3", "train.py", "--name=a \"b\"\n"},
                                .host = "node7",
+                               .run = "5eed",
                                .started = "2024-05-01T10:00:00Z",
                                .pid = 4711,
                                .threshold = Bytes(4096),

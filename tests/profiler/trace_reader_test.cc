@@ -177,6 +177,29 @@ TEST(TraceReader, OfMoreEventsThanWantedTheFirstBlocksAreRead) {
   }
 }
 
+TEST(TraceReader, MetadataIsReadWithoutTheEvents) {
+  TempFolder folder;
+  const std::string path = folder / "trace.reprise";
+  // More than is read of the file, and damaged where nobody looks.
+  std::string bytes = Write(RandomEvents(1, 200'000), 20'000).bytes;
+  ASSERT_GT(bytes.size(), size_t{1} << 18);
+  bytes[bytes.size() / 2 + (size_t{1} << 17)] ^= 1;
+  WriteFile(path, bytes);
+  EXPECT_FALSE(ReadTrace(path).ok());
+  const auto metadata = ReadTraceMetadata(path);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(metadata->host, "here");
+}
+
+TEST(TraceReader, WhatHasNoMetadataIsNamed) {
+  TempFolder folder;
+  const std::string path = folder / "trace.reprise";
+  EXPECT_THAT(Text(ReadTraceMetadata(path).status()), HasSubstr(path));
+  WriteFile(path, "");
+  EXPECT_THAT(Text(ReadTraceMetadata(path).status()), HasSubstr(path));
+  EXPECT_FALSE(ReadTraceMetadata(folder / "").ok()) << "a folder";
+}
+
 TEST(TraceReader, ACountThatNoBlockHasIsNoFullTrace) {
   std::string raw(1, '\x02');
   for (const uint64_t number : {uint64_t{0}, uint64_t{0}, ~uint64_t{0}, uint64_t{0}}) PutVarint(number, &raw);

@@ -165,12 +165,19 @@ TEST(CoreConfig, TheRunsOfAJobThatWasPutBackAreToldApart) {
   EXPECT_EQ(ReadConfig(In({}), names).label, "restart2");
 }
 
+TEST(CoreConfig, ANameOfTheRunIsCutWhereItWouldFillTheFiles) {
+  EXPECT_EQ(Read({{"REPRISE_RUN", "sweep 7"}}).run, "sweep 7");
+  EXPECT_EQ(Read({}).run, "");
+  const std::string endless(100'000, 'x');
+  EXPECT_EQ(Read({{"REPRISE_RUN", endless.c_str()}}).run, std::string(128, 'x'));
+}
+
 TEST(CoreConfig, OneRankSpeaksForAll) {
   EXPECT_TRUE(Read({}).quiet_rank);
   const ProcessNames first = {.launched = {.launcher = "Slurm", .rank = 0, .world_size = 4}};
   EXPECT_FALSE(ReadConfig(In({}), first).quiet_rank);
-  EXPECT_TRUE(ReadConfig(In({{"REPRISE_GATHERED", "1"}}), first).quiet_rank);
-  EXPECT_FALSE(ReadConfig(In({{"REPRISE_GATHERED", "1"}}), {}).quiet_rank) << "alone";
+  EXPECT_TRUE(ReadConfig(In({{"REPRISE_RUN", "a"}}), first).quiet_rank);
+  EXPECT_FALSE(ReadConfig(In({{"REPRISE_RUN", "a"}}), {}).quiet_rank) << "alone";
 }
 
 }  // namespace

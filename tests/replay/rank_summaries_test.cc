@@ -33,6 +33,7 @@ ProcessSummary Rank(int rank, int64_t live_peak, int world_size = 4) {
 TEST(RankSummaries, ReadWhatAProcessLeaves) {
   Summary summary;
   summary.host = "n1";
+  summary.run = "5eed";
   summary.launched = {.launcher = "Slurm",
                       .rank = 3,
                       .local_rank = 1,
@@ -61,6 +62,7 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   EXPECT_EQ(read->plans_solved_for_ranks, 5);
   EXPECT_EQ(read->plans_taken_from_ranks, 6);
   EXPECT_EQ(read->host, "n1");
+  EXPECT_EQ(read->run, "5eed");
   EXPECT_EQ(read->live_peak, Bytes(1000));
   EXPECT_EQ(read->faults, 7);
   EXPECT_EQ(read->refused, "damaged");
@@ -268,11 +270,60 @@ TEST(RankSummaries, WithoutTimesAllIsOneRun) {
   EXPECT_THAT(ByJob({Unnumbered(0, 0, 0), Unnumbered(1, 0, 0), Unnumbered(0, 0, 0)}), SizeIs(1));
 }
 
+ProcessSummary Of(const std::string& run, int rank, double started, double ended) {
+  ProcessSummary process = Unnumbered(rank, started, ended);
+  process.run = run;
+  return process;
+}
+
+// A sweep: each run has its own name, and all leave their files in one folder.
+TEST(RankSummaries, RunsAtTheSameTimeAreToldApartByName) {
+  const auto jobs = ByJob(
+      {Of("a", 0, 10, 20), Of("b", 0, 11, 21), Of("b", 1, 11, 21), Of("a", 1, 10, 20), Of("", 0, 15, 16)});
+  ASSERT_THAT(jobs, SizeIs(3));
+  for (const size_t i : {0, 1}) {
+    EXPECT_THAT(jobs[i].ranks, SizeIs(2));
+    EXPECT_THAT(jobs[i].further, IsEmpty());
+  }
+  EXPECT_THAT(jobs[2].ranks, SizeIs(1)) << "started without the command";
+  EXPECT_EQ(jobs[1].run, 2);
+  EXPECT_EQ(jobs[1].started, 11);
+}
+
+TEST(RankSummaries, OnEachHostOfOneJobItsRunMayHaveAnotherName) {
+  const auto once = ByJob({Of("a", 0, 10, 20), Of("b", 1, 11, 19)});
+  ASSERT_THAT(once, SizeIs(1));
+  EXPECT_THAT(once[0].missing, IsEmpty());
+  const auto twice = ByJob({Of("a", 0, 10, 20), Of("b", 1, 11, 19), Of("a", 0, 30, 40), Of("b", 1, 31, 39)});
+  ASSERT_THAT(twice, SizeIs(2));
+  for (const JobRanks& run : twice) EXPECT_THAT(run.missing, IsEmpty());
+  EXPECT_THAT(ByJob({Of("a", 0, 10, 20), Of("b", 1, 30, 40)}), SizeIs(2)) << "one has ended before the other";
+}
+
+TEST(RankSummaries, WhatOneRunStartsOneAfterTheOtherIsToldApartByTime) {
+  const auto jobs = ByJob({Of("a", 0, 10, 20), Of("a", 1, 10, 20), Of("a", 1, 30, 40), Of("a", 0, 30, 40)});
+  ASSERT_THAT(jobs, SizeIs(2));
+  EXPECT_THAT(jobs[1].missing, IsEmpty());
+}
+
+TEST(RankSummaries, AProcessWithoutARankIsOfTheRanksThatRanMeanwhile) {
+  ProcessSummary plain = Of("", 0, 30, 40);
+  plain.launched = {.job = "0", .step = "0"};
+  EXPECT_THAT(ByJob({Of("", 0, 10, 20), Of("", 1, 10, 20), plain}), SizeIs(2));
+  plain.started = 15;
+  const auto jobs = ByJob({Of("", 0, 10, 20), Of("", 1, 10, 20), plain});
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+}
+
 TEST(RankSummaries, AJobWithANumberIsOneRun) {
   ProcessSummary first = Rank(0, 1), second = Rank(0, 2);
   first.started = first.ended = 1;
   second.started = second.ended = 2;
   EXPECT_THAT(ByJob({first, second}), SizeIs(1));
+  first.run = "a";
+  second.run = "b";
+  EXPECT_THAT(ByJob({first, second}), SizeIs(2)) << "unless it was started twice";
 }
 
 }  // namespace

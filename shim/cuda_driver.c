@@ -127,7 +127,11 @@ void* reprise_dlsym_hooked(void* handle, const char* name) {
   /* The program's own scope has our export in it, and without us would not. */
   void* found = handle == RTLD_DEFAULT ? NULL : reprise_dlsym(handle, name);
   if (handle == RTLD_DEFAULT || found == hook->ours) found = reprise_dlsym(RTLD_NEXT, name);
-  if (!found && handle == RTLD_DEFAULT) found = found_beside(__builtin_return_address(0), name);
+  if (!found && handle == RTLD_DEFAULT) {
+    found = found_beside(__builtin_return_address(0), name);
+    /* Once more, for its error: to open and close a library has taken that away. */
+    if (!found) found = reprise_dlsym(RTLD_NEXT, name);
+  }
   if (!found || found == hook->ours) return NULL;
   remember(hook, found);
   return reprise_is_off() ? found : hook->ours;

@@ -63,11 +63,15 @@ static void unhooked(const char* path) {
 /* A process without a driver, where every lookup by the program's own scope would find the preload library's.
  */
 static void no_driver(const char* path) {
-  (void)path;
   void* const self = dlopen(NULL, RTLD_NOW);
+  void* (*const find)(const char*) = dlsym(open_or_exit(path, RTLD_NOW | RTLD_LOCAL), "find_default");
   for (size_t i = 0; i < COUNT(hooked); ++i) {
     say("default", hooked[i], dlsym(RTLD_DEFAULT, hooked[i]));
+    printf("  said: %d\n", dlerror() != NULL); /* in which words depends on where the search began */
     say("self", hooked[i], dlsym(self, hooked[i]));
+    printf("  said: %d\n", dlerror() != NULL);
+    printf("default of a plugin %s: %d\n", hooked[i], find(hooked[i]) != NULL);
+    printf("  said: %d\n", dlerror() != NULL);
   }
 }
 

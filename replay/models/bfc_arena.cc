@@ -1,31 +1,33 @@
 #include "replay/models/bfc_arena.h"
 
+#include <algorithm>
+
 namespace reprise::replay {
 namespace {
 
 constexpr Bytes kUnit{256};
 constexpr Bytes kStep{kMiB * 2};
 constexpr Bytes kMostWaste{kMiB * 128};
+constexpr Bytes kWithoutLimit{int64_t{1} << 61};  // sums of two stay in range
 
 }  // namespace
 
+BfcArena::BfcArena(Bytes capacity, Split split)
+    : split_(split), range_(capacity > Bytes(0) ? kUnit * (capacity / kUnit) : kWithoutLimit) {
+  if (range_ > Bytes(0)) free_.insert(&blocks_.Add({.address = Offset(0), .size = range_}));
+}
+
 std::optional<Offset> BfcArena::Allocate(Bytes bytes, Stream) {
   const Bytes size = RoundUp(bytes, kUnit);
-  Block* block = nullptr;
-  if (const auto it = BestFit(free_, size, Stream{0}); it != free_.end()) {
-    block = *it;
-    free_.erase(it);
-  } else {
-    block = Grow(size);
-  }
-  if (block == nullptr) return std::nullopt;
-  if (ShouldSplit(*block, size)) {
-    Block& rest = blocks_.Split(*block, size);
-    if (last_ == block->address) last_ = rest.address;
-    free_.insert(&rest);
-  }
+  const auto it = BestFit(free_, size, Stream{0});
+  if (it == free_.end()) return std::nullopt;
+  Block* const block = *it;
+  free_.erase(it);
+  if (ShouldSplit(*block, size)) free_.insert(&blocks_.Split(*block, size));
   block->allocated = true;
   allocated_ += block->size;
+  const Bytes end = block->address + block->size - Offset(0);
+  reserved_ = std::max(reserved_, std::min(range_, RoundUp(end, kStep)));
   return block->address;
 }
 
@@ -43,37 +45,17 @@ bool BfcArena::ShouldSplit(const Block& block, Bytes size) const {
   return block.size >= size * 2 || block.size - size >= kMostWaste;
 }
 
-// The free block at the end, made large enough. nullptr: out of memory.
-Block* BfcArena::Grow(Bytes size) {
-  Block* const last = blocks_.At(last_);
-  const bool extends = last != nullptr && !last->allocated;
-  const Bytes missing = RoundUp(extends ? size - last->size : size, kStep);
-  const std::optional<Offset> address = driver_.Take(missing);  // behind what was taken before
-  if (!address) return nullptr;
-  if (extends) {
-    free_.erase(last);
-    last->size += missing;
-    return last;
-  }
-  last_ = *address;
-  return &blocks_.Add({.address = *address, .size = missing});
-}
-
 // A block, which is in no set, together with its free neighbours.
 Block& BfcArena::Joined(Block& block) {
-  Block* merged = &block;
   if (Block* const after = blocks_.After(block); after != nullptr && !after->allocated) {
-    if (last_ == after->address) last_ = block.address;
     free_.erase(after);
     blocks_.MergeAfter(block);
   }
-  if (Block* const before = blocks_.Before(block); before != nullptr && !before->allocated) {
-    if (last_ == block.address) last_ = before->address;
-    free_.erase(before);
-    blocks_.MergeAfter(*before);
-    merged = before;
-  }
-  return *merged;
+  Block* const before = blocks_.Before(block);
+  if (before == nullptr || before->allocated) return block;
+  free_.erase(before);
+  blocks_.MergeAfter(*before);
+  return *before;
 }
 
 }  // namespace reprise::replay

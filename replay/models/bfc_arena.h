@@ -1,12 +1,15 @@
-// One range that grows at its end: best fit with coalescing.
+// One range, taken at the start: best fit with coalescing.
 //
 // Blocks are multiples of 256 bytes. The smallest free range that is large enough is taken. Split::kXla
-// places as XLA's and TensorFlow's BFC allocator does in the region that it takes at the start: it splits a
-// range where that is twice as large as needed or at least 128 MiB would be wasted. Split::kAlways is the
-// plain arena, which wastes nothing. Streams share all of it: the order between them is left to the
-// framework, as XLA does with its one compute stream. The real one preallocates a share of the device; here
-// the range ends where its highest block ever ended, in steps of 2 MiB, so that its reserved bytes say how
-// large a share would have been enough. Nothing is given back.
+// places as XLA's and TensorFlow's BFC allocator does without growth: it splits a range, that at the end as any
+// other, where it is twice as large as needed or at least 128 MiB would be wasted. Split::kAlways is the plain
+// arena, which wastes nothing. Streams share all of it: the order between them is left to the framework, as
+// XLA does with its one compute stream. Nothing is given back.
+//
+// The real one takes a share of the device. Here that is the capacity, or more than any job asks for; reserved
+// is up to where its highest block ever ended, in steps of 2 MiB. With a share of just that size a block may go
+// elsewhere, because the range at the end is no longer the largest: whether a capacity is enough, a run with it
+// says.
 #pragma once
 
 #include "replay/models/block_map.h"
@@ -18,25 +21,24 @@ class BfcArena : public AllocatorModel {
  public:
   enum class Split { kXla, kAlways };
 
-  explicit BfcArena(Bytes capacity, Split split = Split::kXla) : split_(split), driver_(capacity) {}
+  explicit BfcArena(Bytes capacity, Split split = Split::kXla);
 
   std::optional<Offset> Allocate(Bytes bytes, Stream stream) override;
   bool Free(Offset offset, Stream stream) override;
-  Bytes reserved() const override { return driver_.reserved(); }
+  Bytes reserved() const override { return reserved_; }
   Bytes allocated() const override { return allocated_; }
-  int64_t driver_allocations() const override { return driver_.allocations(); }
+  int64_t driver_allocations() const override { return reserved_ > Bytes(0) ? 1 : 0; }
 
  private:
-  Block* Grow(Bytes size);
   bool ShouldSplit(const Block& block, Bytes size) const;
   Block& Joined(Block& block);
 
   const Split split_;
-  ModelDriver driver_;
+  const Bytes range_;
   BlockMap blocks_;
   FreeBySize free_;
   Bytes allocated_;
-  Offset last_;  // address of the highest block, if there is one
+  Bytes reserved_;
 };
 
 }  // namespace reprise::replay

@@ -5,11 +5,11 @@
 // Assumed:
 //   - blocks are multiples of 512 bytes, and the pool grows by whole chunks of 32 MiB, one call for as many
 //     as a block needs
-//   - a request takes the best fit of what its own stream freed, then of what no stream has used yet; what
-//     another stream freed is not ordered with it, as events say nothing about waits between streams
-//   - a free range belongs to the stream that freed it and joins neighbours of the same stream alone
-//   - when memory is out the pool waits for the device, so that all free memory is everybody's; then wholly
-//     free chunks go back; a chunk that holds a live block stays where it is
+//   - a request takes the best fit of all that is free: the device is done with it by then (model.h), and a
+//     free that is complete serves every stream (CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, on by default)
+//   - when memory is out wholly free chunks go back; a chunk that holds a live block stays where it is
+// Left out, for want of a rule: NVIDIA says that a pool may also remap unused memory where it lies scattered,
+// instead of growing. What is reserved here is at least what it is there.
 #pragma once
 
 #include "replay/models/block_map.h"
@@ -28,10 +28,9 @@ class DriverPool : public AllocatorModel {
   int64_t driver_allocations() const override { return driver_.allocations(); }
 
  private:
-  Block* TakeFree(Bytes size, Stream stream);
+  Block* TakeFree(Bytes size);
   Block* NewChunk(Bytes size);
   void Cache(Block& block);
-  void Synchronize();
   void ReleaseChunks();
 
   ModelDriver driver_;

@@ -216,12 +216,12 @@ int Fit(const FitOptions& options) {
 
   const FitModel model = ModelOf(std::move(runs));
   int exit_status = kFine;
-  if (!(model.live.line.slope > 0)) {
-    Say("the live peak does not grow with the batch: nothing says which is the largest");
-    exit_status = kNegative;
-  } else if (options.capacity && LargestBatch(model.live, LiveAlone(), *options.capacity).expected == 0) {
+  if (options.capacity && LargestBatch(model.live, LiveAlone(), *options.capacity).expected == 0) {
     Say(fmt::format("does not fit: not even a batch of 1 has room in {} bytes", options.capacity->count()));
     exit_status = kDoesNotFit;
+  } else if (!(model.live.line.slope > 0)) {
+    Say("the live peak does not grow with the batch: nothing says which is the largest");
+    exit_status = kNegative;
   }
   exit_status = Finish(
       options.json ? ResultJson(model, options.capacity) : ResultText(model, options.capacity), exit_status);

@@ -56,6 +56,7 @@ LineFit FitLine(std::span<const Measurement> points) {
 }
 
 std::optional<int64_t> LargestWithin(const Line& line, double y) {
+  if (line.slope == 0 && line.at_zero > y * (1 + kRounding)) return 0;  // nothing does
   if (!(line.slope > 0)) return std::nullopt;
   const double x = (y - line.at_zero) / line.slope;
   return static_cast<int64_t>(std::clamp(std::floor(x * (1 + kRounding)), 0.0, 1e15));

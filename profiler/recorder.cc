@@ -79,7 +79,7 @@ class Recorder::Consumer {
   int64_t bytes_ = 0;
   std::vector<Activity> activities_;  // waiting
   uint64_t activities_dropped_ = 0, activities_written_ = 0, activities_lost_ = 0;
-  bool activities_full_ = false;
+  bool activities_full_ = false, full_ = false;
 };
 
 absl::Status Recorder::Consumer::StartThread() {
@@ -134,6 +134,7 @@ bool Recorder::Consumer::Turn() {
   const bool due = steady_clock::now() - pending_since_ >= kBlockAge;
   if (last) {
     end_ = recorder_->end_.load(std::memory_order_acquire);
+    writer_->SetPassed(Bytes(recorder_->passed_.load(std::memory_order_acquire)));
     writer_->Close(end_).IgnoreError();
   } else if (asked || due) {
     writer_->Flush().IgnoreError();
@@ -180,6 +181,7 @@ void Recorder::Consumer::Publish() {
   activities_written_ = writer_->activities_written();
   activities_lost_ = writer_->activities_lost();
   activities_full_ = writer_->activities_full();
+  full_ = absl::IsResourceExhausted(writer_->status());
 }
 
 void Recorder::Consumer::Append(const std::vector<Activity>& activities) {
@@ -228,11 +230,12 @@ void Recorder::Consumer::Fill(RecorderCounters* counters) {
   std::lock_guard lock(mutex_);
   counters->written = written_;
   // An event may have been taken just as the thread ended: it is in no block either.
-  counters->lost = ended_ ? counters->recorded - std::min(counters->recorded, written_) : lost_;
+  counters->lost += ended_ ? counters->recorded - std::min(counters->recorded, written_) : lost_;
   counters->bytes = bytes_;
   counters->activities = activities_written_;
   counters->activities_dropped = activities_dropped_ + activities_lost_ + (ended_ ? activities_.size() : 0);
   counters->activities_full = activities_full_;
+  counters->full = full_;
   if (!status_.ok()) counters->stopped = std::string(status_.message());
 }
 
@@ -283,21 +286,23 @@ void Recorder::Append(const Event& event) noexcept {
 
 // What Append does when something is out of the ordinary. False: the event is dropped.
 bool Recorder::Admit(const Event& event) noexcept {
+  if (state_.load(std::memory_order_relaxed) != State::kRecording) {
+    late_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
   bool admitted = false;
-  if (state_.load(std::memory_order_relaxed) == State::kRecording) {
-    tail_seen_ = tail_.load(std::memory_order_acquire);
-    const uint64_t waiting = head_.load(std::memory_order_relaxed) - tail_seen_;
-    switch (event.kind) {
-      case EventKind::kAlloc:
-        admitted = AdmitAlloc(event.id, waiting);
-        break;
-      case EventKind::kFree:
-        admitted = AdmitFree(event.id, waiting);
-        break;
-      case EventKind::kMark:
-        admitted = waiting < ring_events_;
-        break;
-    }
+  tail_seen_ = tail_.load(std::memory_order_acquire);
+  const uint64_t waiting = head_.load(std::memory_order_relaxed) - tail_seen_;
+  switch (event.kind) {
+    case EventKind::kAlloc:
+      admitted = AdmitAlloc(event.id, waiting);
+      break;
+    case EventKind::kFree:
+      admitted = AdmitFree(event.id, waiting);
+      break;
+    case EventKind::kMark:
+      admitted = waiting < ring_events_;
+      break;
   }
   if (!admitted) dropped_.fetch_add(1, std::memory_order_relaxed);
   return admitted;
@@ -378,6 +383,7 @@ RecorderCounters Recorder::counters() const {
   RecorderCounters counters;
   counters.recorded = head_.load(std::memory_order_relaxed);
   counters.dropped = dropped_.load(std::memory_order_relaxed);
+  counters.lost = late_.load(std::memory_order_relaxed);
   if (!InInertChild()) consumer_->Fill(&counters);
   return counters;
 }

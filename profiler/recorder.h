@@ -48,14 +48,15 @@ struct RecorderOptions {
 
 struct RecorderCounters {
   uint64_t recorded = 0;    // taken into the ring
-  uint64_t dropped = 0;     // not taken: the ring was full, or recording had stopped
+  uint64_t dropped = 0;     // not taken while recording went on: the ring was full
   uint64_t written = 0;     // in complete blocks of the file
-  uint64_t lost = 0;        // taken, and not in the file because writing failed or stopped
+  uint64_t lost = 0;        // not in the file because recording had ended, or writing failed
   int64_t bytes = 0;        // the file's size
   uint64_t activities = 0;  // in complete blocks of the file
   uint64_t activities_dropped =
       0;  // and not in them: as told, or the thread fell behind, or recording had ended
   bool activities_full = false;  // they ended at their limit
+  bool full = false;             // it was the size limit that stopped recording
   std::string stopped;  // why recording stopped early; empty while it goes on, or when it was finished
 };
 
@@ -72,8 +73,15 @@ class Recorder {
 
   // Takes one event. One caller at a time (the engine's lock). The ids of allocations must rise.
   void Append(const Event& event) noexcept;
-  // The events end here, and the file is to say why. Called as Append is, in place of it from then on.
-  void EndsBy(TraceEnd why) noexcept { end_.store(why, std::memory_order_release); }
+  // The events end here, and the file is to say why: what ended them first. Called as Append is, in place of it
+  // from then on.
+  void EndsBy(TraceEnd why) noexcept {
+    TraceEnd none = TraceEnd::kClosed;
+    end_.compare_exchange_strong(none, why, std::memory_order_acq_rel);
+  }
+
+  // So many bytes were in requests that Append was not told of. Before Finish.
+  void SetPassed(Bytes passed) noexcept { passed_.store(passed.count(), std::memory_order_release); }
 
   // Takes activities, in any order. They wait in a queue of bounded length, beside the events, which do not
   // wait for them. Any thread; locks and allocates, so it is not for threads of the job that are about to
@@ -120,6 +128,7 @@ class Recorder {
   const pid_t pid_;  // the process that records
   std::atomic<State> state_{State::kRecording};
   std::atomic<TraceEnd> end_{TraceEnd::kClosed};  // what the file is to end with
+  std::atomic<int64_t> passed_{0};                // likewise
 
   // Append's side. An event is at ring_[index % ring_events_] from its head_ on until its tail_.
   std::atomic<uint64_t> head_{0};
@@ -128,6 +137,7 @@ class Recorder {
   size_t runs_ = 0;
   bool run_open_ = false;  // the last run still grows: no allocation was admitted since
   std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> late_{0};               // came when recording had ended
   std::array<DroppedRun, 256> dropped_runs_{};  // rising; also keeps head_ and tail_ on different cache lines
 
   // The thread's side.

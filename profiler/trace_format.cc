@@ -403,7 +403,8 @@ std::string EncodeFooter(const TraceFooter& footer) {
                                        {"end", NameOf(footer.end)},
                                        {"activities", footer.activities},
                                        {"activities_dropped", footer.activities_dropped},
-                                       {"activities_end", NameOf(footer.activities_end)}});
+                                       {"activities_end", NameOf(footer.activities_end)},
+                                       {"passed_bytes", footer.passed.count()}});
 }
 
 absl::StatusOr<BlockType> TypeOfBlock(std::string_view raw) {
@@ -446,6 +447,7 @@ absl::StatusOr<TraceFooter> DecodeFooter(std::string_view raw) {
   footer.activities = static_cast<uint64_t>(NumberAt(*json, "activities"));
   footer.activities_dropped = static_cast<uint64_t>(NumberAt(*json, "activities_dropped"));
   footer.activities_end = EndAt(*json, "activities_end");
+  footer.passed = Bytes(NumberAt(*json, "passed_bytes", kMostSize));
   return footer;
 }
 

@@ -61,6 +61,7 @@ struct TraceFooter {
   uint64_t activities = 0;  // the same of activities, which have a limit of their own
   uint64_t activities_dropped = 0;
   TraceEnd activities_end = TraceEnd::kClosed;
+  Bytes passed;  // in requests that the recorder was not told of: the real allocator has served them
   friend bool operator==(const TraceFooter&, const TraceFooter&) = default;
 };
 

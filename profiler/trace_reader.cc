@@ -211,6 +211,7 @@ class TraceParser {
     trace_.end = footer->end;
     trace_.dropped = footer->dropped;
     trace_.activities_dropped = footer->activities_dropped;
+    trace_.passed = footer->passed;
     activities_end_ = footer->activities_end;
     return absl::OkStatus();
   }
@@ -233,6 +234,11 @@ class TraceParser {
                       trace_.end == TraceEnd::kFirstPlan ? "; with --mode record it has all of them" : ""));
     }
     if (trace_.dropped > 0) trace_.notes.push_back(fmt::format("{} events were dropped", trace_.dropped));
+    if (trace_.passed > Bytes(0)) {
+      trace_.notes.push_back(fmt::format(
+          "requests of {} bytes in all were left to the real allocator: they are not in the trace",
+          trace_.passed.count()));
+    }
     if (activities_end_ == TraceEnd::kSizeLimit) {
       trace_.notes.emplace_back(
           "the time line stopped at its size limit: later kernels and copies are not in it");
@@ -284,8 +290,9 @@ std::string_view Trace::WhyEnded() const {
 }
 
 std::string_view Trace::WhyNotWhole() const {
-  const std::string_view why = WhyEnded();
-  return why.empty() && dropped > 0 ? "events were dropped" : why;
+  if (const std::string_view why = WhyEnded(); !why.empty()) return why;
+  if (dropped > 0) return "events were dropped";
+  return passed > Bytes(0) ? "some requests were left to the real allocator" : "";
 }
 
 absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name, uint64_t most_events) {

@@ -21,7 +21,8 @@ struct Trace {
       activities;        // of the device, in no order that matters; their names are frames of `stacks`
   uint64_t dropped = 0;  // events the recorder lost; a block lost so is missing with its free
   uint64_t activities_dropped = 0;
-  bool closed = false;               // it has its footer
+  Bytes passed;         // in requests that are not in `events`, because the real allocator has served them
+  bool closed = false;  // it has its footer
   TraceEnd end = TraceEnd::kClosed;  // what that says
   bool read_in_part = false;         // there is more in the file
   // For people: what is missing and why. In our words alone, nothing of the input but numbers.

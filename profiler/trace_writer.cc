@@ -154,11 +154,12 @@ absl::Status TraceWriter::WriteStacks() {
 absl::Status TraceWriter::WriteFooter(TraceEnd end) {
   return WriteBlock(
       EncodeFooter({.events = events_written_,
-                    .dropped = dropped_ + events_lost_,
+                    .dropped = dropped_,
                     .end = end,
                     .activities = activities_written_,
                     .activities_dropped = activities_dropped_ + activities_lost_,
-                    .activities_end = activities_full_ ? TraceEnd::kSizeLimit : TraceEnd::kClosed}),
+                    .activities_end = activities_full_ ? TraceEnd::kSizeLimit : TraceEnd::kClosed,
+                    .passed = passed_}),
       0);
 }
 

@@ -56,6 +56,8 @@ class TraceWriter {
   // block.
   void SetDropped(uint64_t dropped) { dropped_ = dropped; }
   void SetActivitiesDropped(uint64_t dropped) { activities_dropped_ = dropped; }
+  // For the footer.
+  void SetPassed(Bytes passed) { passed_ = passed; }
 
   const absl::Status& status() const { return status_; }  // ResourceExhausted: stopped at the size limit
   uint64_t pending() const { return encoder_.events() + activity_encoder_.activities(); }
@@ -99,6 +101,7 @@ class TraceWriter {
   uint64_t dropped_ = 0, events_written_ = 0, events_lost_ = 0;
   uint64_t activities_dropped_ = 0, activities_written_ = 0, activities_lost_ = 0;
   bool activities_full_ = false;
+  Bytes passed_;
   int64_t bytes_written_ = 0, activity_bytes_ = 0;
 };
 

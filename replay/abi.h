@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 4u
+#define REPRISE_ABI_VERSION 5u
 
 /* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
  * job may close it, or be started without, and get the number for a file of its own. */
@@ -26,6 +26,13 @@ struct reprise_stderr {
   int open;
   uint64_t device;
   uint64_t inode;
+};
+
+/* Requests of at least the threshold that were passed and that the core has not heard of: of other threads while
+ * it was being opened, and of realloc for more than a served block has. Each is read atomically. */
+struct reprise_passed {
+  int64_t requests;
+  int64_t bytes; /* in all of them */
 };
 
 /* What the shim tells the core. Lives for ever. */
@@ -37,9 +44,7 @@ struct reprise_host_shim {
    * allocation is passed to the real allocator and a free of a served block goes to release_later. The shim
    * raises it around every call into the core. The core raises it for good on threads of its own. */
   int* (*thread_depth)(void);
-  /* Requests of at least `threshold` that were passed and that the core has not heard of: of other threads while
-   * it was being opened, and of realloc for more than a served block has. Read atomically. */
-  const int64_t* passed_by_shim;
+  const struct reprise_passed* passed;
   struct reprise_stderr stderr_at_start;
 };
 

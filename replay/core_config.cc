@@ -125,6 +125,14 @@ std::optional<std::string> ExpandOut(std::string_view pattern, const ProcessName
   return path;
 }
 
+std::string RunName(std::string_view given) {
+  std::string name(given.substr(0, kMostRunName));
+  for (char& c : name) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
 ProcessNames NamesOfThisProcess(const Lookup& lookup) {
   ProcessNames names;
   char host[256] = "";
@@ -152,7 +160,7 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
                     &config.stacks, "off");
   read.Word<bool>("REPRISE_TIMELINE", {{"0", false}, {"1", true}}, &config.timeline, "0");
   read.Word<bool>("REPRISE_OVERSUBSCRIBE", {{"0", false}, {"1", true}}, &config.oversubscribe, "0");
-  if (const auto run = read.Text("REPRISE_RUN")) config.run = run->substr(0, kMostRunName);
+  if (const auto run = read.Text("REPRISE_RUN")) config.run = RunName(*run);
   if (const auto plan = read.Text("REPRISE_PLAN")) config.plan = *plan;
   if (const auto cache = read.Text("REPRISE_CACHE")) config.cache = *cache;
   if (config.mode == Mode::kRecord) config.out = "reprise-out";

@@ -45,6 +45,9 @@ ProcessNames NamesOfThisProcess(const Lookup& lookup);
 // The folder that a REPRISE_OUT names to a process. nullopt: it has a '%' that names nothing.
 std::optional<std::string> ExpandOut(std::string_view pattern, const ProcessNames& names);
 
+// A REPRISE_RUN as files carry it: 128 bytes of it at most, with '_' for each that is not printable ASCII.
+std::string RunName(std::string_view given);
+
 // Every value that is not understood leaves its default and one complaint.
 Config ReadConfig(const Lookup& lookup, const ProcessNames& names);
 

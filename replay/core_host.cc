@@ -137,6 +137,7 @@ class HostCore {
   std::atomic<int> readers_{0};  // threads
   std::atomic<LateFree*> late_{nullptr};
   std::atomic<int64_t> passed_{0};
+  std::atomic<int64_t> passed_bytes_{0};
   std::atomic<int64_t> late_frees_{0};
   std::atomic<int64_t> errors_{0};
   bool finished_ = false;
@@ -190,6 +191,8 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
       }
     }
     passed_.fetch_add(1, std::memory_order_relaxed);
+    passed_bytes_.fetch_add(static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX / 2)),
+                            std::memory_order_relaxed);
   } catch (...) {
     Fail();
   }
@@ -320,9 +323,11 @@ void HostCore::Finish() {
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
+  const int64_t unheard_of = __atomic_load_n(&shim_.passed->requests, __ATOMIC_RELAXED);
+  const int64_t unheard_of_bytes = __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED);
   engine_.Finish(
-      inside, [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
-  const int64_t unheard_of = __atomic_load_n(shim_.passed_by_shim, __ATOMIC_RELAXED);
+      inside, Bytes(passed_bytes_.load() + unheard_of_bytes),
+      [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
   summary.host_counters = {passed_.load() + unheard_of, late_frees_.load(), errors_.load()};
   session_->Report(summary);
 }

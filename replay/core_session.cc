@@ -246,8 +246,8 @@ Summary CoreSession::NewSummary() const {
   return summary;
 }
 
-TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace) const {
-  const absl::Status finished = trace.Finish();
+TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace, Bytes passed) const {
+  const absl::Status finished = trace.Finish(passed);
   TraceSummary summary = {TracePath(device), trace.counters()};
   if (!finished.ok() && summary.counters.stopped.empty()) {
     summary.counters.stopped = std::string(finished.message());

@@ -55,8 +55,8 @@ class CoreSession {
 
   // Everything that is known before the counters are.
   Summary NewSummary() const;
-  // Ends a trace and says what it came to.
-  TraceSummary FinishTrace(int device, CoreTrace& trace) const;
+  // Ends a trace and says what it came to. `passed`: see CoreTrace::Finish.
+  TraceSummary FinishTrace(int device, CoreTrace& trace, Bytes passed) const;
   // Writes the summary's file, and the lines for people where the process was worth them.
   void Report(const Summary& summary);
 

@@ -79,14 +79,19 @@ void CoreTrace::OnActivities(std::vector<profiler::Activity> activities) {
   recorder_->Append(activities);
 }
 
-absl::Status CoreTrace::Finish() { return recorder_->Finish(kPatience); }
+absl::Status CoreTrace::Finish(Bytes passed) {
+  recorder_->SetPassed(passed);
+  return recorder_->Finish(kPatience);
+}
 
 TraceCounters CoreTrace::counters() const {
   const profiler::RecorderCounters recorded = recorder_->counters();
   TraceCounters counters;
   counters.events = static_cast<int64_t>(recorded.written);
   counters.bytes = Bytes(recorded.bytes);
-  counters.dropped = static_cast<int64_t>(recorded.dropped + recorded.lost);
+  counters.dropped = static_cast<int64_t>(recorded.dropped);
+  counters.after_end = static_cast<int64_t>(recorded.lost);
+  counters.full = recorded.full;
   counters.stopped = recorded.stopped;
   counters.activities = static_cast<int64_t>(recorded.activities);
   counters.activities_dropped = static_cast<int64_t>(recorded.activities_dropped);

@@ -46,8 +46,8 @@ class CoreTrace : public EventSink {
   bool wants_activities() const { return !done() && recorder_->takes_activities(); }
 
   // Without the engine's lock, after it has stopped telling. Waits for the recorder's thread, but not for
-  // ever.
-  absl::Status Finish();
+  // ever. `passed`: bytes in requests that the engine was not asked for.
+  absl::Status Finish(Bytes passed);
   // In a child, straight after fork.
   void AbandonAfterFork() noexcept { recorder_->AbandonAfterFork(); }
 

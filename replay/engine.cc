@@ -216,6 +216,7 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   if (was_planned) CountShare(request.bytes, outcome.planned);
   // What the plan covers is served from it by now; what was committed elsewhere is given back.
   if (step.settled) {
+    beside_plans_ = BesidePlans().live;  // by now the optimizer's state is there
     arena_.PlanHasSettled();
     arena_.GiveBack(/*plan_too=*/split_);
   }
@@ -331,25 +332,32 @@ void Engine::CountPlan(const Sequence& sequence) {
     counters_.first_planned_request = counters_.requests;
   }
   counters_.plan_needs = NeedOfPlans();
+  beside_plans_ = BesidePlans().live;
   if (sink_ != nullptr) sink_->OnPlanAdopted();
 }
 
-Bytes Engine::NeedOfPlans() const {
-  const Bytes granule = memory_->granule();
+Engine::Beside Engine::BesidePlans() const {
   std::vector<std::pair<Offset, Offset>> covered;
   if (!split_) covered.emplace_back(Offset(0), arena_.plan_end());
   for (const Thread& thread : threads_) {
     const ServingPlan* const plan = thread.sequence->plan();
     if (split_ && plan != nullptr) covered.emplace_back(plan->begin, plan->end);
   }
-  Bytes plans, beyond, small;
-  for (const auto& [begin, end] : covered) plans += RoundUp(end - begin, granule);
+  Beside beside;
+  for (const auto& [begin, end] : covered) beside.covered += RoundUp(end - begin, memory_->granule());
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
     const auto has = [&](const auto& range) { return offset >= range.first && offset < range.second; };
-    if (std::ranges::none_of(covered, has)) beyond += bytes;
+    if (std::ranges::none_of(covered, has)) beside.live += bytes;
   });
+  return beside;
+}
+
+Bytes Engine::NeedOfPlans() const {
+  const Bytes granule = memory_->granule();
+  const Beside beside = BesidePlans();
+  Bytes small;
   arena_.ForEachSmallLive([&](Offset, Bytes bytes, const BlockInfo&) { small += bytes; });
-  return plans + RoundUp(beyond, granule) + RoundUp(small, granule);
+  return beside.covered + RoundUp(beside.live, granule) + RoundUp(small, granule);
 }
 
 absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans) {
@@ -445,6 +453,7 @@ void Engine::KeepInPlace(const profiler::Iteration& found, PlanRequest& request)
 
 Counters Engine::counters(const Guard&) const {
   Counters result = counters_;
+  bool alone = false;
   result.threads = split_ ? static_cast<int64_t>(threads_.size()) : 0;
   ForEachSequence([&](const Sequence& sequence) {
     const Sequence::Counters own = sequence.counters();
@@ -461,7 +470,11 @@ Counters Engine::counters(const Guard&) const {
     if (sequence.plan() == nullptr) return;
     result.slab += sequence.plan()->slab;
     result.lower_bound += sequence.plan()->lower_bound;
+    alone = alone || sequence.plan()->alone;
   });
+  // As if it had been solved here: around what is live beside it.
+  if (alone) result.slab += beside_plans_;
+  if (alone) result.lower_bound += beside_plans_;
   if (order_ != nullptr) {
     result.streams = order_->streams();
     result.stream_waits = order_->counters().waits;

@@ -244,6 +244,12 @@ class Engine {
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);
   void CountPlan(const Sequence& sequence);
+  // What is live, small blocks aside, outside of what the plans in use cover; and what these cover, by granules.
+  struct Beside {
+    Bytes live;
+    Bytes covered;
+  };
+  Beside BesidePlans() const;
   Bytes NeedOfPlans() const;
   bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
   void ConsiderPlanning(Sequence& sequence);
@@ -275,6 +281,7 @@ class Engine {
   // one has its request's number.
   uint64_t next_id_ = 0;
   Counters counters_;
+  Bytes beside_plans_;  // BesidePlans().live, when the plan was adopted or had served its first round
 };
 
 }  // namespace reprise::replay

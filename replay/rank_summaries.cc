@@ -46,6 +46,9 @@ void ReadPart(JsonFields& part, ProcessSummary& process) {
   Add(complete ? 0 : 1, process.faults);
   Add(Count(part, "unknown_frees"), process.faults);
   Add(Count(part, "trace_dropped"), process.faults);
+  // A limit is what the user has asked for.
+  const bool failed = !part.TextOr("trace_stopped", "").empty() && !part.TruthOr("trace_full", false);
+  Add(failed ? 1 : 0, process.faults);
   Add(Size(part, "live_peak"), process.live_peak);
   Add(Size(part, "reserved_peak"), process.reserved_peak);
   Add(Size(part, "lower_bound"), process.lower_bound);

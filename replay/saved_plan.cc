@@ -177,6 +177,7 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   }
   if (absl::Status checked = planner::CheckPlacement(request.problem, placement); !checked.ok())
     return checked;
+  plan.alone = true;
   plan.slab = cycle.slab;
   plan.lower_bound = cycle.lower_bound;
   MarkCrossings(request.iteration, plan);

@@ -35,7 +35,7 @@ void ServedEngine::StopListening(const Engine::Guard& guard) {
   listening_ = false;
 }
 
-void ServedEngine::Finish(bool inside, const std::function<void(const Engine::Guard&)>& last,
+void ServedEngine::Finish(bool inside, Bytes passed, const std::function<void(const Engine::Guard&)>& last,
                           EngineSummary& summary) {
   std::vector<Sequence::Known> known;  // for the next run, where there is something new
   {
@@ -51,7 +51,7 @@ void ServedEngine::Finish(bool inside, const std::function<void(const Engine::Gu
   }
   session_->LeavePlans(known, served_.kind, served_.device, plans_);
   summary.plans = plans_;
-  if (trace_ != nullptr) summary.trace = session_->FinishTrace(served_.device, *trace_);
+  if (trace_ != nullptr) summary.trace = session_->FinishTrace(served_.device, *trace_, passed);
 }
 
 void ServedEngine::AbandonAfterFork() noexcept {

@@ -43,7 +43,9 @@ class ServedEngine {
   // Tells `summary` how it went, leaves what has been learnt for the next run and ends the trace; nothing is
   // recorded after it. Waits for the lock, but not for ever, and not at all where the caller may be `inside` the
   // engine: then the summary is incomplete. `last` is called with the lock, before the counters are read.
-  void Finish(bool inside, const std::function<void(const Engine::Guard&)>& last, EngineSummary& summary);
+  // `passed`: bytes in requests that the engine was not asked for.
+  void Finish(bool inside, Bytes passed, const std::function<void(const Engine::Guard&)>& last,
+              EngineSummary& summary);
   void AbandonAfterFork() noexcept;
 
  private:

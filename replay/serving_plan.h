@@ -26,8 +26,9 @@ struct ServingPlan {
   std::vector<profiler::Slot> cycle;
   Offset begin;  // the plan covers [begin, end) of the arena
   Offset end;
-  Bytes slab;         // height of the planned slots above the arena's begin, as solved
-  Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
+  bool alone = false;  // of an earlier run: solved without what lives beside the cycle, which lies outside
+  Bytes slab;          // height of the planned slots above the arena's begin, as solved
+  Bytes lower_bound;   // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
 // How many rounds alike a plan is of: 1, or as many times as a part of it comes in a row.

@@ -88,7 +88,12 @@ std::string TraceRows(const TraceSummary& trace) {
   return text;
 }
 
-std::string SizeRows(const Counters& counters, std::string_view live = "the most the job held at once") {
+// What the real allocator has served unrecorded is not heard of again.
+std::string_view Held(bool all) {
+  return all ? "the most the job held at once" : "the most that was served at once";
+}
+
+std::string SizeRows(const Counters& counters, std::string_view live) {
   return Row("live peak", FormatSize(counters.live_peak), live) +
          Row("reserved peak", FormatSize(counters.reserved_peak),
              fmt::format("the most held for it, {:.3f} of the live peak",
@@ -120,14 +125,17 @@ std::string OversubscribedRows(const DeviceSummary& device) {
       Row("oversubscribed", FormatSize(device.in_host_peak),
           fmt::format("at most in the host's memory, {} granules, which is slow; the device gave {}",
                       device.granules_in_host_peak, FormatSize(device.on_device_full)));
-  const Bytes needs = device.counters.plan_needs;
-  if (needs == Bytes(0)) return text + Row("plan needs", "unknown", "no plan was adopted in this run");
+  if (device.counters.plan_needs == Bytes(0))
+    return text + Row("plan needs", "unknown", "no plan was adopted in this run");
+  // Whatever came after the plan, an evaluation say, comes again.
+  const Bytes needs = std::max(device.counters.plan_needs, device.counters.live_peak);
   const Bytes more = needs - device.on_device_full;
   return text + Row("plan needs", FormatSize(needs),
                     more > Bytes(0)
                         ? fmt::format("{} more than the device gave: the next attempt does not fit either",
                                       FormatSize(more))
-                        : "no more than the device gave: the next attempt fits by plan");
+                        : "with all that was live at once, no more than the device gave: the next attempt "
+                          "has room by plan");
 }
 
 std::string DeviceText(const DeviceSummary& device, Mode mode) {
@@ -137,7 +145,7 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
   const Counters& c = device.counters;
   text += Row("requests", std::to_string(c.requests),
               c.outside == 0 ? "" : fmt::format("{} of them recorded and left to the driver", c.outside));
-  text += SizeRows(c);
+  text += SizeRows(c, Held(device.capture_passes == 0));
   if (mode == Mode::kServe) text += PlanRows(c);
   text += OversubscribedRows(device);
   text += fmt::format(
@@ -168,6 +176,8 @@ void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
   json["trace_bytes"] = trace.counters.bytes.count();
   json["trace_dropped"] = trace.counters.dropped;
   json["trace_stopped"] = trace.counters.stopped;
+  json["trace_full"] = trace.counters.full;
+  json["trace_after_end"] = trace.counters.after_end;
   json["trace_without_stack"] = trace.counters.without_stack;
   json["trace_activities"] = trace.counters.activities;
   json["trace_activities_dropped"] = trace.counters.activities_dropped;
@@ -215,9 +225,7 @@ std::string SummaryText(const Summary& summary) {
   const HostCounters& host = summary.host_counters;
   text += Row("requests", std::to_string(counters.requests + host.passed),
               fmt::format("of at least {}", FormatSize(summary.threshold)));
-  // What the host's own allocator has served is not heard of again.
-  const bool all = counters.passed + host.passed == 0;
-  text += SizeRows(counters, all ? "the most the job held at once" : "the most that was served at once");
+  text += SizeRows(counters, Held(counters.passed + host.passed == 0));
   if (summary.mode == Mode::kServe) text += PlanRows(counters);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, late frees {}, "

@@ -24,8 +24,10 @@ struct HostCounters {
 struct TraceCounters {
   int64_t events = 0;
   Bytes bytes;             // written
-  int64_t dropped = 0;     // events lost: the disk was full, the writer fell behind
+  int64_t dropped = 0;     // events lost while recording went on: the writer fell behind
+  int64_t after_end = 0;   // that came when recording had ended
   std::string stopped;     // why recording ended early; empty: it did not
+  bool full = false;       // at its limit
   int64_t activities = 0;  // kernels, copies, sets and markers, of a time line
   int64_t activities_dropped = 0;
   bool activities_full = false;  // the time line ended at its limit

@@ -24,7 +24,7 @@ size_t reprise_threshold;
 static const struct reprise_host_core* open_core;
 
 /* Requests that the core does not hear of, for its summary. */
-static int64_t passed;
+static struct reprise_passed passed;
 
 /* A preloaded library's thread-local variables are laid out before the program starts: no access to this one
  * can allocate or fail. */
@@ -63,7 +63,7 @@ static const struct reprise_host_core* load_core(void) {
   shim.size = sizeof shim;
   shim.threshold = reprise_threshold;
   shim.thread_depth = thread_depth;
-  shim.passed_by_shim = &passed;
+  shim.passed = &passed;
   shim.stderr_at_start = reprise_stderr_at_start();
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
@@ -143,7 +143,10 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   errno = saved;
 }
 
-void reprise_count_passed(void) { __atomic_fetch_add(&passed, 1, __ATOMIC_RELAXED); }
+void reprise_count_passed(size_t bytes) {
+  __atomic_fetch_add(&passed.requests, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&passed.bytes, (int64_t)bytes, __ATOMIC_RELAXED);
+}
 
 /* The open core for a request of `bytes`, or NULL. */
 __attribute__((noinline, cold)) static const struct reprise_host_core* first_core(size_t bytes) {
@@ -153,7 +156,7 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
   if (!reprise_wants(bytes)) return NULL;
   INSIDE(try_to_open());
   const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (!core) reprise_count_passed();
+  if (!core) reprise_count_passed(bytes);
   return core;
 }
 

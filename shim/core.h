@@ -28,8 +28,8 @@ static inline int reprise_wants(size_t bytes) {
 /* A block of `bytes` at a multiple of `alignment` (a power of two), or NULL: the real allocator is next. */
 void* reprise_allocate(size_t bytes, size_t alignment);
 
-/* The real allocator has taken a request that the core would have counted, had it been asked. */
-void reprise_count_passed(void);
+/* The real allocator has taken a request of `bytes` that the core would have counted, had it been asked. */
+void reprise_count_passed(size_t bytes);
 
 /* For addresses that are ours. */
 void reprise_release(void* block);

@@ -104,7 +104,7 @@ RARE static void* realloc_ours(void* block, size_t bytes) {
   }
   void* const larger = REAL(realloc)(NULL, bytes);
   if (!larger) return NULL;
-  reprise_count_passed();
+  reprise_count_passed(bytes);
   move_out(larger, block, usable);
   reprise_release(block);
   return larger;

@@ -64,7 +64,7 @@ DeviceSummary Device::Finish() {
     summary.granules_in_host_peak = held.in_host_peak;
     summary.on_device_full = memory_->granule() * held.on_device_full;
   };
-  engine_.Finish(/*inside=*/false, look_at_memory, summary);
+  engine_.Finish(/*inside=*/false, Bytes(capture_passed), look_at_memory, summary);
   summary.capture_passes = capture_passes;
   summary.memory_waits = memory_waits;
   summary.refused_exports = refused_exports;

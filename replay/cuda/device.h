@@ -58,6 +58,7 @@ class Device {
 
   // What has been served from a pool, and the most it has looked like to the job. Bytes.
   struct PoolUse {
+    bool served = false;  // a block, ever
     int64_t used = 0;
     int64_t used_high = 0;
     int64_t reserved_high = 0;
@@ -68,6 +69,7 @@ class Device {
     if (owner == kNoPool) return;
     if (first_pool_ == kNoPool) first_pool_ = owner;
     PoolUse& use = pool_use_[owner];
+    use.served = true;
     use.used += RoundUp(requested, profiler::kDeviceAlignment).count();
     use.used_high = std::max(use.used_high, use.used);
     use.reserved_high = std::max(use.reserved_high, Reserved(guard, owner));
@@ -76,11 +78,13 @@ class Device {
     if (freed.owner != kNoPool)
       pool_use_[freed.owner].used -= RoundUp(freed.requested, profiler::kDeviceAlignment).count();
   }
+  // The pool that was served first.
+  bool IsFirst(const Engine::Guard&, Owner owner) const { return owner != kNoPool && owner == first_pool_; }
   // What a pool holds of the arena beyond what the driver knows: its own blocks, and for the pool that was
   // served first all that is committed and used by nobody.
   int64_t Reserved(const Engine::Guard& guard, Owner owner) const {
     const int64_t used = pool_use_[owner].used;
-    return owner == first_pool_ ? used + (engine_->committed(guard) - engine_->placed(guard)).count() : used;
+    return IsFirst(guard, owner) ? used + (engine_->committed(guard) - engine_->placed(guard)).count() : used;
   }
 
   // Drops the streams of a context that is gone, and its blocks; the device has finished with them. Blocks in
@@ -110,8 +114,14 @@ class Device {
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
   std::atomic<int64_t> segments{0};
   std::atomic<int64_t> others{0};
+  // Requests left to the driver because something was being captured.
+  void CountCapturePass(size_t bytes) {
+    ++capture_passes;
+    capture_passed += static_cast<int64_t>(bytes);
+  }
   std::atomic<int64_t> capture_passes{0};
-  std::atomic<int64_t> memory_waits{0};  // of the host for the device, because memory had run out
+  std::atomic<int64_t> capture_passed{0};  // bytes
+  std::atomic<int64_t> memory_waits{0};    // of the host for the device, because memory had run out
   std::atomic<int64_t> refused_exports{0};
   // Said once each: that the host's memory stands in for this device's, and that it cannot.
   std::atomic<bool> said_oversubscribed{false};

@@ -160,7 +160,7 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   if (!place) return real();
   Device& device = *place->device;
   if (!MayServe()) {
-    if (captures_.load() != 0) ++device.capture_passes;
+    if (captures_.load() != 0) device.CountCapturePass(bytes);
     return real();
   }
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
@@ -188,7 +188,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   Device* const device = DeviceOf(context);
   if (device == nullptr) return real();
   if (!MayServe()) {
-    if (captures_.load() != 0) ++device->capture_passes;
+    if (captures_.load() != 0) device->CountCapturePass(bytes);
     return real();
   }
   (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);

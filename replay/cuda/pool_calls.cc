@@ -24,15 +24,18 @@ Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
 }
 
 // A pool may be destroyed with blocks alive, which live on; so do ours. What it kept goes back to the driver,
-// for other processes too.
+// for other processes too: which granules that are does not show, so all that are free do, but for the plan's
+// where another pool came first. One that nothing was served from has kept nothing.
 Result Core::PoolDestroy(cu_pool pool) {
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
   const Result result = driver().cuMemPoolDestroy(pool);
   if (result == kSuccess && known) pools_.Remove(pool);
   CurrentPoolsChanged();  // a current pool that is destroyed gives way to the default one
-  Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
-  if (device != nullptr && captures_.load() == 0)
-    device->engine().GiveBack(device->Lock(), /*plan_too=*/true);
+  Device* const device = result == kSuccess && known ? KnownDevice(known->device) : nullptr;
+  if (device == nullptr || captures_.load() != 0) return result;
+  const Engine::Guard guard = device->Lock();
+  if (device->pool_use(guard, known->owner).served)
+    device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
   return result;
 }
 

@@ -107,6 +107,14 @@ class Diff(command.CommandTest):
         self.write("lifetimes.csv", command.LIFETIMES)
         self.ok("diff", "lifetimes.csv", "lifetimes.csv", "--fail-above", "0")
 
+    def test_what_the_real_allocator_has_served_counts_against_the_limit(self):
+        self.write("before.reprise", traces.trace([MIB]))
+        self.write("after.reprise", traces.trace([MIB], passed=MIB))
+        self.assertFalse(self.json("diff", "before.reprise", "after.reprise")["after"]["whole"])
+        self.ok("diff", "before.reprise", "after.reprise", "--fail-above", str(MIB))
+        self.fails(3, "diff", "before.reprise", "after.reprise", "--fail-above", str(MIB - 1),
+                   says="after.reprise: some requests were left to the real allocator, so that nothing says")
+
     def test_sizes_that_look_alike_are_told_apart(self):
         self.write("none.csv", "event,id,bytes,stream\nalloc,9,7,0\n")
         self.write("b.csv", "event,id,bytes,stream\nalloc,0,1048576,0\nalloc,1,1048577,0\nalloc,2,64,0\n")

@@ -100,6 +100,18 @@ class Run(command.CommandTest):
                 self.assertEqual(head["stats"]["allocs"], 320 if traces == 1 else 32000)
                 shutil.rmtree(self.path("out"))
 
+    def test_whatever_the_run_is_called_its_files_are_found(self):
+        for name in ["sweep 7", "caf\u00e9", 130 * "x", "\udcff"]:
+            with self.subTest(name=name):
+                done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0", env={"REPRISE_RUN": name})
+                self.assertIn("in out: summary.json, trace.reprise", done.err)
+                shutil.rmtree(self.path("out"))
+
+    def test_a_percent_sign_is_no_pattern(self):
+        done = self.run_job("--mode", "record", "--report", "--out", "100%%")
+        self.assertIn("in 100%: summary.json, trace.reprise", done.err)
+        self.assertIn("wrote 100%/report.html", done.err)
+
     def test_folder_holds_where_the_job_goes_elsewhere(self):
         self.write("job.py", JOB)
         self.run_host("--out", "out", "--", "sh", "-c", f'cd / && "{sys.executable}" "{self.path("job.py")}" 0')
@@ -117,6 +129,16 @@ class Run(command.CommandTest):
         self.ok("simulate", "out/trace.reprise")
         self.ok("plan", "out/trace.reprise", "-o", "plan.json")
         self.ok("check", "out/trace.reprise", "plan.json")
+
+    def test_a_trace_says_that_blocks_have_left_it_by_growing(self):
+        grow = JOB.replace("sys.exit", "libc.realloc.restype = ctypes.c_void_p\n"
+                                       "libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]\n"
+                                       "libc.free(libc.realloc(libc.aligned_alloc(64, 8192), 1 << 20))\nsys.exit")
+        done = self.run_host("--mode", "record", "--out", "out", "--", sys.executable, "-c", grow, "0")
+        self.assertIn("the most that was served at once", done.err)
+        stats = self.json("stats", "out/trace.reprise")
+        self.assertFalse(stats["whole"])
+        self.assertIn("requests of 1048576 bytes in all were left to the real allocator", stats["notes"][0])
 
     def test_a_trace_says_whose_it_is(self):
         done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0",

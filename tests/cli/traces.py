@@ -21,9 +21,9 @@ def _block(kind, content):
     return struct.pack("<III", 0x4B4C4252, len(frame), len(frame) ^ 0xFFFFFFFF) + frame
 
 
-def trace(sizes, closed=True, end="closed", dropped=0, **metadata):
+def trace(sizes, closed=True, end="closed", dropped=0, passed=0, **metadata):
     """Of blocks of these sizes, never freed. `closed` False: without the end that a finished recording has, which says
-    what it was, and how many events were lost before it."""
+    what it was, how many events were lost before it, and how many bytes were in requests that it was not told of."""
     new_class, alignment = 2, 1
     codes = _varint(new_class) * len(sizes)
     arguments = b"".join(_varint(size) + _varint(alignment) for size in sizes)
@@ -31,5 +31,5 @@ def trace(sizes, closed=True, end="closed", dropped=0, **metadata):
     events += b"".join(_varint(len(column)) + column for column in (codes, b"", arguments, b""))
     out = b"\x89REPRISE\r\n\x1a\n" + struct.pack("<I", 1)
     out += _block(1, json.dumps({"command": ["job"], **metadata}).encode()) + _block(2, events)
-    footer = {"events": len(sizes), "dropped": dropped, "end": end}
+    footer = {"events": len(sizes), "dropped": dropped, "end": end, "passed_bytes": passed}
     return out + _block(3, json.dumps(footer).encode()) if closed else out

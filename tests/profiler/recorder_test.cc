@@ -109,7 +109,8 @@ TEST_F(RecorderTest, WhatComesAfterTheEndIsCounted) {
   ASSERT_TRUE(recorder->Finish(kLong).ok());
   recorder->Append(Alloc(0, 4096));
   recorder->Append(Free(0));
-  EXPECT_EQ(recorder->counters().dropped, 2u);
+  EXPECT_EQ(recorder->counters().lost, 2u);
+  EXPECT_EQ(recorder->counters().dropped, 0u) << "nothing is missing from what was recorded";
   EXPECT_TRUE(recorder->Flush(0s).ok());
   EXPECT_TRUE(recorder->Finish(0s).ok());
   EXPECT_TRUE(Read().closed);
@@ -140,7 +141,10 @@ TEST_F(RecorderTest, TheSizeLimitStopsItAndIsTold) {
   EXPECT_EQ(recorder->Flush(kLong).code(), absl::StatusCode::kResourceExhausted);
   const RecorderCounters counters = recorder->counters();
   EXPECT_THAT(counters.stopped, HasSubstr("size limit of 2000 bytes"));
-  EXPECT_EQ(counters.written + counters.lost + counters.dropped, events.size());
+  EXPECT_EQ(counters.written + counters.lost, events.size());
+  EXPECT_EQ(counters.dropped, 0u) << "what comes after the end is not missing from what came before it";
+  EXPECT_EQ(Read().dropped, 0u);
+  EXPECT_TRUE(counters.full);
   EXPECT_LE(std::filesystem::file_size(path_), 2000u);
   EXPECT_TRUE(IsPrefix(Read().events, events));
 }
@@ -262,6 +266,7 @@ TEST_F(SlowDisk, StopsWhereItWouldLoseAFree) {
     if (id % 1000 == 0) std::this_thread::yield();
   }
   EXPECT_GT(recorder->counters().dropped, 0u);
+  recorder->EndsBy(TraceEnd::kFirstPlan);  // a plan is adopted while the disk stands still
   absl::Status finished;
   const Trace trace = ReadToTheEnd(recorder.get(), &finished);
   EXPECT_THAT(Text(finished), HasSubstr("too slow"));
@@ -269,7 +274,10 @@ TEST_F(SlowDisk, StopsWhereItWouldLoseAFree) {
   EXPECT_EQ(trace.events.size(), recorder->counters().recorded);
   EXPECT_GT(trace.dropped, 0u);
   EXPECT_EQ(trace.end, TraceEnd::kOverrun);
-  EXPECT_EQ(recorder->counters().recorded + recorder->counters().dropped, 2 * kBlocks);
+  EXPECT_EQ(trace.dropped, recorder->counters().dropped);
+  const RecorderCounters counters = recorder->counters();
+  EXPECT_EQ(counters.written + counters.lost + counters.dropped, 2 * kBlocks);
+  EXPECT_FALSE(counters.full);
 }
 
 TEST_F(SlowDisk, FlushGivesUpInTime) {

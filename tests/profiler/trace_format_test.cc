@@ -218,8 +218,12 @@ TEST(Metadata, WhatIsNoObjectIsRefused) {
 TEST(Footer, ComesBack) {
   for (const TraceEnd end : {TraceEnd::kClosed, TraceEnd::kFirstPlan, TraceEnd::kSizeLimit,
                              TraceEnd::kOverrun, TraceEnd::kUnknown}) {
-    const TraceFooter footer{
-        .events = 12, .dropped = 3, .end = end, .activities = 5, .activities_dropped = 1};
+    const TraceFooter footer{.events = 12,
+                             .dropped = 3,
+                             .end = end,
+                             .activities = 5,
+                             .activities_dropped = 1,
+                             .passed = Bytes(4096)};
     EXPECT_EQ(*DecodeFooter(EncodeFooter(footer)), footer);
     const TraceFooter other{.events = 12, .activities = 5, .activities_end = end};
     EXPECT_EQ(*DecodeFooter(EncodeFooter(other)), other);

@@ -165,11 +165,12 @@ TEST(CoreConfig, TheRunsOfAJobThatWasPutBackAreToldApart) {
   EXPECT_EQ(ReadConfig(In({}), names).label, "restart2");
 }
 
-TEST(CoreConfig, ANameOfTheRunIsCutWhereItWouldFillTheFiles) {
+TEST(CoreConfig, ANameOfTheRunIsOneThatFilesCanCarry) {
   EXPECT_EQ(Read({{"REPRISE_RUN", "sweep 7"}}).run, "sweep 7");
   EXPECT_EQ(Read({}).run, "");
   const std::string endless(100'000, 'x');
   EXPECT_EQ(Read({{"REPRISE_RUN", endless.c_str()}}).run, std::string(128, 'x'));
+  EXPECT_EQ(Read({{"REPRISE_RUN", "caf\xc3\xa9\n"}}).run, "caf___");
 }
 
 TEST(CoreConfig, OneRankSpeaksForAll) {

@@ -21,11 +21,12 @@ namespace {
 
 thread_local int depth = 0;
 int* ThreadDepth() { return &depth; }
-int64_t passed_by_shim = 0;
+reprise_passed passed{};
 // Begun with the first test, in the child of one that ends: its stderr is another.
 const reprise_host_shim& Shim() {
-  static const reprise_host_shim shim = {REPRISE_ABI_VERSION, sizeof(reprise_host_shim),   4096, ThreadDepth,
-                                         &passed_by_shim,     reprise::replay::StderrNow()};
+  static const reprise_host_shim shim = {
+      REPRISE_ABI_VERSION,         sizeof(reprise_host_shim), 4096, ThreadDepth, &passed,
+      reprise::replay::StderrNow()};
   return shim;
 }
 

@@ -49,6 +49,9 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   summary.counters.unknown_frees = 2;
   summary.host_counters.errors = 1;
   summary.trace.counters.dropped = 4;
+  summary.trace.counters.stopped = "at its limit";
+  summary.trace.counters.full = true;
+  summary.trace.counters.after_end = 100'000;
   summary.plans.refused = "damaged";
   const auto read = ParseSummary(SummaryJson(summary), "a.json");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -102,6 +105,14 @@ TEST(RankSummaries, OfSeveralDevicesEveryOneCountsOnce) {
   EXPECT_EQ(read->faults, 1 + 10 + 100 + 20 + 200 + 1);
   EXPECT_FALSE(read->complete);
   EXPECT_EQ(read->refused, "damaged");
+}
+
+TEST(RankSummaries, ATraceThatCouldNotBeWrittenIsAFault) {
+  Summary summary;
+  summary.trace.counters.stopped = "the disk is full";
+  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->faults, 1);
+  summary.trace.counters.full = true;
+  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->faults, 0);
 }
 
 TEST(RankSummaries, WhatIsNoneIsNamed) {

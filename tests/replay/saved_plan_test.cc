@@ -248,6 +248,9 @@ TEST(SavedPlan, PlacesTheNextRunFromItsFirstRecurringIteration) {
   EXPECT_GT(without.first_planned_request, requests(3));
   EXPECT_GT(with.planned, without.planned);
   EXPECT_EQ(with.planned_bytes_after_plan, with.bytes_after_plan);
+  // Of weights and of the optimizer's state its plan knows nothing; the job holds them all the same.
+  EXPECT_NEAR(Share(with.lower_bound.count(), without.lower_bound.count()), 1, 0.02);
+  EXPECT_NEAR(Share(with.slab.count(), without.slab.count()), 1, 0.02);
 }
 
 TEST(SavedPlan, OfSeveralRoundsIsOfOnePeriod) {

@@ -98,11 +98,12 @@ TEST(SummaryText, AnUnreadableEngineIsSaid) {
   EXPECT_THAT(SummaryText(summary), HasSubstr("ended inside an allocation"));
 }
 
-Summary Oversubscribed(Bytes plan_needs) {
+Summary Oversubscribed(Bytes plan_needs, Bytes live_peak = kMiB * 900) {
   Summary summary = Served();
   DeviceSummary device;
   device.counters = summary.counters;
   device.counters.plan_needs = plan_needs;
+  device.counters.live_peak = live_peak;
   device.granules_in_host_peak = 20;
   device.in_host_peak = kMiB * 40;
   device.on_device_full = kMiB * 1000;
@@ -116,7 +117,11 @@ TEST(SummaryText, SaysWhetherWhatWasOversubscribedFitsByPlan) {
       AllOf(HasSubstr("40.00 MiB  at most in the host's memory, 20 granules"),
             HasSubstr("1010.00 MiB  10.00 MiB more than the device gave: the next attempt does not fit")));
   EXPECT_THAT(SummaryText(Oversubscribed(kMiB * 1000)),
-              HasSubstr("1000.00 MiB  no more than the device gave: the next attempt fits by plan"));
+              HasSubstr("1000.00 MiB  with all that was live at once, no more than the device gave: the next "
+                        "attempt has room by plan"));
+  EXPECT_THAT(SummaryText(Oversubscribed(kMiB * 900, kMiB * 1040)),
+              HasSubstr("1.02 GiB  40.00 MiB more than the device gave: the next attempt does not fit"))
+      << "what came after the plan";
   EXPECT_THAT(SummaryText(Oversubscribed(Bytes(0))), HasSubstr("unknown  no plan was adopted"));
   Summary within = Oversubscribed(kMiB * 900);
   within.devices[0].granules_in_host_peak = 0;

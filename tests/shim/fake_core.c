@@ -141,5 +141,5 @@ __attribute__((destructor)) static void say(void) {
     fprintf(stderr, "fake core: forked while opening %d, told of %d\n", forked_while_opening, forks_told);
   }
   fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu, passed %zu\n", counts.allocated,
-          counts.released, counts.later, (size_t)*shim->passed_by_shim);
+          counts.released, counts.later, (size_t)shim->passed->requests);
 }

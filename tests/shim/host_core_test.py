@@ -240,7 +240,8 @@ class Files(CoreTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, run(command).stdout)
         summary = self.summary()
-        self.assertGreater(summary["trace_dropped"], 0)
+        self.assertGreater(summary["trace_after_end"], 0)
+        self.assertFalse(summary["trace_full"])
         self.assertNotEqual(summary["trace_stopped"], "")
         facts = self.trace(summary["trace"])
         self.assertGreater(facts["events"], 0)
@@ -258,7 +259,8 @@ class Files(CoreTest):
     def test_trace_limit(self):
         summary = self.served("1", "0", "60000", program="CHAOS", REPRISE_TRACE_LIMIT="64KiB")
         self.assertLessEqual(os.path.getsize(summary["trace"]), 64 * 1024)
-        self.assertGreater(summary["trace_dropped"], 0)
+        self.assertGreater(summary["trace_after_end"], 0)
+        self.assertTrue(summary["trace_full"])
 
     def test_killed_while_recording(self):
         job = subprocess.Popen([built("CHAOS"), "1", "0", "1000000000"], stderr=subprocess.DEVNULL,

@@ -174,6 +174,23 @@ SCENARIO(pool_destroyed_with_a_live_block) {
   DO(cuStreamDestroy(stream));
 }
 
+// What one pool keeps, because it was told to, is not another one's to give back.
+SCENARIO_ALONE(pool_destroyed_beside_another) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  cuuint64_t keep_all = ~cuuint64_t{0};
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 64 * kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
+  DO(cuMemPoolDestroy(NewPool(0)));
+  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
+  DO(cuMemPoolTrimTo(pool, 0));
+  DO(cuStreamDestroy(stream));
+}
+
 // What a pool kept is the device's again once the pool is gone: a graph that allocates can have it.
 SCENARIO_ALONE(pool_destroyed_gives_back) {
   const CUstream stream = NewStream();

@@ -12,22 +12,27 @@ constexpr Bytes kWithoutLimit{int64_t{1} << 61};  // sums of two stay in range
 
 }  // namespace
 
-BfcArena::BfcArena(Bytes capacity, Split split)
-    : split_(split), range_(capacity > Bytes(0) ? kUnit * (capacity / kUnit) : kWithoutLimit) {
-  if (range_ > Bytes(0)) free_.insert(&blocks_.Add({.address = Offset(0), .size = range_}));
+BfcArena::BfcArena(Bytes capacity, Kind kind)
+    : kind_(kind), most_(capacity > Bytes(0) ? kUnit * (capacity / kUnit) : kWithoutLimit) {
+  if (kind_ == Kind::kXla && most_ > Bytes(0))
+    free_.insert(&blocks_.Add({.address = Offset(0), .size = most_}));
 }
 
 std::optional<Offset> BfcArena::Allocate(Bytes bytes, Stream) {
   const Bytes size = RoundUp(bytes, kUnit);
-  const auto it = BestFit(free_, size, Stream{0});
-  if (it == free_.end()) return std::nullopt;
-  Block* const block = *it;
-  free_.erase(it);
+  Block* block = nullptr;
+  if (const auto it = BestFit(free_, size, Stream{0}); it != free_.end()) {
+    block = *it;
+    free_.erase(it);
+  } else if (kind_ == Kind::kPlain) {
+    block = Grow(size);
+  }
+  if (block == nullptr) return std::nullopt;
   if (ShouldSplit(*block, size)) free_.insert(&blocks_.Split(*block, size));
   block->allocated = true;
   allocated_ += block->size;
   const Bytes end = block->address + block->size - Offset(0);
-  reserved_ = std::max(reserved_, std::min(range_, RoundUp(end, kStep)));
+  reserved_ = std::max(reserved_, std::min(most_, RoundUp(end, kStep)));
   return block->address;
 }
 
@@ -41,8 +46,22 @@ bool BfcArena::Free(Offset offset, Stream) {
 }
 
 bool BfcArena::ShouldSplit(const Block& block, Bytes size) const {
-  if (split_ == Split::kAlways) return block.size > size;
+  if (kind_ == Kind::kPlain) return block.size > size;
   return block.size >= size * 2 || block.size - size >= kMostWaste;
+}
+
+// The free block at the end, made large enough. nullptr: out of memory.
+Block* BfcArena::Grow(Bytes size) {
+  Block* const last = blocks_.Last();
+  const bool extends = last != nullptr && !last->allocated;
+  const Bytes begin =
+      last == nullptr ? Bytes(0) : (extends ? last->address : last->address + last->size) - Offset(0);
+  const Bytes end = RoundUp(begin + size, kStep);
+  if (end > most_) return nullptr;
+  if (!extends) return &blocks_.Add({.address = Offset(0) + begin, .size = end - begin});
+  free_.erase(last);
+  last->size = end - begin;
+  return last;
 }
 
 // A block, which is in no set, together with its free neighbours.

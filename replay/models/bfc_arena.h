@@ -1,13 +1,14 @@
-// One range, taken at the start: best fit with coalescing.
+// One range: best fit with coalescing.
 //
-// Blocks are multiples of 256 bytes. The smallest free range that is large enough is taken. Split::kXla
-// places as XLA's and TensorFlow's BFC allocator does without growth: it splits a range, that at the end as any
-// other, where it is twice as large as needed or at least 128 MiB would be wasted. Split::kAlways is the plain
-// arena, which wastes nothing. Streams share all of it: the order between them is left to the framework, as
-// XLA does with its one compute stream. Nothing is given back.
+// Blocks are multiples of 256 bytes. The smallest free range that is large enough is taken. Kind::kXla places
+// as XLA's and TensorFlow's BFC allocator does without growth: all is there from the start, and a range, that
+// at the end as any other, is split where it is twice as large as needed or at least 128 MiB would be wasted.
+// Kind::kPlain is the plain arena, which wastes nothing and grows at its end by what is missing, in steps of
+// 2 MiB. Streams share all of it: the order between them is left to the framework, as XLA does with its one
+// compute stream. Nothing is given back.
 //
-// The real one takes a share of the device. Here that is the capacity, or more than any job asks for; reserved
-// is up to where its highest block ever ended, in steps of 2 MiB. With a share of just that size a block may go
+// XLA takes a share of the device. Here that is the capacity, or more than any job asks for; reserved is up to
+// where its highest block ever ended, in the same steps. With a share of just that size a block may go
 // elsewhere, because the range at the end is no longer the largest: whether a capacity is enough, a run with it
 // says.
 #pragma once
@@ -19,9 +20,9 @@ namespace reprise::replay {
 
 class BfcArena : public AllocatorModel {
  public:
-  enum class Split { kXla, kAlways };
+  enum class Kind { kXla, kPlain };
 
-  explicit BfcArena(Bytes capacity, Split split = Split::kXla);
+  explicit BfcArena(Bytes capacity, Kind kind = Kind::kXla);
 
   std::optional<Offset> Allocate(Bytes bytes, Stream stream) override;
   bool Free(Offset offset, Stream stream) override;
@@ -30,11 +31,12 @@ class BfcArena : public AllocatorModel {
   int64_t driver_allocations() const override { return reserved_ > Bytes(0) ? 1 : 0; }
 
  private:
+  Block* Grow(Bytes size);
   bool ShouldSplit(const Block& block, Bytes size) const;
   Block& Joined(Block& block);
 
-  const Split split_;
-  const Bytes range_;
+  const Kind kind_;
+  const Bytes most_;
   BlockMap blocks_;
   FreeBySize free_;
   Bytes allocated_;

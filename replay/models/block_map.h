@@ -31,6 +31,8 @@ class BlockMap {
     const auto it = blocks_.find(address);
     return it == blocks_.end() ? nullptr : &it->second;
   }
+  // That with the highest address, or nullptr.
+  Block* Last() { return blocks_.empty() ? nullptr : &blocks_.rbegin()->second; }
   // The neighbour in the same segment, or nullptr.
   Block* Before(const Block& block) {
     const auto it = blocks_.find(block.address);

@@ -14,7 +14,7 @@ std::unique_ptr<AllocatorModel> Make(Bytes capacity) {
 }
 
 std::unique_ptr<AllocatorModel> MakePlainArena(Bytes capacity) {
-  return std::make_unique<BfcArena>(capacity, BfcArena::Split::kAlways);
+  return std::make_unique<BfcArena>(capacity, BfcArena::Kind::kPlain);
 }
 
 constexpr ModelInfo kModels[] = {

@@ -98,7 +98,7 @@ TEST(BfcArena, SplitsWhereMuchWouldBeWasted) {
 }
 
 TEST(PlainArena, SplitsAlways) {
-  BfcArena model(kNoLimit, BfcArena::Split::kAlways);
+  BfcArena model(kNoLimit, BfcArena::Kind::kPlain);
   const Offset block = *model.Allocate(MiB(8), kA);
   model.Allocate(MiB(2), kA);
   model.Free(block, kA);

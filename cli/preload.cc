@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/fnv1a.h"
 
@@ -70,18 +72,25 @@ absl::StatusOr<std::string> NameToPreload(const std::string& library) {
   return (link / fs::path(library).filename()).string();
 }
 
+// GCC's libasan.so.8, clang's libclang_rt.asan-x86_64.so: a program does not start where AddressSanitizer's
+// is not the first.
+bool IsSanitizer(std::string_view name) {
+  const std::string file = fs::path(name).filename().string();
+  constexpr std::string_view kBegins[] = {"libasan", "libhwasan", "liblsan", "libtsan", "libclang_rt."};
+  return std::ranges::any_of(kBegins, [&](std::string_view begin) { return file.starts_with(begin); });
+}
+
 std::string CoreBeside(std::string_view library) {
   return (fs::path(library).parent_path() / kCoreLibrary).string();
 }
 
 std::string Preloading(const std::string& library, const std::string& present) {
-  std::string value = library;
-  const std::vector<std::string> others =
-      absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty());
-  for (const std::string& other : others) {
-    if (other != library) value += ":" + other;
-  }
-  return value;
+  std::vector<std::string> names = absl::StrSplit(present, absl::ByAnyChar(kSeparators), absl::SkipEmpty());
+  std::erase(names, library);
+  const auto others = std::stable_partition(names.begin(), names.end(),
+                                            [](const std::string& name) { return IsSanitizer(name); });
+  names.insert(others, library);
+  return absl::StrJoin(names, ":");
 }
 
 }  // namespace reprise::cli

@@ -19,8 +19,8 @@ absl::StatusOr<std::string> FindLibrary(std::string_view name);
 // libreprise_core.so, which the preload library looks for beside itself.
 std::string CoreBeside(std::string_view library);
 
-// LD_PRELOAD with `library` in it. It comes first, before `present` (which may be empty): of two libraries
-// that define a function, the first is called.
+// LD_PRELOAD with `library` in it. It comes before what is `present` (which may be empty), sanitizers aside: of
+// two libraries that define a function, the first is called.
 std::string Preloading(const std::string& library, const std::string& present);
 
 // A name of `library` that LD_PRELOAD can hold. It knows no way to quote, so for a path with a blank, a colon

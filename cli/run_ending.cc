@@ -42,8 +42,8 @@ std::string WhyNothingCaught(bool host) {
     return fmt::format("nothing is served where the {} is limited, here to {}; '{}' lifts it", limit.of,
                        FormatSize(limit.bytes), limit.lifted_by);
   }
-  return "a static binary, a program with an allocator of its own, or no aligned allocation above the "
-         "threshold";
+  return "a static binary, a program with an allocator of its own or under a sanitizer, or no aligned "
+         "allocation above the threshold";
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {

@@ -42,7 +42,7 @@ std::string Count(int64_t count) { return fmt::format("{}", count); }
 std::string PlanRows(const replay::SimulationResult& result) {
   const replay::Counters& c = result.counters;
   if (c.plans == 0) return Row("slab", "none", "no plan was adopted");
-  return Row("iterations", Count(c.iterations), fmt::format("found, of {} allocations", c.period)) +
+  return Row("iterations", Count(c.iterations), fmt::format("found, the last of {} allocations", c.period)) +
          Row("plans", Count(c.plans),
              fmt::format("adopted, the first in iteration {}", c.first_planned_iteration)) +
          Row("planned", FormatShare(result.planned_bytes_after_plan),

@@ -54,8 +54,8 @@ std::string IterationRows(const MeasuredInput& result) {
   if (!stats.iteration) return Row("iterations", "none", "the sequence does not repeat");
   const profiler::IterationStats& iteration = *stats.iteration;
   return Row("iterations", fmt::format("{}", stats.iterations),
-             fmt::format("of {} allocations of at least 4 KiB, found at event {}", iteration.tokens,
-                         iteration.first)) +
+             fmt::format("the last of {} allocations of at least 4 KiB, first found at event {}",
+                         iteration.tokens, iteration.first)) +
          Row("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
          Row("iteration", FormatSize(iteration.peak - iteration.persistent),
              fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +

@@ -44,7 +44,7 @@ std::string PlanRows(const Counters& counters) {
              fmt::format("of the bytes since the first plan, from iteration {}",
                          counters.first_planned_iteration)) +
          Row("iterations", std::to_string(counters.iterations),
-             fmt::format("of {} allocations; plans adopted: {}{}", counters.period, counters.plans,
+             fmt::format("the last of {} allocations; plans adopted: {}{}", counters.period, counters.plans,
                          counters.threads == 0
                              ? ""
                              : fmt::format("; {} threads, each for itself", counters.threads)));

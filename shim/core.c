@@ -52,6 +52,10 @@ static const struct reprise_host_core* load_core(void) {
   static struct reprise_host_shim shim;
   if (!dlsym) return NULL; /* an old glibc, and no core can be for it */
   if (dlsym(RTLD_DEFAULT, "reprise_host_marker") != (void*)own_marker) return NULL; /* another copy serves */
+  if (dlsym(RTLD_DEFAULT, "__lsan_do_leak_check") || dlsym(RTLD_DEFAULT, "__tsan_init")) {
+    reprise_say("a sanitizer watches this program's memory and threads, and knows nothing of ours", NULL);
+    return NULL;
+  }
   if (!reprise_blocks_come_back()) {
     reprise_say("this program frees memory by functions of its own", NULL);
     return NULL;

@@ -16,8 +16,8 @@ function fillTables(head) {
   byId("histogram").append(classTable(stats.histogram, "From (bytes)", formatSize));
   byId("lifetimes").append(classTable(stats.lifetimes.classes, `From (${stats.lifetimes.unit === "us" ? "µs" : stats.lifetimes.unit})`, formatCount));
   byId("iterations").textContent = !stats.iteration ? "No iteration was found: the sequence does not repeat." :
-    `${plural(stats.iterations, "iteration")} of ${formatCount(stats.iteration.tokens)} allocations of at least 4 KiB, ` +
-    `found at event ${formatCount(stats.iteration.found_at)}; each allocates ${formatSize(stats.iteration.allocated)}.`;
+    `${plural(stats.iterations, "iteration")}, the last of ${formatCount(stats.iteration.tokens)} allocations of at least 4 KiB, ` +
+    `first found at event ${formatCount(stats.iteration.found_at)}; it allocates ${formatSize(stats.iteration.allocated)}.`;
   byId("provenance").append(pairs(flattened({ ...provenance, command: provenance.command?.join(" ") ??
     (provenance.redacted ? "redacted" : "unknown"), host: provenance.host ?? (provenance.redacted ? "redacted" : "unknown") })));
   byId("counters").append(head.counters ? pairs(flattened(head.counters)) :

@@ -225,6 +225,12 @@ class Run(command.CommandTest):
         value = self.variables("LD_PRELOAD", env={"LD_PRELOAD": other})["LD_PRELOAD"]
         self.assertRegex(value, f"^/.*/libreprise-host.so:{other}$")
 
+    def test_a_sanitizer_stays_in_front(self):
+        library = self.host_library()
+        given = f"/x/other.so:/x/libasan.so.8 {library}:/x/libclang_rt.tsan-x86_64.so"
+        value = self.variables("LD_PRELOAD", env={"LD_PRELOAD": given})["LD_PRELOAD"]
+        self.assertEqual(value, f"/x/libasan.so.8:/x/libclang_rt.tsan-x86_64.so:{library}:/x/other.so")
+
     def test_preload_of_ours_once_only(self):
         library = self.host_library()
         self.assertEqual(self.variables("LD_PRELOAD", env={"LD_PRELOAD": library})["LD_PRELOAD"], library)

@@ -49,7 +49,7 @@ class Stats(command.CommandTest):
         self.assertEqual(stats["iteration"]["tokens"], 12)
         self.assertEqual(stats["iteration"]["persistent"], 64 * KIB)
         self.assertEqual(stats["iteration"]["allocated"], 312 * KIB)
-        self.assertRegex(self.ok("stats", "job.csv").out, r"iterations +\d+  of 12 allocations")
+        self.assertRegex(self.ok("stats", "job.csv").out, r"iterations +\d+  the last of 12 allocations")
 
     def test_lifetimes_tell_the_tick(self):
         self.write("a.csv", "id,lower,upper,size\na,10,20,4\nb,20,30,4\nc,25,30,4\n")

@@ -199,6 +199,11 @@ class Company(ShimTest):
         self.assertEqual(done.stdout, "not served\n")
         self.assertIn("functions of its own", done.stderr)
 
+    def test_program_under_a_sanitizer(self):
+        done = run([built("JOB"), "ordinary"], preload=[built("FAKE_SANITIZER"), self.at.shim])
+        self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
+        self.assertIn("a sanitizer watches", done.stderr)
+
     def test_program_with_jemalloc_inside(self):
         done = self.job("ordinary", program="JOB_JEMALLOC_STATIC")
         self.assertEqual((done.stdout, done.stderr), ("not served\n", ""))

@@ -64,21 +64,14 @@ std::string RunOf(const std::string& path, std::string_view name) {
   return metadata.ok() ? metadata->run : "";
 }
 
-// Where the pattern leads every process to; nullopt: it depends on the process.
-std::optional<std::string> PlainPath(std::string_view pattern) {
-  std::string path;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    path += pattern[i];
-    if (pattern[i] == '%' && pattern.substr(++i, 1) != "%") return std::nullopt;
-  }
-  return path;
-}
-
 OutputFolder NamedFolder(const std::string& out) {
   OutputFolder folder;
-  if (!replay::ExpandOut(out, {})) return folder;  // the variable's: whoever reads it says so
+  const std::optional<std::string> path = replay::ExpandOut(out, {});
+  if (!path) return folder;  // the variable's: whoever reads it says so
   folder.pattern = AbsolutePattern(out);
-  if (const std::optional<std::string> path = PlainPath(out)) {
+  const replay::ProcessNames another = {
+      .host = "another", .pid = 1, .launched = {.rank = 1, .job = "another", .step = "another"}};
+  if (replay::ExpandOut(out, another) == path) {  // all processes go there
     folder.path = *path;
     folder.before = FilesIn(*path);
     if (!LaunchedHere().OneOfMany()) folder.run = RunNameHere();

@@ -331,8 +331,9 @@ void Engine::CountPlan(const Sequence& sequence) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
-  counters_.plan_needs = NeedOfPlans();
-  beside_plans_ = BesidePlans().live;
+  const Beside beside = BesidePlans();
+  counters_.plan_needs = NeedOfPlans(beside);
+  beside_plans_ = beside.live;
   if (sink_ != nullptr) sink_->OnPlanAdopted();
 }
 
@@ -352,9 +353,8 @@ Engine::Beside Engine::BesidePlans() const {
   return beside;
 }
 
-Bytes Engine::NeedOfPlans() const {
+Bytes Engine::NeedOfPlans(const Beside& beside) const {
   const Bytes granule = memory_->granule();
-  const Beside beside = BesidePlans();
   Bytes small;
   arena_.ForEachSmallLive([&](Offset, Bytes bytes, const BlockInfo&) { small += bytes; });
   return beside.covered + RoundUp(beside.live, granule) + RoundUp(small, granule);

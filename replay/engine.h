@@ -250,7 +250,7 @@ class Engine {
     Bytes covered;
   };
   Beside BesidePlans() const;
-  Bytes NeedOfPlans() const;
+  Bytes NeedOfPlans(const Beside& beside) const;
   bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
   void ConsiderPlanning(Sequence& sequence);
   uint32_t SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const;

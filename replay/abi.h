@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 5u
+#define REPRISE_ABI_VERSION 6u
 
 /* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
  * job may close it, or be started without, and get the number for a file of its own. */

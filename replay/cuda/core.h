@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "replay/core_session.h"
 #include "replay/cuda/device.h"
 #include "replay/cuda/driver.h"
@@ -80,9 +80,12 @@ class Core {
   Result AddressRange(cu_address* base, size_t* bytes, cu_address address);
   Result PointerAttribute(void* value, int attribute, cu_address address);
   Result PointerAttributes(unsigned count, int* attributes, void** values, cu_address address);
+  Result SetPointerAttribute(const void* value, int attribute, cu_address address);
   // For calls that would let another process or device see more than the block.
   bool RefuseExport(cu_address address, const char* call);
-  void NoteIpc() { ipc_used_ = true; }
+  // Of a process that exports memory, or registers it with a network, no synchronous blocks are served: they
+  // must be the driver's.
+  void NoteExport() { exported_ = true; }
 
   // end_calls.cc
   Result EndContext(cu_context context, Result (*call)(cu_context));
@@ -222,7 +225,7 @@ class Core {
   StreamTable streams_;
   PoolTable pools_;
   std::mutex outside_mutex_;
-  absl::flat_hash_map<cu_address, Outside> outside_;
+  HashMap<cu_address, Outside> outside_;
 
   std::atomic<int> captures_{0};  // going on now
   std::mutex captures_mutex_;
@@ -232,7 +235,7 @@ class Core {
   std::atomic<uint64_t> peers_{0};
   std::mutex peer_contexts_mutex_;
   std::vector<cu_context> peer_contexts_;  // the same, of contexts that are no device's primary one
-  std::atomic<bool> ipc_used_{false};
+  std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};
   std::atomic<int64_t> errors_{0};

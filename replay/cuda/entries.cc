@@ -148,13 +148,18 @@ void FillQueryCalls(reprise_cuda_calls& calls) {
     return Answer([&] { return core->PointerAttributes(count, attributes, values, address); },
                   [&] { return core->driver().cuPointerGetAttributes(count, attributes, values, address); });
   };
+  calls.cuPointerSetAttribute = [](const void* value, int attribute, cu_address address) {
+    return Answer([&] { return core->SetPointerAttribute(value, attribute, address); },
+                  [&] { return core->driver().cuPointerSetAttribute(value, attribute, address); });
+  };
   calls.cuIpcGetMemHandle = [](void* handle, cu_address block) {
-    core->NoteIpc();
+    core->NoteExport();
     return Exported(block, "cuIpcGetMemHandle", kInvalidValue,
                     [&] { return core->driver().cuIpcGetMemHandle(handle, block); });
   };
   calls.cuMemGetHandleForAddressRange = [](void* handle, cu_address begin, size_t bytes, int type,
                                            uint64_t flags) {
+    core->NoteExport();
     return Exported(begin, "cuMemGetHandleForAddressRange", kNotSupported, [&] {
       return core->driver().cuMemGetHandleForAddressRange(handle, begin, bytes, type, flags);
     });

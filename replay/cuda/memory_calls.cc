@@ -65,7 +65,7 @@ std::optional<Offset> Core::ServeAfterWait(Device& device, const Engine::Request
 // to, in the host's; but not one that another process or a foreign pool may have a claim to.
 std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request& request,
                                           const BlockInfo& left) {
-  const bool ours = request.place || (IsEveryStream(request.stream) && !ipc_used_);
+  const bool ours = request.place || (IsEveryStream(request.stream) && !exported_);
   if (!session_->config().oversubscribe || !ours || !MayServe()) return std::nullopt;
   const Engine::Guard guard = device.Lock();
   DeviceMemory& memory = device.memory();
@@ -198,7 +198,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   {
     const Engine::Guard guard = device->Lock();
     request.stream = device->SynchronousStream(guard, context);
-    request.place = device->engine().serving(guard) && !ipc_used_ && devices_met_ == 1;
+    request.place = device->engine().serving(guard) && !exported_ && devices_met_ == 1;
   }
   return Serve(*device, out, request, real);
 }

@@ -14,6 +14,7 @@ enum PointerAttribute {
   kContext = 1,
   kMemoryType = 2,
   kHostPointer = 4,
+  kSyncMemops = 6,
   kBufferId = 7,
   kDeviceOrdinal = 9,
   kLegacyIpcCapable = 10,
@@ -27,10 +28,15 @@ enum PointerAttribute {
 
 constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
 
-// What the driver need not be asked. Memory that is mapped has no context, as far as it knows; and of a block
-// that lies in the host's memory for want of the device's it would say so, which is not the job's to see.
-bool KnownWithoutDriver(int attribute) {
-  return attribute == kContext || attribute == kMemoryType || attribute == kDeviceOrdinal;
+// A block of a pool has no context, nor has memory that is mapped: by the lack of one, libraries tell what they
+// cannot export in the usual way (UCX, Open MPI). A synchronous block has the one it was made in.
+bool HasContext(const Engine::Found& block) { return IsEveryStream(block.info.stream); }
+
+// What the driver need not be asked, or must not: of a block that lies in the host's memory for want of the
+// device's it would say so, which is not the job's to see.
+bool KnownWithoutDriver(int attribute, const Engine::Found& block) {
+  return (attribute == kContext && HasContext(block)) || attribute == kMemoryType ||
+         attribute == kDeviceOrdinal;
 }
 
 // A buffer's id is one of its kind in the process. The driver counts its own from 1, every device of ours its
@@ -69,6 +75,7 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
   const cu_address begin = device.AddressOf(block.begin);
   switch (attribute) {
     case kContext: {
+      if (!HasContext(block)) break;
       const Engine::Guard guard = device.Lock();
       const Stream stream = block.info.stream;
       const cu_context context = device.ContextOf(guard, stream);
@@ -117,7 +124,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device != nullptr && !block) return kInvalidValue;
-  const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
+  const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute, *block);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (device == nullptr || !block || value == nullptr) return result;
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
@@ -132,6 +139,15 @@ Result Core::PointerAttributes(unsigned count, int* attributes, void** values, c
   const Result result = driver().cuPointerGetAttributes(count, attributes, values, nobodys ? 1 : address);
   if (result != kSuccess || device == nullptr || !block) return result;
   for (unsigned i = 0; i < count; ++i) PatchAttribute(values[i], attributes[i], *block, *device, bytes);
+  return result;
+}
+
+// That copies are synchronous is asked for memory that is registered with a network. Mapped memory cannot be
+// made so.
+Result Core::SetPointerAttribute(const void* value, int attribute, cu_address address) {
+  if (attribute == kSyncMemops) NoteExport();
+  const Result result = driver().cuPointerSetAttribute(value, attribute, address);
+  if (result != kSuccess && attribute == kSyncMemops) RefuseExport(address, "cuPointerSetAttribute");
   return result;
 }
 

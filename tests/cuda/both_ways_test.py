@@ -16,7 +16,8 @@ from cuda_programs import CudaTest, built
 DEVICE = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "deferred"}
 
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
-COLD_ONLY = {"ipc_of_a_synchronous_block"}
+COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
+             "synchronous_copies_of_a_synchronous_block"}
 
 # What the core asks of the driver, failing once, for ever, or only later.
 FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",
@@ -79,6 +80,18 @@ class BothWays(CudaTest):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)
         self.assertEqual(device["passed"], 0, "their memory is used again")
+
+    def test_one_export_is_refused(self):
+        """Of a job that begins to export synchronous blocks when they are served already."""
+        for scenario in COLD_ONLY:
+            with self.subTest(scenario):
+                out = os.path.join(self.at.folder, scenario)
+                without = self.play(scenario, "warm").stdout.splitlines()
+                under = self.under(scenario, "warm", REPRISE_OUT=out).stdout.splitlines()
+                self.assertEqual(len(under), len(without))
+                self.assertEqual(sum(a != b for a, b in zip(without, under)), 1)
+                with open(os.path.join(out, "summary.json")) as file:
+                    self.assertEqual(json.load(file)["devices"][0]["refused_exports"], 1)
 
     def test_failing_calls_of_the_driver(self):
         """Our own calls fail; the job must not notice."""

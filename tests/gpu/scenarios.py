@@ -14,7 +14,8 @@ from rows import FAIL, PASS, Deadline, Finding
 TOGETHER = 6
 LONGEST = 20  # seconds for one of them, which takes milliseconds beside the context's beginning
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
-COLD_ONLY = {"ipc_of_a_synchronous_block"}
+COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
+             "synchronous_copies_of_a_synchronous_block"}
 THE_DEVICES_OWN = re.compile(r"total \d+ MiB")
 
 

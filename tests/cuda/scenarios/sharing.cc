@@ -1,4 +1,6 @@
 // Memory that leaves the process, and virtual memory that the program manages itself.
+#include <unistd.h>
+
 #include "tests/cuda/scenarios/scenario.h"
 
 // Legacy IPC, as a job uses it that exports something in every iteration.
@@ -13,6 +15,36 @@ SCENARIO(ipc_of_a_synchronous_block) {
     result = result != 0 ? result : cuMemFree(other);
     result = result != 0 ? result : cuMemFree(block);
     if (i == 0 || result != 0) NOTE(result);
+  }
+  CheckBytes();
+}
+
+// How a network takes memory: by a descriptor, and by asking that copies be over when their call returns.
+SCENARIO(descriptor_of_a_synchronous_block) {
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr other = 0;
+    int descriptor = -1;
+    DO(cuMemAlloc(&block, 2 * kMiB));
+    DO(cuMemAlloc(&other, 3 * kMiB));
+    DO(cuMemGetHandleForAddressRange(&descriptor, block, 2 * kMiB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    if (descriptor >= 0) close(descriptor);
+    DO(cuMemFree(other));
+    DO(cuMemFree(block));
+  }
+  CheckBytes();
+}
+
+SCENARIO(synchronous_copies_of_a_synchronous_block) {
+  const unsigned on = 1;
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr other = 0;
+    DO(cuMemAlloc(&block, 2 * kMiB));
+    DO(cuMemAlloc(&other, 3 * kMiB));
+    DO(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block));
+    DO(cuMemFree(other));
+    DO(cuMemFree(block));
   }
   CheckBytes();
 }

@@ -98,9 +98,22 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   });
 }
 
-// CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED says no.
+// Nobody can import the descriptor: it stands for the device's whole memory.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size,
                                        CUmemRangeHandleType handleType, unsigned long long flags) {
-  return Enter("cuMemGetHandleForAddressRange", Needs::kContext,
-               [&](Call&) { return CUDA_ERROR_NOT_SUPPORTED; });
+  return Enter("cuMemGetHandleForAddressRange", Needs::kContext, [&](Call& call) {
+    if (handle == nullptr || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 ||
+        dptr % kHostPage != 0 || size == 0 || size % kHostPage != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    auto found = call.sim.FindAllocation(dptr);
+    if (found == call.sim.allocations.end() || found->second.kind != Allocation::Kind::kPlain)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    const Allocation& allocation = found->second;
+    if (dptr + size > found->first + allocation.extent) return CUDA_ERROR_INVALID_VALUE;
+    const int file = fcntl(call.sim.devices[allocation.device]->physical.file(), F_DUPFD_CLOEXEC, 0);
+    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *static_cast<int*>(handle) = file;
+    return CUDA_SUCCESS;
+  });
 }

@@ -15,7 +15,7 @@ struct Place {
   uint64_t base = 0;
   uint64_t size = 0;
   int device = 0;
-  sim::Context* context = nullptr;  // none for physical handles, which belong to no context
+  sim::Context* context = nullptr;  // none for physical handles and pools, which belong to no context
   const Allocation* allocation = nullptr;
   const sim::Mapping* mapping = nullptr;
 };
@@ -35,7 +35,10 @@ bool Locate(Call& call, uint64_t address, Place* place) {
   auto found = call.sim.FindAllocation(address);
   if (found == call.sim.allocations.end()) return false;  // free memory of a pool
   const Allocation& allocation = found->second;
-  *place = {true, found->first, allocation.size, allocation.device, allocation.context, &allocation, mapping};
+  const bool pooled =
+      allocation.kind == Allocation::Kind::kPool || allocation.kind == Allocation::Kind::kGraph;
+  sim::Context* context = pooled ? nullptr : allocation.context;
+  *place = {true, found->first, allocation.size, allocation.device, context, &allocation, mapping};
   return true;
 }
 
@@ -141,11 +144,12 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return Enter("cuPointerSetAttribute", Needs::kContext, [&](Call& call) {
-    auto found = call.sim.FindAllocation(ptr);
-    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    if (found == call.sim.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (found->second.kind != Allocation::Kind::kPlain) return CUDA_ERROR_NOT_SUPPORTED;
-    found->second.sync_memops = *static_cast<const unsigned*>(value);
+    Place place;
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !Locate(call, ptr, &place))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!place.on_device || place.allocation == nullptr || place.allocation->kind != Allocation::Kind::kPlain)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    call.sim.FindAllocation(ptr)->second.sync_memops = *static_cast<const unsigned*>(value);
     return CUDA_SUCCESS;
   });
 }

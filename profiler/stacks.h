@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
@@ -84,10 +84,10 @@ class StackTable {
  private:
   std::vector<Frame> frames_;
   size_t frame_text_ = 0;  // bytes of their names as they were interned
-  absl::flat_hash_map<Frame, FrameId> frame_ids_;
-  std::vector<FrameId> stacks_;                                    // all stacks one after another
-  std::vector<size_t> begins_{0};                                  // of each, and the end of the last
-  absl::flat_hash_map<uint64_t, std::vector<StackId>> stack_ids_;  // by hash of the frames
+  HashMap<Frame, FrameId> frame_ids_;
+  std::vector<FrameId> stacks_;                        // all stacks one after another
+  std::vector<size_t> begins_{0};                      // of each, and the end of the last
+  HashMap<uint64_t, std::vector<StackId>> stack_ids_;  // by hash of the frames
   std::vector<Module> modules_;
 };
 

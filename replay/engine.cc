@@ -262,11 +262,11 @@ uint16_t Engine::TakeOverThread(uint64_t number) {
 }
 
 void Engine::AddThread(uint64_t number) {
-  Thread& thread = threads_.emplace_back();
-  thread.number = number;
+  Thread thread{.number = number};
   profiler::PeriodFinder::Options period = options_.period;
   period.max_tokens = std::min(period.max_tokens, kTokensOfThread);
   thread.sequence = std::make_unique<Sequence>(period, options_.sequence_rules);
+  threads_.push_back(std::move(thread));  // with all it needs, or not at all
 }
 
 void Engine::ConsiderSplitting(const Thread& thread) {

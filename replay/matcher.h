@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "base/units.h"
 #include "replay/serving_plan.h"
 
@@ -62,11 +62,11 @@ class Matcher {
 
  private:
   struct Lane {
-    std::vector<uint32_t> slots;                   // of the plan, in order
-    std::vector<int64_t> bytes;                    // of each of them
-    uint32_t round = 0;                            // how many of them make one round
-    absl::flat_hash_map<uint64_t, int32_t> grams;  // hash of kGram sizes -> position of the last in the first
-                                                   // round, kAmbiguous
+    std::vector<uint32_t> slots;       // of the plan, in order
+    std::vector<int64_t> bytes;        // of each of them
+    uint32_t round = 0;                // how many of them make one round
+    HashMap<uint64_t, int32_t> grams;  // hash of kGram sizes -> position of the last in the first
+                                       // round, kAmbiguous
     uint32_t cursor = 0;
     bool lost = true;
     int misses = 0;                       // in a row
@@ -91,7 +91,7 @@ class Matcher {
   void Lose(Lane& lane);
 
   std::vector<Lane> lanes_;
-  absl::flat_hash_map<Stream, uint32_t> lane_of_;
+  HashMap<Stream, uint32_t> lane_of_;
   Stream last_stream_{};  // the lane used last, so that one stream needs no look-up
   Lane* last_lane_ = nullptr;
   Lane* cut_lane_ = nullptr;

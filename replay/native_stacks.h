@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "base/hash_map.h"
 #include "replay/stack_source.h"
 #include "replay/unwinder.h"
 
@@ -39,10 +38,10 @@ class NativeStacks : public StackTaker {
   StackSource& source_;
   const Unwind unwind_;
 
-  std::mutex mutex_;                 // held for a look-up
-  unsigned long long unloaded_ = 0;  // libraries, when what is known here was learnt
-  absl::flat_hash_map<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the addresses
-  absl::flat_hash_set<std::string> modules_;                       // told of to the table
+  std::mutex mutex_;                                   // held for a look-up
+  unsigned long long unloaded_ = 0;                    // libraries, when what is known here was learnt
+  HashMap<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the addresses
+  HashSet<std::string> modules_;                       // told of to the table
 };
 
 }  // namespace reprise::replay

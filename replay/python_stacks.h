@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "replay/python_api.h"
 #include "replay/stack_source.h"
 
@@ -78,8 +78,8 @@ class PythonStacks : public StackTaker {
   std::atomic<uint64_t> without_lines_{0};        // times that a thread of Python's had none
 
   std::mutex mutex_;  // held for a look-up
-  absl::flat_hash_map<Position, profiler::FrameId> frames_;
-  absl::flat_hash_map<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the positions
+  HashMap<Position, profiler::FrameId> frames_;
+  HashMap<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the positions
 };
 
 }  // namespace reprise::replay

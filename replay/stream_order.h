@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "base/units.h"
 #include "replay/bit_tree.h"
 #include "replay/sparse_array.h"
@@ -196,10 +196,10 @@ class StreamOrder {
   const uint32_t units_;
   const int granule_shift_;
   uint32_t only_ = kNobody;
-  SparseArray<uint64_t> last_free_;            // by granule, while only_ is a stream
-  BitTree starts_;                             // begins of the marked ranges, which do not overlap
-  absl::flat_hash_map<uint32_t, Mark> marks_;  // by begin
-  std::vector<Lane> lanes_;                    // by stream
+  SparseArray<uint64_t> last_free_;  // by granule, while only_ is a stream
+  BitTree starts_;                   // begins of the marked ranges, which do not overlap
+  HashMap<uint32_t, Mark> marks_;    // by begin
+  std::vector<Lane> lanes_;          // by stream
   Counters counters_;
 };
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "base/hash_map.h"
 #include "replay/cuda/driver.h"
 #include "replay/memory_source.h"
 #include "replay/ranges.h"
@@ -105,11 +105,11 @@ class VirtualMemory : public DeviceMemory {
   const Driver& driver_;
   const AllocationProp prop_;
   const Bytes granule_;
-  std::vector<Handle> handles_;          // by granule; 0: not committed
-  std::vector<Handle> spare_;            // unmapped and kept for the next Commit
-  std::vector<cu_access> access_;        // who may use it: this device first, then its peers
-  absl::flat_hash_set<Handle> in_host_;  // of the handles, spare ones too
-  int64_t on_device_ = 0;                // how many of them are the device's
+  std::vector<Handle> handles_;    // by granule; 0: not committed
+  std::vector<Handle> spare_;      // unmapped and kept for the next Commit
+  std::vector<cu_access> access_;  // who may use it: this device first, then its peers
+  HashSet<Handle> in_host_;        // of the handles, spare ones too
+  int64_t on_device_ = 0;          // how many of them are the device's
   bool host_allowed_ = false;
 };
 

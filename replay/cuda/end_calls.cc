@@ -18,7 +18,7 @@ void Core::DropContext(Device& device, cu_context context, bool reset) {
   const std::vector<Stream> gone = device.DropContext(guard, context, reset, streams_);
   {
     const std::lock_guard lock(outside_mutex_);
-    absl::erase_if(outside_, [&](const auto& entry) {
+    std::erase_if(outside_, [&](const auto& entry) {
       const Outside& block = entry.second;
       const bool is_gone =
           block.device == &device && std::find(gone.begin(), gone.end(), block.info.stream) != gone.end();

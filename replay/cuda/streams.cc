@@ -163,7 +163,7 @@ std::optional<StreamTable::Place> StreamTable::Take(const StreamKey& key) {
 StreamTable::Taken StreamTable::TakeAll(const Device& device, const std::vector<Stream>& streams) {
   const std::lock_guard lock(mutex_);
   Taken taken;
-  absl::erase_if(places_, [&](const auto& entry) {
+  std::erase_if(places_, [&](const auto& entry) {
     const Place& place = entry.second;
     const bool is_theirs =
         place.device == &device && std::find(streams.begin(), streams.end(), place.stream) != streams.end();

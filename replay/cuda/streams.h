@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "replay/cuda/driver.h"
 #include "replay/stream_order.h"
 
@@ -100,7 +100,7 @@ class DeviceStreams : public StreamEvents {
   const Driver& driver_;
   const std::atomic<int>& captures_;
   std::vector<Entry> streams_;  // by number
-  absl::flat_hash_map<cu_context, std::vector<Recorded*>> unused_;
+  HashMap<cu_context, std::vector<Recorded*>> unused_;
   std::vector<std::unique_ptr<Recorded>> all_;
 };
 
@@ -124,7 +124,7 @@ class StreamTable {
 
  private:
   std::mutex mutex_;
-  absl::flat_hash_map<StreamKey, Place> places_;
+  HashMap<StreamKey, Place> places_;
   std::atomic<uint64_t> generation_{1};
 };
 

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/hash_map.h"
 #include "profiler/activities.h"
 #include "profiler/shared_stacks.h"
 #include "replay/core_trace.h"
@@ -46,7 +46,7 @@ class Timeline {
   static void AbandonAfterFork() noexcept;
 
  private:
-  using Batches = absl::flat_hash_map<uint32_t, std::vector<profiler::Activity>>;  // by device
+  using Batches = HashMap<uint32_t, std::vector<profiler::Activity>>;  // by device
   struct OpenRange {
     int64_t begin_ns;
     profiler::FrameId name;
@@ -77,7 +77,7 @@ class Timeline {
   std::mutex mutex_;  // never held while CUPTI is called
   std::condition_variable changed_;
   std::vector<std::pair<uint32_t, CoreTrace*>> traces_;
-  absl::flat_hash_map<uint32_t, OpenRange> open_ranges_;  // of markers that have begun
+  HashMap<uint32_t, OpenRange> open_ranges_;  // of markers that have begun
   bool has_device_ = false, ending_ = false, ended_ = false;
 };
 

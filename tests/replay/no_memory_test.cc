@@ -1,0 +1,185 @@
+// Why: where the process is short of memory for a moment, the core catches that, serves nothing more, and still takes
+// back what it has served. What it then works on, and destroys at the end, must be as whole as before.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "replay/counted_memory.h"
+#include "replay/engine.h"
+#include "replay/planning.h"
+#include "replay/stream_order.h"
+#include "tests/replay/training_job.h"
+
+namespace {
+
+// How many more allocations succeed before one fails; negative: all do.
+int64_t before_failure = -1;
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  if (before_failure >= 0 && before_failure-- == 0) throw std::bad_alloc();
+  if (void* const memory = malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete(void* memory, size_t) noexcept { free(memory); }
+
+namespace reprise::replay {
+namespace {
+
+// Whether the run of `work` met the allocation that fails.
+template <typename Work>
+bool Fails(int64_t after, Work work) {
+  before_failure = after;
+  bool thrown = false;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  }
+  const bool met = before_failure < 0;
+  before_failure = -1;
+  return thrown || met;
+}
+
+// The planner catches for itself, and uses what it has.
+absl::StatusOr<planner::Solution> SolveAsEver(const planner::Problem& problem,
+                                              const planner::Budget& budget) {
+  const int64_t left = std::exchange(before_failure, -1);
+  planner::Budget little = budget;
+  little.steps = 1;
+  auto solution = planner::Solve(problem, little);
+  before_failure = left;
+  return solution;
+}
+
+// Of streams whose work is never complete.
+class NeverComplete : public StreamEvents {
+ public:
+  Event Record(Stream) override { return nullptr; }
+  bool Wait(Stream, Event) override { return true; }
+  bool Complete(Event) override { return false; }
+  void Recycle(Stream, Event) override {}
+};
+
+TEST(NoMemory, FreesThatCannotBeMarkedSpoilNoOthers) {
+  constexpr uint32_t kFrees = 400;
+  int failures = 0;
+  for (uint32_t failing = 0; failing < kFrees; ++failing) {
+    NeverComplete events;
+    StreamOrder order(1 << 20, 13, &events);
+    order.Ask(0, 1, Stream{0});
+    order.Ask(0, 1, Stream{1});
+    bool marked[kFrees] = {};
+    for (uint32_t i = 0; i < kFrees; ++i) {
+      const auto free = [&] { order.Freed(2 * i, 2 * i + 1, Stream{0}, false); };
+      const bool failed = Fails(i == failing ? 0 : -1, [&] {
+        free();
+        marked[i] = true;
+      });
+      failures += i == failing && failed;
+    }
+    for (uint32_t i = 0; i < kFrees; ++i) {
+      const StreamOrder::Answer answer = order.Ask(2 * i, 2 * i + 1, Stream{1});
+      ASSERT_EQ(answer.reuse == StreamOrder::Reuse::kNotYet, marked[i]) << i << " after " << failing;
+    }
+  }
+  EXPECT_GT(failures, 0);
+}
+
+TEST(NoMemory, APlanFailsWhateverItLacked) {
+  profiler::Iteration iteration;
+  iteration.period = 60;
+  for (int i = 0; i < 60; ++i) {
+    iteration.slots.push_back({.bytes = Bytes(4096 * (1 + i * 7 % 31)),
+                               .alignment = Bytes(512),
+                               .stream = Stream{static_cast<uint64_t>(i % 2)},
+                               .begin = i,
+                               .length = 1 + i % 17,
+                               .freed_on = Stream{static_cast<uint64_t>(i % 2)}});
+  }
+  const PlanRequest request = MakeRequest(iteration, {});
+  int64_t failures = 0;
+  const auto plan = [&] {
+    Candidate candidate;
+    Plan(request, 1.0, candidate, SolveAsEver);
+    EXPECT_TRUE(candidate.ready);
+    EXPECT_EQ(candidate.status.ok(), before_failure >= 0) << "after " << failures;
+  };
+  while (Fails(failures, plan)) ++failures;
+  EXPECT_GT(failures, 100);
+}
+
+// Two threads that allocate by turns, each on a stream of its own.
+class Job {
+ public:
+  Job() {
+    auto engine = Engine::Create({.solve = SolveAsEver},
+                                 std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB), &runner_);
+    engine_ = *std::move(engine);
+    AppendTraining(scripts_[0], 12, {.layers = 6, .scale = 64 * 1024});
+    AppendTraining(scripts_[1], 12, {.layers = 4, .scale = 96 * 1024});
+  }
+
+  // As the core does it: what could not be freed stays live.
+  void Run() {
+    size_t at[2] = {};
+    for (bool more = true; more;) {
+      more = false;
+      for (const uint64_t thread : {0, 1}) {
+        if (at[thread] == scripts_[thread].events().size()) continue;
+        Step(thread, scripts_[thread].events()[at[thread]++]);
+        more = true;
+      }
+    }
+  }
+
+  // What the core does after it has failed, and at the end of the process.
+  void End() {
+    const Engine::Guard guard = engine_->Lock();
+    for (const auto& [key, block] : std::exchange(live_, {})) engine_->Free(guard, block, Stream{key.first});
+    const Counters counters = engine_->counters(guard);
+    EXPECT_GE(counters.live, Bytes(0));
+    EXPECT_EQ(counters.unknown_frees, 0);
+    engine_->KnownPlans(guard);
+  }
+
+ private:
+  void Step(uint64_t thread, const profiler::Event& event) {
+    const Engine::Guard guard = engine_->Lock();
+    const auto key = std::pair(thread, event.id);
+    if (event.kind == profiler::EventKind::kAlloc) {
+      const Offset offset = engine_->Allocate(
+          guard, {.bytes = event.bytes, .alignment = Bytes(512), .stream = Stream{thread}, .thread = thread});
+      if (offset != Engine::kNowhere) live_[key] = offset;
+    } else if (const auto found = live_.find(key); found != live_.end()) {
+      const Offset offset = found->second;
+      live_.erase(found);
+      engine_->Free(guard, offset, Stream{thread});
+    }
+  }
+
+  InlineRunner runner_;
+  std::unique_ptr<Engine> engine_;
+  EventScript scripts_[2];
+  std::map<std::pair<uint64_t, BlockId>, Offset> live_;
+};
+
+TEST(NoMemory, AnEngineThatHasFailedTakesItsBlocksBack) {
+  int64_t failures = 0;
+  for (bool failed = true; failed; ++failures) {
+    Job job;
+    failed = Fails(failures, [&] { job.Run(); });
+    job.End();
+  }
+  EXPECT_GT(failures, 100);
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/hash_map.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
@@ -34,7 +34,9 @@ struct TraceMetadata {
   std::string reprise_version{};
   std::vector<std::string> command{};
   std::string host{};
-  std::string run{};      // what the process was part of, as the job's summaries name it; empty: nothing
+  std::string run{};  // what the process was part of, as the job's summaries name it; empty: nothing
+  std::string job{};  // and its step, as a scheduler or launcher names them; empty: not known
+  std::string step{};
   std::string started{};  // UTC, ISO 8601; where time_ns counts from
   int64_t pid = 0;
   Bytes threshold{};  // allocations below it were not recorded
@@ -102,7 +104,7 @@ class BlockEncoder {
   void AddAlloc(const Event& event);
 
   std::string codes_, distances_, arguments_, times_, stacks_, raw_;
-  absl::flat_hash_map<AllocClass, uint64_t> classes_;
+  HashMap<AllocClass, uint64_t> classes_;
   uint64_t events_ = 0, first_event_ = 0;
   uint64_t next_id_ = 0, first_id_ = 0;
   Stream stream_{};

@@ -117,6 +117,15 @@ EXPORTED void* realloc(void* block, size_t bytes) {
   return REAL(realloc)(NULL, bytes);
 }
 
+/* The C library's calls realloc by its name; that of another allocator behind us (mimalloc) does not. */
+EXPORTED void* reallocarray(void* block, size_t count, size_t bytes) {
+  if (likely(!reprise_is_ours(block))) return REAL(reallocarray)(block, count, bytes);
+  size_t all = 0;
+  if (!__builtin_mul_overflow(count, bytes, &all)) return realloc(block, all);
+  errno = ENOMEM;
+  return NULL;
+}
+
 EXPORTED size_t malloc_usable_size(void* block) {
   if (likely(!reprise_is_ours(block))) return REAL(malloc_usable_size)(block);
   if (block) return reprise_usable_size(block);

@@ -22,6 +22,12 @@ static void* libc_aligned_alloc(size_t alignment, size_t bytes) { return __libc_
 static void* libc_memalign(size_t alignment, size_t bytes) { return __libc_memalign(alignment, bytes); }
 static void libc_free(void* block) { __libc_free(block); }
 static void* libc_realloc(void* block, size_t bytes) { return __libc_realloc(block, bytes); }
+static void* libc_reallocarray(void* block, size_t count, size_t bytes) {
+  size_t all = 0;
+  if (!__builtin_mul_overflow(count, bytes, &all)) return __libc_realloc(block, all);
+  errno = ENOMEM;
+  return NULL;
+}
 static size_t libc_malloc_usable_size(void* block) { return 0; }
 
 static void leak(void* block) {}

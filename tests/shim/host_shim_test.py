@@ -53,6 +53,11 @@ class Serving(ShimTest):
     def test_realloc_and_usable_size(self):
         self.assertIn("allocated 3, released 3,", self.job("reallocate").stderr)
 
+    def test_an_allocator_behind_us_with_a_reallocarray_of_its_own(self):
+        done = run([built("JOB"), "reallocate"], preload=[self.at.shim, built("OWN_REALLOCARRAY")])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("allocated 3, released 3,", done.stderr)
+
     def test_sized_frees(self):
         self.assertIn("allocated 2, released 2,", self.job("sized_frees").stderr)
 

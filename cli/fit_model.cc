@@ -105,12 +105,12 @@ FitModel ModelOf(std::vector<BatchRun> runs) {
 
 Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity) {
   const Room room = RoomFor(overhead, static_cast<double>(capacity.count()));
-  Largest largest{.expected = profiler::LargestWithin(live.line, room.expected)};
+  Largest largest{.expected = profiler::LargestWithin(live.line, room.expected, live.largest_x)};
   largest.least = largest.most = largest.expected;
   if (!largest.expected) return largest;
   for (const profiler::Line& line : live.extremes) {
-    const auto least = profiler::LargestWithin(line, room.least);
-    const auto most = profiler::LargestWithin(line, room.most);
+    const auto least = profiler::LargestWithin(line, room.least, live.largest_x);
+    const auto most = profiler::LargestWithin(line, room.most, live.largest_x);
     if (least) largest.least = std::min(*largest.least, *least);
     // One of the possible lines does not rise: nothing says where the end is.
     largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;

@@ -29,12 +29,15 @@ Line LeastSquares(std::span<const Measurement> points) {
     up += (p.x - x) * (p.y - y);
     down += (p.x - x) * (p.x - x);
   }
-  const double slope = up / down;
+  // Of values that are all the same there may be a slope by rounding alone.
+  const auto [low, high] = std::ranges::minmax(points, {}, &Measurement::y);
+  const double slope = high.y - low.y <= kRounding * std::abs(high.y) ? 0 : up / down;
   return {.at_zero = y - slope * x, .slope = slope};
 }
 
 LineFit FitLine(std::span<const Measurement> points) {
-  LineFit fit{.line = LeastSquares(points)};
+  LineFit fit{.line = LeastSquares(points),
+              .largest_x = std::ranges::max_element(points, {}, &Measurement::x)->x};
   for (const Measurement& p : points) fit.residual = std::max(fit.residual, std::abs(fit.line.At(p.x) - p.y));
   // The lines allowed are a convex polygon, with two sides a measurement; its corners are where sides of two
   // measurements meet.
@@ -55,9 +58,10 @@ LineFit FitLine(std::span<const Measurement> points) {
   return fit;
 }
 
-std::optional<int64_t> LargestWithin(const Line& line, double y) {
-  if (line.slope == 0 && line.at_zero > y * (1 + kRounding)) return 0;  // nothing does
-  if (!(line.slope > 0)) return std::nullopt;
+std::optional<int64_t> LargestWithin(const Line& line, double y, double measured) {
+  if (!(line.slope > 0)) {
+    return line.At(measured) > y * (1 + kRounding) ? std::optional<int64_t>(0) : std::nullopt;
+  }
   const double x = (y - line.at_zero) / line.slope;
   return static_cast<int64_t>(std::clamp(std::floor(x * (1 + kRounding)), 0.0, 1e15));
 }

@@ -88,22 +88,34 @@ TEST(FitLine, NoPossibleLineIsOutsideTheExtremes) {
 
 TEST(LargestWithin, AWholeNumberThatStillFits) {
   const Line line{.at_zero = 72, .slope = 5};
-  EXPECT_EQ(LargestWithin(line, 572), 100);
-  EXPECT_EQ(LargestWithin(line, 571.9), 99);
-  EXPECT_EQ(LargestWithin(line, 76.9), 0);
-  EXPECT_EQ(LargestWithin(line, 0), 0);
+  EXPECT_EQ(LargestWithin(line, 572, 16), 100);
+  EXPECT_EQ(LargestWithin(line, 571.9, 16), 99);
+  EXPECT_EQ(LargestWithin(line, 76.9, 16), 0);
+  EXPECT_EQ(LargestWithin(line, 0, 16), 0);
 }
 
 TEST(LargestWithin, SizesOfMemoryAreExact) {
   const double gib = 1 << 30;
   const Line line{.at_zero = 7 * gib / 3, .slope = gib / 7};
-  EXPECT_EQ(LargestWithin(line, line.At(483)), 483);
+  EXPECT_EQ(LargestWithin(line, line.At(483), 16), 483);
 }
 
 TEST(LargestWithin, ALineThatDoesNotRiseHasNoLargest) {
-  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 10), std::nullopt);
-  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 5), 0) << "unless nothing fits";
-  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = -1}, 5), std::nullopt);
+  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 10, 16), std::nullopt);
+  EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 5, 16), 0) << "unless nothing fits";
+  EXPECT_EQ(LargestWithin({.at_zero = 30, .slope = -1}, 14, 16), std::nullopt);
+  EXPECT_EQ(LargestWithin({.at_zero = 30, .slope = -1}, 13, 16), 0)
+      << "of what was measured; it is not seen to fall on";
+}
+
+// Such as those of six batches of a job whose peak is its optimizer's: sums of floating point do not cancel.
+TEST(LeastSquares, TheSameValueEverywhereHasNoSlope) {
+  for (const double y : {112.67 * (1 << 20), 1e15 + 1, 3.0}) {
+    Points points;
+    for (const double x : {41, 7, 14, 42, 21, 3}) points.push_back({.x = x, .y = y});
+    EXPECT_EQ(LeastSquares(points).slope, 0);
+  }
+  EXPECT_GT(LeastSquares(Points{{.x = 1, .y = 1e9}, {.x = 2, .y = 1e9 + 512}}).slope, 0);
 }
 
 }  // namespace

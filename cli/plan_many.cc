@@ -113,7 +113,8 @@ Row PlanOne(const PlanOptions& options, const std::string& input_path, const std
   if (!problem.ok()) return failed(problem.status(), kBadInput);
   Row row = {.input = input_path, .plan = plan_path, .buffers = problem->buffers.size()};
   if (const std::optional<planner::Plan> there = PlanThere(plan_path, *problem)) {
-    row.lower_bound = there->lower_bound;
+    // Not the file's, which may be of the same buffers under another --streams.
+    row.lower_bound = planner::LowerBound(*problem);
     row.slab = there->slab;
     return row;
   }

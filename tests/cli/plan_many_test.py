@@ -54,6 +54,18 @@ class PlanMany(command.CommandTest):
             self.assertEqual(os.stat(self.path(f"plans/{name}")).st_mtime_ns, time)
         self.assertEqual(self.json(*words, "--array", env=self.task(1))["plans"][0]["input"], "b/x.csv")
 
+    def test_the_bound_of_a_plan_that_was_there_is_of_what_is_asked_now(self):
+        for name in ("a.csv", "d.csv"):
+            self.write(name, "id,lower,upper,size,lane\na,0,5,100,0\nb,5,9,100,1\n")
+        words = ("plan", "a.csv", "d.csv", "-o", "plans")
+        apart = self.json(*words, "--streams", "apart")["plans"]
+        self.assertEqual([(row["lower_bound"], row["slab"]) for row in apart], [(200, 200)] * 2)
+        for row in self.json(*words)["plans"]:
+            self.assertTrue(row["was_there"])
+            checked = self.json("check", row["input"], row["plan"])
+            self.assertEqual((row["lower_bound"], row["slab"]), (100, 200))
+            self.assertEqual((row["lower_bound"], row["gap"]), (checked["lower_bound"], checked["gap"]))
+
     def test_a_plan_that_is_not_good_is_made_again(self):
         self.ok("plan", *self.inputs, "-o", "plans")
         self.write("plans/a.plan.json", "no plan")

@@ -235,6 +235,11 @@ std::string_view KnownPrefix(std::string_view function) {
   return known == nullptr ? std::string_view() : known->prefix;
 }
 
+std::string_view KnownLibraryPrefix(std::string_view module_path) {
+  const KnownLibrary* const known = Known(module_path);
+  return known == nullptr ? std::string_view() : known->prefix;
+}
+
 Site SiteOf(const StackTable& stacks, StackId stack) {
   const Frame* innermost_python = nullptr;
   const Frame* library_entry = nullptr;

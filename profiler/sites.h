@@ -32,8 +32,10 @@ bool IsOwnCode(std::string_view python_file);
 // where it is none of those known; "" for no path.
 std::string LibraryOf(std::string_view module_path);
 
-// How a native function's name begins, where SiteOf knows by that whose it is; "" otherwise.
+// How a native function's name, or the name of a module's file, begins, where SiteOf knows by that whose it is; ""
+// otherwise.
 std::string_view KnownPrefix(std::string_view function);
+std::string_view KnownLibraryPrefix(std::string_view module_path);
 
 // The library of the stack's innermost native frame that is no allocator's: who asked for the memory, be it
 // the framework or a library beside it. "" where no native frame tells.

@@ -29,10 +29,12 @@ std::string StandInForFunction(const std::string& function, StandIns& functions)
   return fmt::format("{}{}", profiler::KnownPrefix(function), functions.Of(function));
 }
 
-// The file names of libraries that everybody has say nothing about the job, and sites are chosen by them too.
+// How the names of libraries begin that everybody has, by which sites are chosen too. The rest may be the job's
+// own: libtorch_NAME.so.
 std::string StandInForModule(const std::string& module, StandIns& libraries) {
-  const std::string name = module.substr(module.rfind('/') + 1);
-  return profiler::LibraryOf(module) != name ? name : libraries.Of(module);
+  const std::string_view known = profiler::KnownLibraryPrefix(module);
+  return fmt::format("{}{}{}", known, known.empty() ? "" : "-",
+                     libraries.Of(module.substr(module.rfind('/') + 1)));
 }
 
 }  // namespace
@@ -70,6 +72,8 @@ void Redactor::Redact(profiler::Trace& trace) {
   trace.metadata.command.clear();
   trace.metadata.host.clear();
   trace.metadata.run.clear();
+  trace.metadata.job.clear();
+  trace.metadata.step.clear();
   trace.metadata.pid = 0;
 }
 

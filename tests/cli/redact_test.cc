@@ -32,6 +32,19 @@ TEST(Redact, WhatRanOnTheDeviceKeepsItsOwnName) {
   EXPECT_EQ(trace.activities[3].name, profiler::FrameId(0));
 }
 
+TEST(Redact, ALibraryWhoseNameBeginsAsAKnownOnesIsNotNamed) {
+  for (const char* module :
+       {"/x/libtorch_secret.so", "/secret/libcuda.so.1", "secret.so", "libxla-secret.so.2"}) {
+    profiler::Trace trace;
+    const profiler::FrameId frame = trace.stacks.Intern(Frame{.module = module, .address = 1});
+    Redactor().Redact(trace);
+    const std::string& after = trace.stacks.frame(frame).module;
+    EXPECT_EQ(after.find("secret"), std::string::npos) << after;
+    const bool known = profiler::KnownLibraryPrefix(module) != "";
+    EXPECT_EQ(profiler::LibraryOf(after), known ? profiler::LibraryOf(module) : "library-1");
+  }
+}
+
 TEST(Redact, WhatIsMissingIsStillSaid) {
   profiler::Trace trace;
   trace.notes = {"3 events were dropped"};

@@ -161,6 +161,28 @@ ChildEnd RunChild(const std::vector<std::string>& words,
   return end;
 }
 
+bool DoUnlessEnded(const std::function<void()>& work) {
+  const pid_t self = getpid();
+  const pid_t worker = fork();
+  if (worker < 0) {
+    work();
+    return true;
+  }
+  if (worker == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == self) work();
+    _exit(0);
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&signals, signal);
+  int status = 0;
+  while (waitpid(worker, &status, WNOHANG) == 0) {
+    if (sigwaitinfo(&signals, nullptr) != SIGCHLD) kill(worker, SIGKILL);
+  }
+  return WIFEXITED(status);
+}
+
 int EndLike(const ChildEnd& end) {
   if (end.start_error != 0) return end.start_error == ENOENT ? 127 : 126;
   if (end.signal == 0) return end.exit_status;

@@ -142,10 +142,11 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
   SayIfOursMayBeWhy(options, end);
-  if (options.report) WritePage(folder, summaries, traces);
+  if (options.report && !DoUnlessEnded([&] { WritePage(folder, summaries, traces); }))
+    Say("no report: a signal has ended it");
   if (SayRanks(folder.path, summaries)) return;
-  SayNext(traces.empty() ? "doctor"
-                         : fmt::format("stats {}", QuotedFile(folder.path + "/" + traces.front())));
+  const std::string largest = LargestTrace(PathsOf(folder, traces));
+  SayNext(largest.empty() ? "doctor" : fmt::format("stats {}", QuotedFile(largest)));
 }
 
 }  // namespace reprise::cli

@@ -161,6 +161,33 @@ class Run(command.CommandTest):
         self.run_job("--mode", "record", "--out", "reprise-out", "--report")
         self.assertTrue(os.path.exists(self.path("reprise-out/report.2.html")))
 
+    def test_the_trace_that_is_named_is_the_jobs_and_not_a_helpers(self):
+        self.write("job.py", JOB)
+        self.write("aid.py", JOB.replace("range(20)", "range(1)"))
+        script = f"{sys.executable} aid.py 0; exec {sys.executable} job.py 0"
+        done = self.run_host("--mode", "record", "--out", "out", "--", "sh", "-c", script)
+        self.assert_status(done, 0)
+        named = re.search(r"next: reprise stats (\S+)", done.err.splitlines()[-1]).group(1)
+        self.assertNotEqual(named, "out/trace.reprise")
+        self.assertEqual(self.json("stats", named)["allocs"], 320)
+
+    def test_a_signal_ends_the_report_and_not_the_status(self):
+        """Who ends a job by a signal gives it seconds; a page of this many allocations takes longer than to send it."""
+        many = JOB.replace("range(20)", "range(20000)")
+        with subprocess.Popen(
+            [command.REPRISE, "run", "--host", "--mode", "record", "--out", "out", "--report", "--", sys.executable,
+             "-c", many, "7"],
+            cwd=self.folder, env=command.clean_environment(), stderr=subprocess.PIPE, text=True,
+        ) as run:
+            said = []
+            for line in run.stderr:
+                said.append(line)
+                if line.startswith("reprise: in out: "):
+                    run.send_signal(signal.SIGTERM)
+            self.assertEqual(run.wait(60), 7)
+        self.assertIn("reprise: no report: a signal has ended it\n", said)
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["summary.json", "trace.reprise"])
+
     def test_a_trace_of_a_further_device_finds_the_summary_of_its_process(self):
         self.run_job("--mode", "record", "--out", "out")
         summary = json.loads(self.read("out/summary.json"))

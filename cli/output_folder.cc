@@ -66,11 +66,15 @@ std::string RunOf(const std::string& path, std::string_view name) {
 
 OutputFolder NamedFolder(const std::string& out) {
   OutputFolder folder;
-  const std::optional<std::string> path = replay::ExpandOut(out, {});
+  // A job that has a number here has the same for all that it starts.
+  const std::string job = LaunchedHere().job;
+  const std::optional<std::string> path = replay::ExpandOut(out, {.launched = {.job = job}});
   if (!path) return folder;  // the variable's: whoever reads it says so
   folder.pattern = AbsolutePattern(out);
   const replay::ProcessNames another = {
-      .host = "another", .pid = 1, .launched = {.rank = 1, .job = "another", .step = "another"}};
+      .host = "another",
+      .pid = 1,
+      .launched = {.rank = 1, .job = job == "0" ? "another" : job, .step = "another"}};
   if (replay::ExpandOut(out, another) == path) {  // all processes go there
     folder.path = *path;
     folder.before = FilesIn(*path);

@@ -16,6 +16,7 @@
 #include "cli/rank_traces.h"
 #include "cli/report/page_source.h"
 #include "cli/report/ranks_page.h"
+#include "profiler/trace_reader.h"
 
 namespace reprise::cli {
 namespace {
@@ -26,6 +27,18 @@ using replay::ProcessSummary;
 constexpr int kMostMissingNamed = 100;
 
 std::string FolderOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
+
+// Whether a rank that has left a trace alone is one of those that the job is missing. Several runs of it are told
+// apart by their names; one may have several, a host's each.
+bool MayBeOf(const JobRanks& job, const RankFiles& files) {
+  if (files.rank >= job.world_size) return false;
+  const absl::StatusOr<profiler::TraceMetadata> metadata = profiler::ReadTraceMetadata(files.traces.front());
+  if (!metadata.ok() || metadata->job.empty()) return true;
+  if (metadata->job != job.job || metadata->step != job.step) return false;
+  return job.run == 0 || std::ranges::any_of(job.ranks, [&](const ProcessSummary& rank) {
+           return rank.run == metadata->run;
+         });
+}
 
 // Which files are whose: of each rank those beside its summary; of a rank without one those that name it.
 class Assigner {
@@ -53,7 +66,8 @@ class Assigner {
       if (left == without_summary_.end()) continue;
       std::erase_if(left->second, [&](const auto& each) {
         const bool missing =
-            std::ranges::none_of(files, [&](const RankFiles& known) { return known.rank == each.first; });
+            std::ranges::none_of(files, [&](const RankFiles& known) { return known.rank == each.first; }) &&
+            MayBeOf(job, *each.second);
         if (missing) files.push_back(*each.second);
         return missing;
       });

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +135,15 @@ std::string FolderOf(const RunOptions& options, const std::string& id) {
   return folder;
 }
 
+// Each task of an array has a number of its own, which is not known yet.
+bool IsArray(const std::vector<std::string>& options) {
+  const char* const variable = getenv("SBATCH_ARRAY_INX");
+  return (variable != nullptr && *variable != '\0') ||
+         std::ranges::any_of(options, [](const std::string& option) {
+           return option.starts_with("-a") || option == "--array" || option.starts_with("--array=");
+         });
+}
+
 // `own` are the words of `ours`, the options for us.
 int Submit(const RunOptions& ours, const std::vector<std::string>& own,
            const std::vector<std::string>& options, const std::vector<std::string>& job) {
@@ -145,6 +155,12 @@ int Submit(const RunOptions& ours, const std::vector<std::string>& own,
   const int status = Sbatch(options, BatchScript(self, own, job), id);
   id = id.substr(0, id.find_first_of(";\n"));  // "12;cluster" where there are several
   if (status == kFine && !id.empty()) {
+    if (IsArray(options)) {
+      Say(fmt::format(
+          "job {}, an array; one summary at the end of each task's output, which says where its files are",
+          id));
+      return status;
+    }
     Say(fmt::format("job {}; one summary at the end of its output", id));
     if (const std::string folder = FolderOf(ours, id); !folder.empty()) {
       SayNext(fmt::format("merge {}", QuotedFile(folder)));

@@ -388,6 +388,8 @@ std::string EncodeMetadata(const TraceMetadata& metadata) {
                                          {"command", std::move(command)},
                                          {"host", metadata.host},
                                          {"run", metadata.run},
+                                         {"job", metadata.job},
+                                         {"step", metadata.step},
                                          {"started", metadata.started},
                                          {"pid", metadata.pid},
                                          {"threshold", metadata.threshold.count()},
@@ -422,6 +424,8 @@ absl::StatusOr<TraceMetadata> DecodeMetadata(std::string_view raw) {
   metadata.reprise_version = StringAt(*json, "reprise_version");
   metadata.host = StringAt(*json, "host");
   metadata.run = StringAt(*json, "run");
+  metadata.job = StringAt(*json, "job");
+  metadata.step = StringAt(*json, "step");
   metadata.started = StringAt(*json, "started");
   metadata.pid = NumberAt(*json, "pid", std::numeric_limits<int32_t>::max());
   metadata.threshold = Bytes(NumberAt(*json, "threshold", kMostSize));

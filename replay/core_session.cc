@@ -142,6 +142,8 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.command = command_;
   options.metadata.host = names_.host;
   options.metadata.run = config_.run;
+  options.metadata.job = names_.launched.job;
+  options.metadata.step = names_.launched.step;
   options.metadata.started = UtcNow();
   options.metadata.pid = names_.pid;
   options.metadata.threshold = threshold;

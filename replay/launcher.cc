@@ -1,5 +1,6 @@
 #include "replay/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <initializer_list>
@@ -28,6 +29,8 @@ constexpr Row kLaunchers[] = {
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
     {"Kubernetes", nullptr, "JOB_COMPLETION_INDEX", "WORLD_SIZE", "LOCAL_RANK"},
 };
+
+constexpr int kMostRestarts = 1 << 20;  // so that two can be added
 
 const char* Text(const Lookup& lookup, const char* name) {
   const char* const value = name == nullptr ? nullptr : lookup(name);
@@ -59,7 +62,8 @@ Launched LaunchedBy(const Lookup& lookup) {
   launched.job =
       FirstOf(lookup, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"});
   launched.step = FirstOf(lookup, {"SLURM_STEP_ID"});
-  launched.restart = Number(lookup, "SLURM_RESTART_COUNT").value_or(0);
+  for (const char* const name : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"})
+    launched.restart += std::min(kMostRestarts, Number(lookup, name).value_or(0));
   for (const Row& row : kLaunchers) {
     const std::optional<int> rank = Number(lookup, row.rank);
     if (!rank || (row.also != nullptr && Text(lookup, row.also) == nullptr)) continue;

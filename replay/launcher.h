@@ -16,7 +16,7 @@ struct Launched {
   int world_size = 1;  // ranks in the job; 0: the launcher does not say
   std::string job;     // of the scheduler, else of the launcher; "0" where neither says
   std::string step;    // of the job; "0" where there are none
-  int restart = 0;     // how often the scheduler has put this job back into its queue
+  int restart = 0;  // how often the scheduler has put the job back into its queue, or the launcher its ranks
   bool OneOfMany() const { return !launcher.empty() && world_size != 1; }
 };
 

@@ -171,7 +171,9 @@ class Run {
     for (const ProcessSummary& each : processes_) {
       ended_ = std::max(ended_, each.ended);
       const Launched& launched = each.launched;
-      if (!launched.launcher.empty()) ranks_.insert({launched.launcher, launched.rank});
+      if (launched.launcher.empty()) continue;
+      ranks_.insert({launched.launcher, launched.rank});
+      world_size_ = std::max(world_size_, static_cast<size_t>(launched.world_size));
     }
   }
 
@@ -187,8 +189,17 @@ class Run {
            std::ranges::none_of(later.ranks_, [&](const auto& rank) { return ranks_.contains(rank); });
   }
 
+  // Of two with the same name that did not run at the same time: whether the second is a part of the first. With a
+  // number of the job's it is, but where all of several ranks come again: a number may be given twice. Without one
+  // what a script starts one after the other, if there are no ranks.
+  bool GoesOnIn(const Run& later, bool numbered) const {
+    if (!numbered) return !name().empty() && ranks_.empty() && later.ranks_.empty();
+    return ranks_.size() < 2 || ranks_.size() < world_size_ || ranks_ != later.ranks_;
+  }
+
   void Add(Run later) {
     ranks_.merge(later.ranks_);
+    world_size_ = std::max(world_size_, later.world_size_);
     ended_ = std::max(ended_, later.ended_);
     std::ranges::move(later.processes_, std::back_inserter(processes_));
   }
@@ -198,20 +209,25 @@ class Run {
  private:
   Processes processes_;  // not empty
   std::set<std::pair<std::string, int>> ranks_;
+  size_t world_size_ = 0;
   double started_ = 0, ended_ = 0;
 };
 
-// By name, and what did not run at the same time apart unless the launcher numbers its jobs.
+// By name, and what did not run at the same time apart.
 std::vector<Run> Parts(Processes processes, bool numbered) {
   std::map<std::string, Processes> by_name;
   for (ProcessSummary& each : processes) by_name[each.run].push_back(std::move(each));
   std::vector<Run> parts;
   for (auto& [name, all] : by_name) {
-    if (numbered) {
-      parts.emplace_back(std::move(all));
-      continue;
+    const size_t others = parts.size();
+    for (Processes& together : AtOnce(std::move(all))) {
+      Run part(std::move(together));
+      if (parts.size() > others && parts.back().GoesOnIn(part, numbered)) {
+        parts.back().Add(std::move(part));
+      } else {
+        parts.push_back(std::move(part));
+      }
     }
-    for (Processes& together : AtOnce(std::move(all))) parts.emplace_back(std::move(together));
   }
   std::ranges::stable_sort(parts, {}, &Run::started);
   return parts;

@@ -61,6 +61,17 @@ class RanksReport(RanksByHand):
         self.assertEqual([trace["rank"] for trace in head["jobs"][0]["traces"]], [0, 1, 2])
         self.assertEqual(head["jobs"][0]["rows"][0]["most_rank"], 2)
 
+    def test_a_trace_alone_is_of_its_own_step(self):
+        run = (command.REPRISE, "run", "--host", "--mode", "record", "--stacks", "python", "--out", "out", "--", *UNEVEN)
+        job = {"SLURM_JOB_ID": "9"}
+        self.end([self.start(0, 2, *run, "0", "1", SLURM_STEP_ID="0", **job)])
+        self.end([self.start(rank, 2, *run, "3", "1", SLURM_STEP_ID="1", **job) for rank in (0, 1)])
+        os.remove(self.path("out/summary.rank1.json"))
+        head = head_of(self.page("out"))
+        steps = [(job["step"], job["missing"]) for job in head["merge"]["jobs"]]
+        self.assertEqual(steps, [("0", [1]), ("1", [1])])
+        self.assertEqual([[trace["rank"] for trace in job["traces"]] for job in head["jobs"]], [[0], [0, 1]])
+
     def test_traces_alone(self):
         self.record("out", [0, 3])
         for rank in (0, 1):

@@ -204,6 +204,15 @@ class OnTheCluster(command.CommandTest):
         self.assertEqual(len(self.job(f"reprise-out/{number}")["ranks"]), 2)
         self.assertIn("summaries of 2 of 2 ranks", self.said())
         self.go(*submit, "--", *ROUNDS, "50", "7", status=7)
+        named = (*submit[:3], "--out", "runs/%j", *submit[3:])
+        number = self.go(*named, "--", *ROUNDS, "50").out.strip()
+        self.assertIn("summaries of 2 of 2 ranks", self.said())
+        self.assertEqual(len(self.job(f"runs/{number}")["ranks"]), 2)
+        array = self.go(*submit, "--array=0-1", "-o", "out.%a.txt", "--", *ROUNDS, "50")
+        self.assertIn("an array; one summary at the end of each task's output", array.err)
+        self.assertNotIn("next:", array.err)
+        for task in ("0", "1"):
+            self.assertIn("summaries of 2 of 2 ranks", self.read(f"out.{task}.txt").decode())
         self.go(command.REPRISE, "slurm", "submit", "--", *ROUNDS, status=127, PATH="/nowhere")
         self.go(command.REPRISE, "slurm", "submit", "--partition=none", "--", *ROUNDS, status=1)
 

@@ -60,6 +60,8 @@ TEST(Launcher, HowOftenAJobWasPutBack) {
   EXPECT_EQ(In(again).restart, 2);
   again["SLURM_RESTART_COUNT"] = "x";
   EXPECT_EQ(In(again).restart, 0);
+  again["TORCHELASTIC_RESTART_COUNT"] = "1";
+  EXPECT_EQ(In(again).restart, 1) << "or its ranks by torchrun";
 }
 
 TEST(Launcher, TheInnermostCounts) {

@@ -327,6 +327,38 @@ TEST(RankSummaries, AProcessWithoutARankIsOfTheRanksThatRanMeanwhile) {
   EXPECT_THAT(jobs[0].further, SizeIs(1));
 }
 
+TEST(RankSummaries, ANumberThatIsGivenTwiceIsOfTwoRunsWhereAllRanksComeAgain) {
+  const auto numbered = [](int rank, double started, double ended) {
+    ProcessSummary process = Unnumbered(rank, started, ended);
+    process.launched.job = "100";
+    return process;
+  };
+  const std::vector<ProcessSummary> first = {numbered(0, 10, 20), numbered(1, 10, 20)};
+  const auto with = [&](std::vector<ProcessSummary> later) {
+    later.insert(later.end(), first.begin(), first.end());
+    return ByJob(std::move(later));
+  };
+  const auto jobs = with({numbered(1, 30, 41), numbered(0, 31, 40)});
+  ASSERT_THAT(jobs, SizeIs(2));
+  EXPECT_EQ(jobs[1].started, 30);
+  for (const JobRanks& job : jobs) EXPECT_THAT(job.missing, IsEmpty());
+  const auto one = with({numbered(1, 30, 41)});
+  ASSERT_THAT(one, SizeIs(1)) << "what one of the ranks has started besides";
+  EXPECT_THAT(one[0].further, SizeIs(1));
+}
+
+TEST(RankSummaries, WhatOneScriptStartsOneAfterTheOtherIsOneRun) {
+  ProcessSummary helper = Of("a", 0, 10, 11), program = Of("a", 0, 12, 20);
+  for (ProcessSummary* const each : {&helper, &program}) each->launched = {.job = "0", .step = "0"};
+  program.live_peak = Bytes(1000);
+  const auto jobs = ByJob({helper, program});
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].live_peak, Bytes(1000));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  helper.run = program.run = "";
+  EXPECT_THAT(ByJob({helper, program}), SizeIs(2)) << "where nothing says that it is one";
+}
+
 TEST(RankSummaries, AJobWithANumberIsOneRun) {
   ProcessSummary first = Rank(0, 1), second = Rank(0, 2);
   first.started = first.ended = 1;

@@ -282,13 +282,23 @@ TEST(Arena, KnowsWhatIsPlaced) {
   EXPECT_EQ(arena.placed(), Bytes(0));
 }
 
-// A device that has finished nothing yet, and is told to wait for nothing.
+// A device that has finished nothing until it is told so, and lets no stream wait for another.
 class BusyDevice : public StreamEvents {
  public:
-  Event Record(Stream) override { return nullptr; }
-  bool Wait(Stream, Event) override { return false; }
-  bool Complete(Event) override { return false; }
+  explicit BusyDevice(bool has_events = false) : has_events_(has_events) {}
+  Event Record(Stream) override { return has_events_ ? this : nullptr; }
+  bool Wait(Stream, Event) override {
+    ++waits;
+    return false;
+  }
+  bool Complete(Event) override { return done; }
   void Recycle(Stream, Event) override {}
+
+  bool done = false;
+  int waits = 0;
+
+ private:
+  const bool has_events_;
 };
 
 TEST(Arena, FindsRoomBehindHoweverManyBlocksThatAreStillInUse) {
@@ -304,6 +314,38 @@ TEST(Arena, FindsRoomBehindHoweverManyBlocksThatAreStillInUse) {
   const auto other = arena.Place(kGranule, Bytes(1), kAnywhere, kSecond);
   ASSERT_TRUE(other);
   EXPECT_EQ(arena.OffsetOf(other), Offset(kGranule.count() * 24));
+}
+
+TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
+  CountedMemory memory(kGranule, kGiB);
+  BusyDevice device(/*has_events=*/true);
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  for (const Stream stream : {Stream{0}, Stream{1}}) {
+    arena.Remove(arena.Place(kGranule * 4, Bytes(1), kAnywhere, stream), stream);
+  }
+  const Bytes held = memory.committed();
+  EXPECT_GE(held, kGranule * 4);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), Bytes(0));
+  EXPECT_EQ(memory.committed(), held);
+  device.done = true;
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), held);
+}
+
+TEST(Arena, WhereAStreamCannotBeMadeToWaitNothingIsPlaced) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 8);
+  BusyDevice device(/*has_events=*/true);
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kAnywhere, Stream{1}));
+  arena.Remove(arena.Place(kGranule * 7, Bytes(1), kAnywhere, Stream{0}), Stream{0});
+  const Bytes before = arena.placed();
+  EXPECT_FALSE(arena.Place(kGranule * 7, Bytes(1), kAnywhere, Stream{1}));
+  EXPECT_GT(device.waits, 0);
+  EXPECT_EQ(arena.placed(), before);
+  EXPECT_TRUE(arena.Consistent());
 }
 
 TEST(Arena, FindsOnlyLiveBlocks) {

@@ -88,6 +88,46 @@ TEST_F(Order, OneWaitCoversAllEarlierFreesOfThatStream) {
   EXPECT_EQ(Ask(10, 20, kC), Reuse::kWait) << "a third stream has waited for nothing";
 }
 
+TEST_F(Order, AWaitCoversNoLaterFree) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  EXPECT_TRUE(order_.Wait(10, 20, kB));
+  order_.Freed(20, 30, kA, true);
+  EXPECT_EQ(Ask(20, 30, kB), Reuse::kWait);
+}
+
+TEST_F(Order, WhatTheOnlyStreamHasFreedAtTheEndIsKnownToOthers) {
+  order_.Freed(kUnits - 10, kUnits, kA, true);
+  MeetBoth();
+  EXPECT_NE(Ask(kUnits - 10, kUnits, kB), Reuse::kFree);
+}
+
+TEST_F(Order, AnAbandonedStreamsSuccessorHasWaitedForNothing) {
+  MeetBoth();
+  order_.Freed(10, 20, kB, true);
+  EXPECT_TRUE(order_.Wait(10, 20, kA));
+  order_.Abandon(kA);
+  EXPECT_EQ(Ask(10, 20, kA), Reuse::kWait);
+}
+
+TEST_F(Order, AnAbandonedStreamsEventsAreNotAskedAnyMore) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, true);
+  order_.Abandon(kA);
+  events_.complete = 1;
+  order_.Refresh();
+  EXPECT_EQ(events_.recycled, 0) << "they went with their context";
+}
+
+TEST_F(Order, WhatIsCompleteStaysSo) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, false);
+  order_.Freed(20, 30, kA, false);
+  order_.Completed({{kA, 2}});
+  order_.Completed({{kA, 1}});
+  EXPECT_EQ(Ask(10, 30, kB), Reuse::kFree);
+}
+
 TEST_F(Order, WithoutItsOwnEventAFreeIsNotWaitedFor) {
   MeetBoth();
   order_.Freed(10, 20, kA, /*record=*/false);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "replay/counted_memory.h"
@@ -346,6 +348,47 @@ TEST(Arena, WhereAStreamCannotBeMadeToWaitNothingIsPlaced) {
   EXPECT_GT(device.waits, 0);
   EXPECT_EQ(arena.placed(), before);
   EXPECT_TRUE(arena.Consistent());
+}
+
+// What a stream may have begins anywhere within a free range: behind what others have used and not finished with.
+TEST(Arena, BlocksOfSeveralStreamsAreAlignedAndApartHoweverFullItIs) {
+  CountedMemory memory(kGranule, kGranule * 24);
+  BusyDevice device;
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  std::mt19937 random(7);
+  struct Live {
+    Arena::Block block;
+    Offset begin, end;
+    Stream stream;
+  };
+  std::vector<Live> live;
+  int refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const Stream stream{random() % 3};
+    if (live.empty() || random() % 2 == 0) {
+      const Bytes bytes(2048 + static_cast<int64_t>(random() % (kGranule.count() / (1 + random() % 16))));
+      const Bytes alignment(int64_t{1} << (9 + random() % 10));
+      const Arena::Block block = arena.Place(bytes, alignment, kAnywhere, stream);
+      refused += !block;
+      if (!block) continue;
+      const Offset begin = arena.OffsetOf(block), end = begin + bytes;
+      ASSERT_EQ(begin.count() % alignment.count(), 0);
+      ASSERT_LE(end, Offset(kGranule.count() * 24));
+      for (const Live& other : live) ASSERT_TRUE(end <= other.begin || other.end <= begin);
+      live.push_back({block, begin, end, stream});
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      arena.Remove(live.back().block, live.back().stream);
+      live.pop_back();
+    }
+    if (i % 500 == 0) {
+      ASSERT_TRUE(arena.Consistent());
+      device.done = !device.done;
+    }
+  }
+  EXPECT_GT(refused, 100) << "it has been full";
 }
 
 TEST(Arena, FindsOnlyLiveBlocks) {

@@ -95,6 +95,26 @@ TEST(Engine, ServesAlignedBlocksAndTakesThemBack) {
   EXPECT_EQ(engine->counters(guard).live, Bytes(0));
 }
 
+// A slot is known by the size; the next time more may be asked of its address.
+TEST(Engine, ASlotOfLessAlignmentIsNotGiven) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  const auto round = [&](Bytes alignment) {
+    std::vector<Offset> placed;
+    for (int i = 0; i < 24; ++i) {
+      placed.push_back(*engine->Allocate(guard, Bytes(5'120 * (1 + i * 7 % 11)), alignment, kStream));
+      EXPECT_EQ(placed.back().count() % alignment.count(), 0);
+    }
+    for (const Offset offset : placed) engine->Free(guard, offset, kStream);
+  };
+  for (int i = 0; i < 40; ++i) round(Bytes(64));
+  const int64_t planned = engine->counters(guard).planned;
+  ASSERT_GT(planned, 0);
+  round(Bytes(1 << 20));
+  EXPECT_GT(engine->counters(guard).conflicts, 0) << "it was in step";
+}
+
 TEST(Engine, UnknownFreesAreCountedAndChangeNothing) {
   InlineRunner runner;
   const auto engine = MakeEngine(&runner);

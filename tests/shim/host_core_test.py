@@ -60,6 +60,8 @@ class Serving(CoreTest):
     def test_large_blocks_grow_and_shrink(self):
         summary = self.served("reallocate_large", MALLOC_PERTURB_="0")  # which would touch all that malloc hands out
         self.assertEqual(summary["passed"], 1, "the one that grows")
+        large = 65536
+        self.assertEqual(self.trace(os.path.join(self.out, "trace.reprise"))["passed"], (192 << 20) + 12345 + large)
 
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}

@@ -12,8 +12,11 @@ int main(int argc, char** argv) {
   }
   size_t allocations = 0;
   for (const auto& event : trace->events) allocations += event.kind == reprise::profiler::EventKind::kAlloc;
-  std::printf("{\"events\": %zu, \"allocations\": %zu, \"dropped\": %llu, \"closed\": %s, \"words\": %zu}\n",
-              trace->events.size(), allocations, static_cast<unsigned long long>(trace->dropped),
-              trace->closed ? "true" : "false", trace->metadata.command.size());
+  std::printf(
+      "{\"events\": %zu, \"allocations\": %zu, \"dropped\": %llu, \"closed\": %s, \"words\": %zu, "
+      "\"passed\": %lld}\n",
+      trace->events.size(), allocations, static_cast<unsigned long long>(trace->dropped),
+      trace->closed ? "true" : "false", trace->metadata.command.size(),
+      static_cast<long long>(trace->passed.count()));
   return 0;
 }

@@ -73,6 +73,12 @@ TEST(Matcher, SwappedNeighboursBothFindTheirSlot) {
   EXPECT_EQ(Feed(matcher, {6, 5, 7, 8}), (Slots{5, 4, 6, 7}));
 }
 
+TEST(Matcher, ASkippedSlotIsFoundOnce) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));  // 5 is not near again
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {6, 5, 5}), (Slots{5, 4, kNo}));
+}
+
 // ---- plans of several rounds alike
 
 TEST(RoundsOf, IsHowOftenAPartComesInARow) {
@@ -175,6 +181,7 @@ TEST(Matcher, AnUnknownStreamMatchesNothing) {
   Matcher matcher(PlanOf({1, 2, 3, 4}));
   EXPECT_EQ(matcher.Step(Bytes(1), kOther), kNo);
   EXPECT_FALSE(matcher.InStep(kOther));
+  EXPECT_EQ(matcher.mismatches(), 1);
 }
 
 TEST(Matcher, APlanWithoutSlotsMatchesNothing) {

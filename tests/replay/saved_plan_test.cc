@@ -64,6 +64,16 @@ TEST(SavedPlan, SurvivesItsFile) {
   EXPECT_FALSE(plan->slots[3].planned());
 }
 
+TEST(SavedPlan, KnowsWhichPlacesGoToAnotherStream) {
+  SavedPlan::Cycle cycle = Small().cycles[0];
+  cycle.slots[2].stream = cycle.slots[2].freed_on = Stream{1};
+  const auto plan = ToServe(cycle);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->slots[0].crosses);
+  EXPECT_FALSE(plan->slots[1].crosses);
+  EXPECT_TRUE(plan->slots[2].crosses) << "in the next round";
+}
+
 TEST(SavedPlan, IsForOneJob) {
   const auto reason = [](auto change) {
     JobSignature job = Job();
@@ -92,6 +102,14 @@ TEST(SavedPlan, OneNameAJob) {
   other.command = {"python train.py"};
   EXPECT_EQ(HashOf(Job()), HashOf(Job()));
   EXPECT_NE(HashOf(Job()), HashOf(other)) << "one word is not two";
+  const auto changed = [](auto change) {
+    JobSignature job = Job();
+    change(job);
+    return HashOf(job);
+  };
+  EXPECT_NE(HashOf(Job()), changed([](JobSignature& job) { job.device = "H100"; }));
+  EXPECT_NE(HashOf(Job()), changed([](JobSignature& job) { job.ordinal = 1; }));
+  EXPECT_NE(HashOf(Job()), changed([](JobSignature& job) { job.world_size = 8; }));
 }
 
 TEST(SavedPlan, CutShortAnywhereIsRefused) {

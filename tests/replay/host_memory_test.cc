@@ -3,6 +3,7 @@
 #include "replay/host_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -65,6 +66,23 @@ TEST(HostMemory, CommittedMemoryHoldsBytesAndIsZeroAfterRelease) {
   (*memory)->Release(2, 1);
   ASSERT_TRUE((*memory)->Commit(2, 1));
   EXPECT_EQ(bytes[0], 0);
+}
+
+TEST(HostMemory, WhatIsNotCommittedCannotBeTouched) {
+  const auto memory = HostMemory::Reserve(kGiB);
+  ASSERT_TRUE(memory.ok());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto can_be_read = [&] {
+    return write(ends[1], reinterpret_cast<const void*>((*memory)->begin()), 1) == 1;
+  };
+  EXPECT_FALSE(can_be_read());
+  ASSERT_TRUE((*memory)->Commit(0, 1));
+  EXPECT_TRUE(can_be_read());
+  (*memory)->Release(0, 1);
+  EXPECT_FALSE(can_be_read());
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(HostMemory, LeavesErrnoAlone) {

@@ -280,6 +280,22 @@ TEST_F(SlowDisk, StopsWhereItWouldLoseAFree) {
   EXPECT_FALSE(counters.full);
 }
 
+TEST_F(SlowDisk, ForgetsADroppedBlockThatIsFreedAtOnce) {
+  auto recorder = Start({.ring_events = 4096});
+  Fill();
+  uint64_t id = 0;
+  while (recorder->counters().dropped == 0) recorder->Append(Alloc(id++, 4096));
+  const uint64_t recorded = recorder->counters().recorded;
+  recorder->Append(Free(id - 1));
+  recorder->Append(Alloc(id, 4096));
+  recorder->Append(Free(id));
+  EXPECT_EQ(recorder->counters().recorded, recorded);
+  EXPECT_EQ(recorder->counters().dropped, 4u);
+  absl::Status finished;
+  EXPECT_EQ(ReadToTheEnd(recorder.get(), &finished).events.size(), recorded);
+  EXPECT_TRUE(finished.ok()) << finished;
+}
+
 TEST_F(SlowDisk, FlushGivesUpInTime) {
   auto recorder = Start();
   Fill();

@@ -176,6 +176,18 @@ TEST_F(TraceWriterTest, StopsAtItsSizeLimitAndSaysSo) {
   EXPECT_THAT(trace.notes, ::testing::Contains(HasSubstr("size limit")));
 }
 
+TEST_F(TraceWriterTest, ThereIsAlwaysRoomToSayThatTheLimitWasReached) {
+  for (int64_t limit = 2000; limit < 2100; ++limit) {
+    auto writer = Open({.most_bytes = limit});
+    for (uint64_t id = 0; writer->status().ok(); ++id) {
+      writer->Append(Alloc(id, 4096)).IgnoreError();
+      writer->Flush().IgnoreError();
+    }
+    EXPECT_LE(std::filesystem::file_size(path_), static_cast<uint64_t>(limit));
+    EXPECT_EQ(Read().WhyNotWhole(), "recording stopped at its size limit") << limit;
+  }
+}
+
 // A job that was started without a standard output prints nowhere, and not into our file.
 TEST_F(TraceWriterTest, TakesNoneOfTheStandardDescriptors) {
   const int printed = InChild([&] {

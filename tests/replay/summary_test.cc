@@ -68,6 +68,20 @@ TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
 }
 
+TEST(SummaryText, ThePeakOfADeviceIsTheJobsOnlyWhereNothingWasLeftToACapture) {
+  Summary summary = Served();
+  summary.devices.emplace_back().counters = summary.counters;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
+  summary.devices[0].capture_passes = 1;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));
+}
+
+TEST(SummaryText, SaysWhyTheArenaWasRefusedMemory) {
+  Summary summary = Served();
+  summary.devices.emplace_back().refusal = "cuMemCreate answered 2 (out of memory)";
+  EXPECT_THAT(SummaryText(summary), HasSubstr("refused memory: cuMemCreate answered 2 (out of memory)\n"));
+}
+
 TEST(SummaryText, SaysThatThreadsAreApart) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("each for itself")));

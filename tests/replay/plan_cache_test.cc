@@ -3,6 +3,7 @@
 #include "replay/plan_cache.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,6 +22,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/fnv1a.h"
 
 namespace reprise::replay {
 namespace {
@@ -111,7 +114,12 @@ TEST_F(PlanCacheTest, NoEntryIsNoError) { EXPECT_TRUE(absl::IsNotFound(Rank(0).F
 TEST_F(PlanCacheTest, ADamagedEntryIsThatRanksAlone) {
   ASSERT_TRUE(Rank(0).Leave(Learnt(8192), 0.1).ok());
   ASSERT_TRUE(Rank(1).Leave(Learnt(8192), 0.1).ok());
-  for (const char* text : {"", "reprise plans ", "reprise plans ../../../etc/shad 0000000000000000\n"}) {
+  const std::string elsewhere = "../../../etc/pas";
+  ASSERT_EQ(elsewhere.size(), 16u);
+  for (const std::string& text :
+       {std::string(), std::string("reprise plans "), "reprise plans " + elsewhere + " 0000000000000000\n",
+        // With a checksum that is right.
+        fmt::format("reprise plans {} {:016x}\n", elsewhere, Fnv1a(elsewhere))}) {
     std::ofstream(Rank(1).EntryPath()) << text;
     EXPECT_THAT(Rank(1).Find().status().message(), HasSubstr("damaged")) << text;
     EXPECT_TRUE(Rank(0).Find().ok());

@@ -52,6 +52,8 @@ TEST(Validate, RefusesWhatCouldOverflow) {
   EXPECT_THAT(FaultOf({{Block(0, 1, 1, kMax)}}), HasSubstr("buffer 0: the sum"));
   EXPECT_THAT(FaultOf({{Pinned(0, 1, 8, kMax - 4)}}), HasSubstr("ends beyond the largest offset"));
   EXPECT_THAT(FaultOf({{Pinned(0, 1, kMax, 5)}}), HasSubstr("ends beyond the largest offset"));
+  EXPECT_THAT(FaultOf({{Pinned(0, 1, 8, kMax / 5), Block(0, 1, kMax / 10)}}), HasSubstr("buffer 1: the sum"))
+      << "above what is pinned";
 }
 
 TEST(Validate, CountsWhatIsPinnedByItsEndAndWhatIsOutsideNotAtAll) {

@@ -49,6 +49,31 @@ TEST(CheckPlacement, SeesOverlapsAcrossTheEndOfACycle) {
               HasSubstr("overlap at tick 1"));
 }
 
+TEST(CheckPlacement, SeesWhatIsToStayOutsideAndDoesNot) {
+  Problem problem{{Block(0, 5, 8), Block(0, 5, 4)}};
+  problem.buffers[1].outside = true;
+  EXPECT_EQ(FaultOf(problem, At({0, kOutside.count()}, 8)), "");
+  EXPECT_THAT(FaultOf(problem, At({0, 8}, 8)),
+              HasSubstr("buffer 1 at offset 8: the buffer is to stay outside"));
+}
+
+TEST(CheckPlacement, KnowsGaps) {
+  Problem problem{{Block(0, 9, 8), Block(3, 6, 8)}};
+  problem.buffers[0].gaps = {{Tick(3), Tick(6)}};
+  EXPECT_EQ(FaultOf(problem, At({0, 0}, 8)), "");
+  problem.buffers[0].gaps = {{Tick(4), Tick(6)}};
+  EXPECT_THAT(FaultOf(problem, At({0, 0}, 8)), HasSubstr("overlap at tick 3"));
+}
+
+TEST(CheckPlacement, SeesBytesThatLanesShare) {
+  Problem problem{{Block(0, 1, 8), Block(2, 3, 8)}};
+  problem.buffers[1].lane = 1;
+  EXPECT_EQ(FaultOf(problem, At({0, 0}, 8)), "");
+  problem.reuse = Reuse::kForbidden;
+  EXPECT_THAT(FaultOf(problem, At({0, 7}, 15)), HasSubstr("share bytes"));
+  EXPECT_EQ(FaultOf(problem, At({0, 8}, 16)), "");
+}
+
 TEST(CheckPlacement, SeesWrongOffsets) {
   EXPECT_THAT(FaultOf({{Block(0, 1, 8)}}, At({}, 0)), HasSubstr("0 offsets for 1 buffers"));
   EXPECT_THAT(FaultOf({{Block(0, 1, 8)}}, At({-1}, 7)),

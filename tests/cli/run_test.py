@@ -140,6 +140,13 @@ class Run(command.CommandTest):
         self.assertFalse(stats["whole"])
         self.assertIn("requests of 1048576 bytes in all were left to the real allocator", stats["notes"][0])
 
+    def test_a_trace_says_what_was_left_to_the_real_allocator(self):
+        aligned = JOB.replace("sys.exit", "libc.free(libc.aligned_alloc(4 << 20, 1 << 20))\nsys.exit")
+        self.run_host("--mode", "record", "--out", "out", "--", sys.executable, "-c", aligned, "0")
+        stats = self.json("stats", "out/trace.reprise")
+        self.assertFalse(stats["whole"])
+        self.assertIn("requests of 1048576 bytes in all were left to the real allocator", stats["notes"][0])
+
     def test_a_trace_says_whose_it_is(self):
         done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0",
                              env={"RANK": "3", "LOCAL_RANK": "0", "WORLD_SIZE": "8"})

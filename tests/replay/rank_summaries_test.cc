@@ -93,7 +93,9 @@ TEST(RankSummaries, OfSeveralDevicesEveryOneCountsOnce) {
   summary.devices[1].counters = Held(300, 20);
   summary.devices[1].trace.counters.dropped = 200;
   summary.devices[1].complete = false;
+  summary.devices[0].plans.refused = "of another job";
   summary.devices[1].plans.refused = "damaged";
+  summary.devices.emplace_back().not_served = "the device tells no size";
   const auto read = ParseSummary(SummaryJson(summary), "a.json");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->live_peak, Bytes(1300));
@@ -102,9 +104,9 @@ TEST(RankSummaries, OfSeveralDevicesEveryOneCountsOnce) {
   EXPECT_EQ(read->lower_bound, Bytes(1260));
   EXPECT_EQ(read->plans, 2);
   EXPECT_EQ(read->plans_resumed, 2);
-  EXPECT_EQ(read->faults, 1 + 10 + 100 + 20 + 200 + 1);
+  EXPECT_EQ(read->faults, 1 + 10 + 100 + 20 + 200 + 1 + 1);
   EXPECT_FALSE(read->complete);
-  EXPECT_EQ(read->refused, "damaged");
+  EXPECT_EQ(read->refused, "of another job") << "the first";
 }
 
 TEST(RankSummaries, ATraceThatCouldNotBeWrittenIsAFault) {
@@ -208,6 +210,7 @@ TEST(RankSummaries, MissingRanks) {
   const auto jobs = ByJob({Rank(2, 1), Rank(0, 1)});
   EXPECT_THAT(jobs[0].missing, ElementsAre(1, 3));
   EXPECT_EQ(ByJob({Rank(0, 1, 5000)})[0].missing_count, 4999);
+  EXPECT_THAT(ByJob({Rank(0, 1, 5000)})[0].missing, SizeIs(100)) << "no more are named";
 }
 
 TEST(RankSummaries, AFurtherProcessOfARankIsCountedAndNotShown) {
@@ -277,6 +280,25 @@ TEST(RankSummaries, RanksThatRunOneAfterTheOtherAreOfOneRun) {
   for (const JobRanks& run : twice) EXPECT_THAT(run.missing, IsEmpty());
 }
 
+TEST(RankSummaries, WhatRunsWithinALongRunIsOfIt) {
+  EXPECT_THAT(ByJob({Unnumbered(0, 0, 100), Unnumbered(0, 1, 2), Unnumbered(0, 50, 60)}), SizeIs(1));
+}
+
+TEST(RankSummaries, ARankThatComesAThirdTimeIsOfAThirdRun) {
+  const auto jobs = ByJob({Unnumbered(0, 1, 2), Unnumbered(1, 3, 4), Unnumbered(1, 5, 6)});
+  ASSERT_THAT(jobs, SizeIs(2));
+  EXPECT_THAT(jobs[0].ranks, SizeIs(2));
+  EXPECT_THAT(jobs[0].further, IsEmpty());
+  EXPECT_THAT(jobs[1].missing, ElementsAre(0));
+}
+
+TEST(RankSummaries, WhatALaterRunHasNoRoomForIsOfNoEarlierOne) {
+  const auto jobs =
+      ByJob({Unnumbered(0, 1, 2), Unnumbered(0, 3, 4), Unnumbered(1, 5, 6), Unnumbered(1, 7, 8)});
+  ASSERT_THAT(jobs, SizeIs(3));
+  EXPECT_THAT(jobs[0].missing, ElementsAre(1));
+}
+
 TEST(RankSummaries, WithoutTimesAllIsOneRun) {
   EXPECT_THAT(ByJob({Unnumbered(0, 0, 0), Unnumbered(1, 0, 0), Unnumbered(0, 0, 0)}), SizeIs(1));
 }
@@ -305,6 +327,7 @@ TEST(RankSummaries, OnEachHostOfOneJobItsRunMayHaveAnotherName) {
   const auto once = ByJob({Of("a", 0, 10, 20), Of("b", 1, 11, 19)});
   ASSERT_THAT(once, SizeIs(1));
   EXPECT_THAT(once[0].missing, IsEmpty());
+  EXPECT_THAT(ByJob({Of("a", 0, 10, 20), Of("b", 1, 11, 30), Of("c", 2, 25, 40)}), SizeIs(1)) << "a chain";
   const auto twice = ByJob({Of("a", 0, 10, 20), Of("b", 1, 11, 19), Of("a", 0, 30, 40), Of("b", 1, 31, 39)});
   ASSERT_THAT(twice, SizeIs(2));
   for (const JobRanks& run : twice) EXPECT_THAT(run.missing, IsEmpty());

@@ -335,6 +335,18 @@ TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), held);
 }
 
+TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {
+  CountedMemory memory(kGranule, kGiB);
+  BusyDevice device;
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, kGranule * 4, &order);
+  arena.Remove(arena.Place(kGranule * 3, Bytes(512), kAnywhere, Stream{0}), Stream{0});
+  EXPECT_FALSE(arena.Place(kGranule * 2, Bytes(512), kAnywhere, Stream{1}));
+  EXPECT_TRUE(arena.Place(kGranule, Bytes(512), kAnywhere, Stream{1}));
+  EXPECT_EQ(memory.peak(), kGranule * 4);
+}
+
 TEST(Arena, WhereAStreamCannotBeMadeToWaitNothingIsPlaced) {
   CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 8);
   BusyDevice device(/*has_events=*/true);

@@ -115,6 +115,30 @@ TEST(Engine, ASlotOfLessAlignmentIsNotGiven) {
   EXPECT_GT(engine->counters(guard).conflicts, 0) << "it was in step";
 }
 
+// Slots of 8 KiB, and one at the end of all that the plan covers.
+ServingPlan PlanUpTo(Offset end) {
+  ServingPlan plan;
+  const auto add = [&](Offset at) {
+    plan.slots.push_back({.bytes = Bytes(8192), .offset = at});
+    plan.cycle.push_back({.bytes = Bytes(8192), .alignment = Bytes(64), .length = 1});
+  };
+  for (int64_t i = 1; i < profiler::PeriodFinder::kMinPeriod; ++i) add(Offset(i * 16384));
+  add(end - Bytes(8192));
+  plan.end = end;
+  return plan;
+}
+
+TEST(Engine, WhereThePlanCoversAllThereIsRoomWithinIt) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  std::vector<Sequence::Expected> expected;
+  expected.push_back({PlanUpTo(Offset(0) + kGiB * 56), Tick(0)});  // up to the small blocks
+  ASSERT_TRUE(engine->Expect(guard, std::move(expected)).ok());
+  EXPECT_TRUE(engine->Allocate(guard, kMiB, Bytes(64), kStream).has_value());
+  EXPECT_EQ(engine->counters(guard).passed, 0);
+}
+
 TEST(Engine, UnknownFreesAreCountedAndChangeNothing) {
   InlineRunner runner;
   const auto engine = MakeEngine(&runner);

@@ -202,7 +202,7 @@ class Files(CoreTest):
         summary = self.summary()
         facts = self.trace(os.path.join(self.out, "trace.reprise"))
         self.assertEqual(facts, {"events": 2 * 16017 - 8, "allocations": 16017, "dropped": 0, "closed": True,
-                                 "words": 2})
+                                 "words": 2, "passed": 0})
         self.assertEqual(summary["trace_events"], facts["events"])
         self.assertIn(f"reprise: next: reprise stats {self.out}/trace.reprise\n", done.stderr)
 

@@ -25,7 +25,8 @@ FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "
             "cuStreamWaitEvent:1", "cuMemCreate:1+:801"]
 # Where memory comes in one piece, it ends with a context, and belongs on one device.
 WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "end_of_the_primary_context_beside_another",
-                     "end_of_the_context_that_trained", "device_that_is_not_current_in_training"]
+                     "end_of_the_context_that_trained", "end_of_another_context_than_the_one_that_trained",
+                     "device_that_is_not_current_in_training"]
 # Scenarios that call none of these themselves.
 UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions"]
 

@@ -250,6 +250,23 @@ SCENARIO(end_of_the_primary_context_beside_another) {
   DO(cuMemFreeAsync(block, stream));
 }
 
+// Memory that lies in one context outlives the end of another.
+SCENARIO(end_of_another_context_than_the_one_that_trained) {
+  const CUstream stream = NewStream();
+  Train({stream, /*synchronous=*/false, 60});
+  CUdeviceptr kept = 0;
+  DO(cuMemAllocAsync(&kept, 64 * kKiB, stream));
+  DO(WorkFill(kept, 64 * kKiB, 5, stream));
+  const CUcontext other = NewContext(0);
+  DO(cuStreamDestroy(NewStream()));
+  DO(cuCtxDestroy(other));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(WorkVerify(kept, 64 * kKiB, 5, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  DO(cuStreamSynchronize(stream));
+  CheckBytes();
+}
+
 // Memory that is gone with its context is free, but once.
 SCENARIO_ALONE(end_of_the_context_that_trained) {
   const CUcontext context = NewContext(0);
@@ -278,6 +295,24 @@ SCENARIO(end_of_the_primary_context_by_release) {
   DO(WorkVerify(block, kMiB, 3, nullptr));
   DO(cuMemFreeAsync(block, nullptr));
   CheckBytes();
+}
+
+// Another still holds it: nothing has ended.
+SCENARIO(end_of_the_primary_context_for_one_of_two) {
+  CUcontext context = nullptr;
+  DO(cuDevicePrimaryCtxRetain(&context, 0));
+  CUdeviceptr kept = 0;
+  CUdeviceptr next = 0;
+  DO(cuMemAllocAsync(&kept, kMiB, nullptr));
+  DO(WorkFill(kept, kMiB, 3, nullptr));
+  DO(cuDevicePrimaryCtxRelease(0));
+  DO(cuMemAllocAsync(&next, kMiB, nullptr));
+  DO(WorkFill(next, kMiB, 4, nullptr));
+  DO(WorkVerify(kept, kMiB, 3, nullptr));
+  DO(cuMemFreeAsync(next, nullptr));
+  DO(cuMemFreeAsync(kept, nullptr));
+  CheckBytes();
+  CheckInfo(0);
 }
 
 // A thread begins the context anew as soon as another has ended it: nothing of the old one is in it.

@@ -84,6 +84,7 @@ class BothWays(CudaTest):
 
     def test_one_export_is_refused(self):
         """Of a job that begins to export synchronous blocks when they are served already."""
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in COLD_ONLY:
             with self.subTest(scenario):
                 out = os.path.join(self.at.folder, scenario)
@@ -125,6 +126,7 @@ class BothWays(CudaTest):
                                                      SIMCUDA_SLOW=ours + ",cuStreamQuery,cuStreamEndCapture"))
 
     def test_without_virtual_memory(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
 

@@ -1,5 +1,5 @@
 """The rules of the house that a machine can see: a README in each folder, short files, no addresses in scripts, no
-paths of one machine, one format.
+paths of one machine, nothing needed that is not set up, one format.
 
 usage: rules.py ROOT
 """
@@ -17,6 +17,7 @@ SOURCES = (*tree.C_FAMILY, ".py", ".js", ".sh")
 ADDRESS = re.compile(r"https?://")
 # Where somebody's checkout or home lay. Nothing in the project may depend on it.
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|home|root|Users)/")
+REQUIRED = re.compile(r"\bdependency\('([^']+)'(?![^)]*required: false)")
 FORMAT_VERSION = "14"  # other versions of clang-format lay some lines out differently
 
 
@@ -60,6 +61,17 @@ def machine_paths(root):
     return matching_lines(root, MACHINE_PATH, paths, "a path of one machine")
 
 
+def not_set_up(root):
+    """scripts/demo builds after `scripts/setup build demo`, so all that a build stops without is of these groups."""
+    builds = [path for path in tree.files(root) if os.path.basename(path) == "meson.build"]
+    setup = tree.text(root, "scripts/setup") if builds else ""
+    build = setup.partition("    build)")[2].partition(";;")[0]
+    for path in builds:
+        for name in REQUIRED.findall(tree.text(root, path)):
+            if name != "threads" and not re.search(rf"\s{re.escape(name)}\s", build):
+                yield f"{path}: scripts/setup build does not install {name}"
+
+
 def formatter():
     """The clang-format that counts, or None."""
     tool = shutil.which("clang-format")
@@ -78,7 +90,7 @@ def misformatted(root):
     return run.stderr.splitlines()
 
 
-RULES = (folders_without_readme, long_files, addresses, machine_paths, misformatted)
+RULES = (folders_without_readme, long_files, addresses, machine_paths, not_set_up, misformatted)
 
 if __name__ == "__main__":
     found = [violation for rule in RULES for violation in rule(sys.argv[1])]

@@ -96,6 +96,13 @@ class Rules(TreeTest):
         self.write("cli/run.cc", '// homework/root/x, $HOME/work/x and a/work/b are fine\nopen("/work/x");\n')
         self.assert_found(rules.machine_paths, "README.md:1", "cli/run.cc:2")
 
+    def test_what_a_build_needs_and_setup_does_not_install(self):
+        build = "    build) cat\nlibabsl-dev  pkg-config --exists absl_status\n;;\n"
+        self.write("scripts/setup", build + "    test) cat\nlibx-dev  pkg-config --exists absl_x\n;;\n")
+        self.write("meson.build", "a = dependency('threads')\nb = dependency('absl_status')\nc = dependency('absl')\n")
+        self.write("tests/meson.build", "d = dependency('absl_x', main: true)\ne = dependency('y', required: false)\n")
+        self.assert_found(rules.not_set_up, "meson.build", "tests/meson.build")
+
     def test_format(self):
         if not rules.formatter():
             self.skipTest("no clang-format of the version that counts")

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "base/files.h"
+#include "base/shell.h"
 #include "cli/printable.h"
 #include "cli/status.h"
 #include "replay/core_log.h"
@@ -109,19 +110,6 @@ int Fail(const absl::Status& error, int exit_status) { return Fail(MessageOf(err
 int Finish(std::string_view data, int exit_status) {
   if (const absl::Status written = WriteStdout(data); !written.ok()) return Fail(written, kUsage);
   return exit_status;
-}
-
-std::string ShellQuoted(std::string_view word) {
-  static constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string QuotedFile(std::string_view name) {
-  return ShellQuoted(fmt::format("{}{}", name.starts_with('-') ? "./" : "", name));
 }
 
 }  // namespace reprise::cli

@@ -41,10 +41,4 @@ int Fail(const absl::Status& error, int exit_status);
 // Writes `data` as the command's result: `exit_status`, or kUsage when stdout cannot take it.
 int Finish(std::string_view data, int exit_status);
 
-// A word that a shell reads back as one word with the same bytes.
-std::string ShellQuoted(std::string_view word);
-
-// The same for the name of a file, which a command does not take for an option of its own.
-std::string QuotedFile(std::string_view name);
-
 }  // namespace reprise::cli

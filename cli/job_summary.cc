@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "base/shell.h"
 #include "cli/console.h"
 #include "cli/merge.h"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/status.h"
@@ -181,7 +182,7 @@ int main(int count, char** words) {
     return reprise::cli::Main({words + 1, words + count});
   } catch (const std::bad_alloc&) {
     std::string command;
-    for (int i = 1; i < count; ++i) command += (i == 1 ? "" : " ") + reprise::cli::ShellQuoted(words[i]);
+    for (int i = 1; i < count; ++i) command += (i == 1 ? "" : " ") + reprise::ShellQuoted(words[i]);
     reprise::cli::Say(command + ": out of memory; free some, or raise the limit on it (ulimit -v)");
     return reprise::cli::kUsage;
   } catch (const std::exception& error) {

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"

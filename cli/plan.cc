@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"

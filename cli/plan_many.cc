@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shell.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/plan.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shell.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/console.h"

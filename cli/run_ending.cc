@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/shell.h"
 #include "cli/console.h"
 #include "cli/frameworks.h"
 #include "cli/job_summary.h"

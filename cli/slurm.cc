@@ -17,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/job_summary.h"

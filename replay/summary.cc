@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/shell.h"
 #include "replay/counters_json.h"
 
 namespace reprise::replay {
@@ -103,7 +104,7 @@ std::string SizeRows(const Counters& counters, std::string_view live) {
 std::string Next(const TraceSummary& trace) {
   return trace.path.empty()
              ? "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n"
-             : fmt::format("reprise: next: reprise stats {}\n", trace.path);
+             : fmt::format("reprise: next: reprise stats {}\n", QuotedFile(trace.path));
 }
 
 std::string PlansRow(const PlansSummary& plans, const Counters& counters) {

@@ -61,6 +61,12 @@ TEST(SummaryText, SaysWhatWasServed) {
   EXPECT_THAT(text, HasSubstr("\nreprise: next: reprise stats out/trace.reprise\n"));
 }
 
+TEST(SummaryText, NamesTheTraceAsAShellReadsIt) {
+  Summary summary = Served();
+  summary.trace.path = "my runs/trace.reprise";
+  EXPECT_THAT(SummaryText(summary), HasSubstr("\nreprise: next: reprise stats 'my runs/trace.reprise'\n"));
+}
+
 TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));

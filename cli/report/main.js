@@ -90,8 +90,13 @@ function showPicked(packed, i) {
 function startPacked(head, data, view, kinds, sites) {
   const layouts = layoutsOf(head, data, view);
   const packed = new Packed(byId("packed"), head, kinds, sites);
-  packed.by = byId("colour").value = sites.known ? "site" : "size";
   const select = byId("layout"), text = byId("packed-text");
+  if (layouts.length === 0) {
+    byId("packed").replaceWith(element("p", { textContent: "No layout was worked out; see what was left out, below." }));
+    select.closest(".row").remove();
+    return { packed, relegend: () => {} };
+  }
+  packed.by = byId("colour").value = sites.known ? "site" : "size";
   layouts.forEach((layout, i) => select.append(element("option", { value: i, textContent: layout.name })));
   const legend = () => byId("legend").replaceChildren(...packed.colours.legend.map(({ colour, label }) => {
     const swatch = element("i");
@@ -130,9 +135,8 @@ function startPacked(head, data, view, kinds, sites) {
     packed.colour(event.target.value);
     legend();
   });
-  if (layouts.length > 0) show();
-  else byId("packed").replaceWith(element("p", { textContent: "No layout was worked out; see what was left out, below." }));
-  return { packed, relegend: layouts.length > 0 ? legend : () => {} };
+  show();
+  return { packed, relegend: legend };
 }
 
 function startTimeline(head, data, view) {

@@ -80,6 +80,19 @@ class Page(PageTest):
                         self.assertNotEqual(self.text("legend"), "")
                     self.assert_quiet()
 
+    def test_without_a_layout_there_is_nothing_to_choose(self):
+        # No iteration, too many blocks to plan as a whole, and no time for anything else.
+        allocs = (f"alloc,{i},{4096 + i * i},0" for i in range(20_001))
+        self.write("e.csv", "\n".join(("event,id,bytes,stream", *allocs)) + "\n")
+        self.open("e.csv", "--time-limit", "1ms")
+        self.assertIn("No layout was worked out", self.js("return document.body.innerText"))
+        self.assertIn("plain-arena: not finished within", self.text("missing"))
+        for name, value, event in (("theme", "dark", "change"), ("search", "x", "input"), ("colour", "size", "change")):
+            self.js("const [name, value, event] = arguments, control = document.getElementById(name); if (!control) return;"
+                    "control.value = value; control.dispatchEvent(new Event(event))", name, value, event)
+        browser.settle(self.driver)
+        self.assert_quiet()
+
     def test_the_theme_switch(self):
         self.write("job.csv", job(40))
         self.open("job.csv")

@@ -15,8 +15,13 @@ constexpr char kListFrameworks[] = R"(
 import sys, importlib.metadata as metadata
 print(sys.executable or 'python3', sys.version.split()[0])
 known = ('torch', 'tensorflow', 'tensorflow-cpu', 'jax', 'cupy')
-for found in sorted(metadata.distributions(), key=lambda found: found.metadata['Name'] or ''):
-    name = found.metadata['Name'] or ''
+def name_of(found):
+    try:
+        return (found.metadata['Name'] or '').lower().replace('_', '-')
+    except Exception:  # what a broken installation has left of another package
+        return ''
+named = [(name_of(found), found) for found in metadata.distributions()]
+for name, found in sorted(named, key=lambda pair: pair[0]):
     if name in known or name.startswith('cupy-cuda'):
         print(name, found.version)
 )";

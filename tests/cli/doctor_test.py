@@ -115,6 +115,13 @@ class Doctor(command.CommandTest):
                 name, value = variable.split("=")
                 self.assertRegex(self.found("PyTorch", env={name: value})[0], f"^{variable}: .*{meaning}")
 
+    def test_frameworks_beside_one_that_is_damaged(self):
+        for package, name in (("torch", b"torch"), ("tensorflow_cpu", b"tensorflow_cpu"), ("x", b"\xff\xfe")):
+            os.makedirs(self.path(f"packages/{package}-9.dist-info"))
+            self.write(f"packages/{package}-9.dist-info/METADATA", b"Metadata-Version: 2.1\nName: " + name + b"\nVersion: 9\n")
+        (found,) = self.found("frameworks", env={"PYTHONPATH": self.path("packages")})
+        self.assertRegex(found, r"\btensorflow-cpu 9\b.*\btorch 9\b")
+
     def test_stacks(self):
         checks = {check["check"]: check for check in self.json("doctor")["checks"]}
         self.assertEqual((checks["--stacks native"]["verdict"], checks["--stacks python"]["verdict"]), ("fine", "fine"))

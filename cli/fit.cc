@@ -239,7 +239,7 @@ void AddFit(CLI::App& app, int& exit_status) {
       ->add_option("INPUT@BATCH", options->inputs,
                    "Traces, event CSVs or snapshots of one job, each with the samples in its batch")
       ->required()
-      ->expected(2, 1000);
+      ->expected(-2);  // at least
   AddSizeOption(*command, "--capacity", options->capacity,
                 "Say what the largest batch within that much memory is; status 4 if not even 1 fits");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "base/files.h"
 #include "base/fnv1a.h"
 #include "cli/console.h"
+#include "cli/rank_files.h"
 #include "planner/problem.h"
 #include "profiler/lifetimes.h"
 
@@ -26,13 +29,23 @@ class LaneNumbers {
   std::map<Stream, int32_t> numbers_;
 };
 
+// Of a folder, which a run's output is: what to name in its place.
+absl::Status NotReadable(const std::string& path, absl::Status why) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return why;
+  const absl::StatusOr<std::vector<std::string>> traces = TracesIn(path);
+  const std::string largest = traces.ok() ? LargestTrace(*traces) : "";
+  return absl::InvalidArgumentError(fmt::format("{}: is a folder; name a file in it{}", path,
+                                                largest.empty() ? "" : fmt::format(", such as {}", largest)));
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   LoadedInput input;
   input.name = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> contents = ReadFile(path == "-" ? "/dev/stdin" : path);
-  if (!contents.ok()) return contents.status();
+  if (!contents.ok()) return NotReadable(path, contents.status());
   absl::StatusOr<profiler::Input> parsed = profiler::Parse(*contents, input.name);
   if (!parsed.ok()) return parsed.status();
   input.content = *std::move(parsed);

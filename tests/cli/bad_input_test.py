@@ -1,5 +1,6 @@
 """Why this exists: whatever is wrong with a file, every command that reads it ends with status 3 and says where."""
 
+import os
 import unittest
 
 import command
@@ -87,6 +88,12 @@ class BadInput(command.CommandTest):
             for words in (["plan"], ["simulate"], ["stats"], ["compare"]):
                 self.fails(3, *words, name)
             self.fails(3, "check", name, "good.plan.json")
+
+    def test_the_folder_of_a_run(self):
+        os.mkdir(self.path("out"))
+        self.fails(3, "stats", "out", says="out: is a folder; name a file in it\n")
+        self.write("out/trace.reprise", "no trace, and not read")
+        self.fails(3, "stats", "out", says="name a file in it, such as out/trace.reprise\n")
 
     def test_nothing_to_place(self):
         self.write("none.csv", E)

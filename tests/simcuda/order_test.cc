@@ -315,11 +315,25 @@ TEST_F(Order, AStreamMayBeDestroyedWithWorkOnIt) {
   CUstream stream = NewStream();
   Fill(2, stream);
   OK(cuStreamDestroy(stream));
-  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
   OK(cuCtxSynchronize());
   Verify(2, nullptr);
   OK(cuCtxSynchronize());
   EXPECT_EQ(Corrupted(), 0U);
+}
+
+// Where the real driver may crash.
+TEST_F(Order, WhoUsesAStreamOrAnEventThatIsGoneIsEnded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  CUstream stream = NewStream();
+  CUevent event = NewEvent(), other = NewEvent();
+  OK(cuStreamDestroy(stream));
+  OK(cuEventDestroy(event));
+  EXPECT_DEATH(cuStreamQuery(stream), "cuStreamQuery is given a stream or an event that has been destroyed");
+  EXPECT_DEATH(cuEventRecord(other, stream), "cuEventRecord is given");
+  EXPECT_DEATH(cuEventRecord(event, nullptr), "cuEventRecord is given");
+  EXPECT_DEATH(cuStreamWaitEvent(nullptr, event, 0), "cuStreamWaitEvent is given");
+  EXPECT_DEATH(cuEventQuery(event), "cuEventQuery is given");
+  EXPECT_EQ(cuEventQuery(reinterpret_cast<CUevent>(12345)), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_F(Order, FreeingMemoryWaitsForTheWholeDevice) {

@@ -236,5 +236,50 @@ TEST_F(Pools, APoolOfOnesOwn) {
   EXPECT_EQ(cuMemPoolDestroy(pool_), CUDA_ERROR_INVALID_VALUE);
 }
 
+// What an interposer that takes it for a plain one would get wrong.
+TEST_F(Pools, APoolOfAnotherKindShowsInItsBlocks) {
+  CUstream stream = NewStream();
+  const auto block_of = [&](CUmemPoolProps properties) {
+    if (properties.allocType == 0) properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    if (properties.location.type == 0) properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAllocFromPoolAsync(&memory, 512, pool, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+    return memory;
+  };
+  const auto is = [](CUdeviceptr memory, CUpointer_attribute attribute) {
+    unsigned value = 77;
+    EXPECT_EQ(cuPointerGetAttribute(&value, attribute, memory), CUDA_SUCCESS);
+    return value;
+  };
+  CUmemPoolProps properties = {};
+  const CUdeviceptr plain = block_of(properties);
+  properties.usage = 2;
+  const CUdeviceptr decompressed = block_of(properties);
+  properties = {};
+  properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const CUdeviceptr exported = block_of(properties);
+  properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  const CUdeviceptr managed = block_of(properties);
+  properties = {};
+  properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  const CUdeviceptr on_host = block_of(properties);
+  EXPECT_EQ(simHostPhysicalBytes(), kPage);
+  CUmemPoolPtrExportData data;
+  for (const CUdeviceptr each : {plain, decompressed, exported, managed, on_host}) {
+    EXPECT_EQ(is(each, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE), each == decompressed ? 1U : 0U);
+    EXPECT_EQ(is(each, CU_POINTER_ATTRIBUTE_IS_MANAGED), each == managed ? 1U : 0U);
+    const unsigned type = each == on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    EXPECT_EQ(is(each, CU_POINTER_ATTRIBUTE_MEMORY_TYPE), type);
+    EXPECT_EQ(cuMemPoolExportPointer(&data, each) == CUDA_SUCCESS, each == exported);
+    OK(cuMemFreeAsync(each, stream));
+  }
+  OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(simHostPhysicalBytes(), 0U);
+}
+
 }  // namespace
 }  // namespace simtest

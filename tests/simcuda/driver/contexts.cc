@@ -41,8 +41,10 @@ void Empty(Call& call, Context& context) {
   sim::Simulator& sim = call.sim;
   context.alive = false;
   std::erase_if(sim.streams, [&](const auto& entry) {
-    if (entry.second->context == &context) sim.executor.Retire(*entry.second);
-    return entry.second->context == &context;
+    if (entry.second->context != &context) return false;
+    sim.dead.insert(entry.first);
+    sim.executor.Retire(*entry.second);
+    return true;
   });
   sim.executor.Retire(*context.legacy);
   context.legacy = nullptr;
@@ -50,7 +52,11 @@ void Empty(Call& call, Context& context) {
   context.per_thread.clear();
   context.peers.clear();
   for (const auto& other : sim.contexts) other->peers.erase(&context);
-  std::erase_if(sim.events, [&](const auto& entry) { return entry.second->context == &context; });
+  std::erase_if(sim.events, [&](const auto& entry) {
+    if (entry.second->context != &context) return false;
+    sim.dead.insert(entry.first);
+    return true;
+  });
   for (auto it = sim.allocations.begin(); it != sim.allocations.end();) {
     auto next = std::next(it);
     if (it->second.context == &context) {

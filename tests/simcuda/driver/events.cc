@@ -18,7 +18,7 @@ template <typename Body>
 CUresult OnEvent(const char* function, CUevent handle, Body&& body) {
   return sim::Enter(function, sim::Needs::kDriver, [&](Call& call) {
     auto found = call.sim.events.find(handle);
-    if (found == call.sim.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.events.end()) return sim::NoSuchHandle(call.sim, handle, function);
     call.context = found->second->context;
     return body(call, *found->second);
   });
@@ -62,6 +62,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     event->flags = Flags;
     *phEvent = reinterpret_cast<CUevent>(event.get());
     call.sim.events[*phEvent] = std::move(event);
+    call.sim.dead.erase(*phEvent);
     return CUDA_SUCCESS;
   });
 }
@@ -69,6 +70,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 CUresult cuEventDestroy(CUevent hEvent) {
   return OnEvent("cuEventDestroy", hEvent, [&](Call& call, Event&) {
     call.sim.events.erase(hEvent);
+    call.sim.dead.insert(hEvent);
     return CUDA_SUCCESS;
   });
 }
@@ -76,7 +78,7 @@ CUresult cuEventDestroy(CUevent hEvent) {
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
   return sim::OnStream("cuEventRecord", hStream, [&](Call& call, sim::Stream& stream) {
     auto found = call.sim.events.find(hEvent);
-    if (found == call.sim.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.events.end()) return sim::NoSuchHandle(call.sim, hEvent, "cuEventRecord");
     if (flags == CU_EVENT_RECORD_EXTERNAL) return sim::NotSimulated("CU_EVENT_RECORD_EXTERNAL");
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Event& event = *found->second;
@@ -111,7 +113,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
 CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
   return OnEvent("cuEventElapsedTime", hStart, [&](Call& call, Event& start) {
     auto found = call.sim.events.find(hEnd);
-    if (found == call.sim.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.events.end()) return sim::NoSuchHandle(call.sim, hEnd, "cuEventElapsedTime");
     const Event& end = *found->second;
     if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!Timed(start) || !Timed(end)) return CUDA_ERROR_INVALID_HANDLE;

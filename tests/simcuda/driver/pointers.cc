@@ -38,8 +38,15 @@ bool Locate(Call& call, uint64_t address, Place* place) {
   const bool pooled =
       allocation.kind == Allocation::Kind::kPool || allocation.kind == Allocation::Kind::kGraph;
   sim::Context* context = pooled ? nullptr : allocation.context;
-  *place = {true, found->first, allocation.size, allocation.device, context, &allocation, mapping};
+  const bool on_device = allocation.device != sim::kHost;
+  *place = {on_device, found->first, allocation.size, allocation.device, context, &allocation, mapping};
   return true;
+}
+
+constexpr unsigned kForDecompression = 2;  // of a pool's usage
+
+const sim::Pool* PoolOf(const Place& place) {
+  return place.allocation == nullptr ? nullptr : place.allocation->pool;
 }
 
 template <typename T>
@@ -66,7 +73,7 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       return Store<unsigned long long>(data,
                                        place.allocation == nullptr ? place.base : place.allocation->serial);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return Store(data, 0U);
+      return Store(data, PoolOf(place) != nullptr && PoolOf(place)->managed ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return place.device == sim::kHost ? CUDA_ERROR_INVALID_VALUE : Store(data, place.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
@@ -81,12 +88,20 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       return Store(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Store<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return Store(data, 0U);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      bool pool = place.allocation != nullptr && place.allocation->pool != nullptr;
-      return Store<CUmemoryPool>(data, pool ? sim::HandleOf(place.allocation->pool) : nullptr);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: {
+      const auto mapped = call.sim.virtual_mappings.find(place.base);
+      const bool as_asked = mapped != call.sim.virtual_mappings.end();
+      const bool capable =
+          as_asked ? call.sim.handles.at(mapped->second).properties.allocFlags.gpuDirectRDMACapable != 0
+                   : place.on_device && call.sim.config.rdma;
+      return Store(data, capable ? 1U : 0U);
     }
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: {
+      const bool capable = PoolOf(place) != nullptr && (PoolOf(place)->usage & kForDecompression) != 0;
+      return Store(data, capable ? 1U : 0U);
+    }
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return Store<CUmemoryPool>(data, PoolOf(place) != nullptr ? sim::HandleOf(PoolOf(place)) : nullptr);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return Store<size_t>(data, place.size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -127,6 +142,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
           Store(data[i], 0U);
           break;

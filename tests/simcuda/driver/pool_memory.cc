@@ -15,7 +15,10 @@ using sim::Stream;
 
 CUresult Allocate(Call& call, Stream& stream, Pool& pool, CUdeviceptr* dptr, size_t bytes) {
   if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (stream.capture != nullptr) return sim::CaptureAllocation(call, stream, pool.device, bytes, dptr);
+  if (stream.capture != nullptr) {
+    if (pool.device == sim::kHost) return sim::NotSimulated("capture of allocations of the host's memory");
+    return sim::CaptureAllocation(call, stream, pool.device, bytes, dptr);
+  }
   if (stream.legacy) {
     if (CUresult error = sim::AdmitLegacy(call, *stream.context); error != CUDA_SUCCESS) return error;
   }
@@ -171,14 +174,18 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   return Enter("cuMemPoolCreate", Needs::kDriver, [&](Call& call) {
     if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-      return sim::NotSimulated("pools that are not a device's");
-    if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-      return sim::NotSimulated("pools of managed memory");
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
-      return sim::NotSimulated("pools that can be exported");
-    if (!call.sim.HasDevice(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    Pool* made = sim::MakePool(call.sim, poolProps->location.id, false);
+    const CUmemLocation& location = poolProps->location;
+    const bool on_host = location.type == CU_MEM_LOCATION_TYPE_HOST;
+    if (!on_host && location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+      return sim::NotSimulated("pools on a node of the host");
+    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+        poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+      return sim::NotSimulated("pools with other handles than file descriptors");
+    if (!on_host && !call.sim.HasDevice(location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    Pool* made = sim::MakePool(call.sim, on_host ? sim::kHost : location.id, false);
+    made->managed = poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    made->handle_types = poolProps->handleTypes;
+    made->usage = poolProps->usage;
     made->max_size = poolProps->maxSize;
     *pool = sim::HandleOf(made);
     return CUDA_SUCCESS;
@@ -187,10 +194,11 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return OnPool("cuMemPoolDestroy", pool, [&](Call& call, Pool& doomed) {
-    sim::Device& device = *call.sim.devices[doomed.device];
     if (doomed.is_default) return CUDA_ERROR_INVALID_VALUE;
     doomed.destroyed = true;  // its memory goes with the last block
-    if (device.current_pool == &doomed) device.current_pool = device.default_pool;
+    for (const auto& device : call.sim.devices) {
+      if (device->current_pool == &doomed) device->current_pool = device->default_pool;
+    }
     sim::TrimPool(call.sim, doomed, 0);
     return CUDA_SUCCESS;
   });
@@ -256,11 +264,13 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUme
   });
 }
 
-// Pools are created without handle types here, and the documentation refuses to export such a one.
+// Whoever imports is not simulated, so there is nothing to hand out but of a single block.
 CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
                                           CUmemAllocationHandleType handleType, unsigned long long flags) {
-  return OnPool("cuMemPoolExportToShareableHandle", pool,
-                [&](Call&, Pool&) { return CUDA_ERROR_INVALID_VALUE; });
+  return OnPool("cuMemPoolExportToShareableHandle", pool, [&](Call&, Pool& exported) {
+    if (exported.handle_types == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+    return sim::NotSimulated("export of pools");
+  });
 }
 
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
@@ -270,7 +280,14 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
 }
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
-  return Enter("cuMemPoolExportPointer", Needs::kDriver, [&](Call&) { return CUDA_ERROR_INVALID_VALUE; });
+  return Enter("cuMemPoolExportPointer", Needs::kDriver, [&](Call& call) {
+    const auto found = call.sim.allocations.find(ptr);
+    const Pool* const pool = found == call.sim.allocations.end() ? nullptr : found->second.pool;
+    const bool exported = pool != nullptr && pool->handle_types != CU_MEM_HANDLE_TYPE_NONE;
+    if (shareData_out == nullptr || !exported) return CUDA_ERROR_INVALID_VALUE;
+    *shareData_out = {};
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData* shareData) {

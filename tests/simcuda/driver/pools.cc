@@ -14,8 +14,12 @@ bool MayTake(const Simulator& sim, const Pool& pool, const PoolBlock& block, con
   });
 }
 
+Physical& MemoryOf(Simulator& sim, int device) {
+  return device == kHost ? sim.host() : sim.devices[device]->physical;
+}
+
 void MapChunk(Simulator& sim, const Pool& pool, uint64_t address, const PoolChunk& chunk) {
-  char* bytes = sim.devices[pool.device]->physical.At(chunk.physical);
+  char* bytes = MemoryOf(sim, pool.device).At(chunk.physical);
   sim.addresses.Map(address, {chunk.size, bytes, pool.device, pool.readable, pool.writable, false});
 }
 
@@ -26,7 +30,7 @@ bool AddChunk(Simulator& sim, Pool& pool, uint64_t bytes) {
   if (!physical) return false;
   std::optional<uint64_t> address = sim.addresses.Reserve(size, kPageGrain);
   if (!address) {
-    sim.devices[pool.device]->physical.Give(*physical, size);
+    MemoryOf(sim, pool.device).Give(*physical, size);
     return false;
   }
   pool.chunks[*address] = {size, *physical};
@@ -66,7 +70,7 @@ Pool* MakePool(Simulator& sim, int device, bool is_default) {
   auto pool = std::make_unique<Pool>();
   pool->device = device;
   pool->is_default = is_default;
-  pool->readable = pool->writable = 1U << device;
+  pool->readable = pool->writable = device == kHost ? 0 : 1U << device;
   Pool* made = pool.get();
   sim.pools[HandleOf(made)] = std::move(pool);
   return made;
@@ -119,7 +123,7 @@ void TrimPool(Simulator& sim, Pool& pool, uint64_t keep) {
     }
     sim.addresses.Unmap(address);
     sim.addresses.Release(address, what.size);
-    sim.devices[pool.device]->physical.Give(what.physical, what.size);
+    MemoryOf(sim, pool.device).Give(what.physical, what.size);
     pool.reserved -= what.size;
     pool.blocks.erase(address);
     chunk = pool.chunks.erase(chunk);
@@ -131,7 +135,7 @@ void TrimPools(Simulator& sim) {
 }
 
 std::optional<uint64_t> TakePhysical(Simulator& sim, int device, uint64_t bytes) {
-  Physical& memory = sim.devices[device]->physical;
+  Physical& memory = MemoryOf(sim, device);
   if (std::optional<uint64_t> offset = memory.Take(bytes)) return offset;
   for (auto& [handle, pool] : sim.pools) {
     if (pool->device == device) TrimPool(sim, *pool, 0);

@@ -30,10 +30,12 @@ struct PoolChunk {
 };
 
 struct Pool {
-  int device = 0;
+  int device = 0;  // or kHost
   bool is_default = false;
   bool destroyed = false;
+  bool managed = false;
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  unsigned usage = 0;
   uint64_t max_size = 0;  // 0: none
   uint32_t readable = 0;  // devices, as bits
   uint32_t writable = 0;
@@ -57,7 +59,7 @@ void GiveToPool(Simulator& sim, Pool& pool, uint64_t address, const Stream* stre
 void TrimPool(Simulator& sim, Pool& pool, uint64_t keep);
 // What every synchronisation does: each pool keeps no more than its release threshold.
 void TrimPools(Simulator& sim);
-// Memory of a device; where it has none left, pools give back what they can first.
+// Memory of a device, or of the host; where it has none left, pools give back what they can first.
 std::optional<uint64_t> TakePhysical(Simulator& sim, int device, uint64_t bytes);
 
 }  // namespace sim

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <type_traits>
 
 #include "tests/simcuda/driver/capture.h"
@@ -79,6 +80,12 @@ CUresult CurrentContext(Simulator& sim, Context** context) {
   if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *context = sim.FindContext(current);
   return *context == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*context)->sticky;
+}
+
+CUresult NoSuchHandle(const Simulator& sim, const void* handle, const char* function) {
+  if (!sim.dead.contains(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  Say(std::string(function) + " is given a stream or an event that has been destroyed");
+  abort();
 }
 
 CUresult NotSimulated(const std::string& what) {

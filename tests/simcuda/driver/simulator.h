@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tests/simcuda/driver/api.h"
@@ -134,6 +135,7 @@ struct Simulator {
   std::unordered_map<CUgraph, std::unique_ptr<Graph>> graphs;
   std::unordered_map<CUgraphExec, std::unique_ptr<GraphExec>> graph_execs;
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
+  std::unordered_set<const void*> dead;  // handles of streams and events that are gone, until they come again
 
   CUcontext HandleOf(const Context* context) const {
     return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
@@ -210,6 +212,10 @@ CUresult Enter(const char* function, Needs needs, Body&& body) {
   }
   return body(call);
 }
+
+// For a handle of a stream or an event that there is not. One that has been destroyed ends the process: to the
+// real driver it is a pointer to nothing.
+CUresult NoSuchHandle(const Simulator& sim, const void* handle, const char* function);
 
 // An option that the documentation knows and the simulator does not: says so and answers
 // CUDA_ERROR_NOT_SUPPORTED.

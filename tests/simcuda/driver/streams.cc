@@ -33,6 +33,7 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
     std::shared_ptr<Stream> stream = sim::MakeStream(call.sim, *call.context, flags, clamped);
     *phStream = reinterpret_cast<CUstream>(stream.get());
     call.sim.streams[*phStream] = stream;
+    call.sim.dead.erase(*phStream);
     return CUDA_SUCCESS;
   });
 }
@@ -44,10 +45,11 @@ CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
 CUresult cuStreamDestroy(CUstream hStream) {
   return sim::Enter("cuStreamDestroy", sim::Needs::kDriver, [&](Call& call) {
     auto found = call.sim.streams.find(hStream);
-    if (found == call.sim.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.streams.end()) return sim::NoSuchHandle(call.sim, hStream, "cuStreamDestroy");
     std::shared_ptr<Stream> stream = found->second;
     if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     call.sim.streams.erase(found);
+    call.sim.dead.insert(hStream);
     call.sim.executor.Retire(*stream);
     return CUDA_SUCCESS;
   });
@@ -79,7 +81,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   return OnStream("cuStreamWaitEvent", hStream, [&](Call& call, Stream& stream) {
     auto found = call.sim.events.find(hEvent);
-    if (found == call.sim.events.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.events.end()) return sim::NoSuchHandle(call.sim, hEvent, "cuStreamWaitEvent");
     if (Flags == CU_EVENT_WAIT_EXTERNAL) return sim::NotSimulated("CU_EVENT_WAIT_EXTERNAL");
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     ++call.sim.counters.event_waits;

@@ -40,6 +40,7 @@ CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
   }
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return sim::NotSimulated("shareable handles");
   if (prop->allocFlags.compressionType != 0) return sim::NotSimulated("compressible memory");
+  if (prop->allocFlags.gpuDirectRDMACapable != 0 && !call.sim.config.rdma) return CUDA_ERROR_NOT_SUPPORTED;
   if (prop->allocFlags.usage != 0) return sim::NotSimulated("CUmemAllocationProp usage");
   return CUDA_SUCCESS;
 }

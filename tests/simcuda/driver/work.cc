@@ -18,11 +18,11 @@ std::shared_ptr<Stream> MakeStream(Simulator& sim, Context& context, unsigned fl
   return stream;
 }
 
-CUresult FindStream(Call& call, CUstream handle, Stream** stream) {
+CUresult FindStream(Call& call, const char* function, CUstream handle, Stream** stream) {
   bool special = handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
   if (!special) {
     auto found = call.sim.streams.find(handle);
-    if (found == call.sim.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (found == call.sim.streams.end()) return NoSuchHandle(call.sim, handle, function);
     *stream = found->second.get();
     call.context = (*stream)->context;
     return call.context->sticky;

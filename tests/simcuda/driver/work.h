@@ -11,7 +11,7 @@ namespace sim {
 std::shared_ptr<Stream> MakeStream(Simulator& sim, Context& context, unsigned flags, int priority);
 
 // The stream behind a handle, the three special ones included; what is wrong if there is none.
-CUresult FindStream(Call& call, CUstream handle, Stream** stream);
+CUresult FindStream(Call& call, const char* function, CUstream handle, Stream** stream);
 
 // Queues work, or captures it if the stream is capturing.
 CUresult Submit(Call& call, Stream& stream, Work work);
@@ -21,7 +21,7 @@ template <typename Body>
 CUresult OnStream(const char* function, CUstream handle, Body&& body) {
   return Enter(function, Needs::kDriver, [&](Call& call) {
     Stream* stream = nullptr;
-    if (CUresult error = FindStream(call, handle, &stream); error != CUDA_SUCCESS) return error;
+    if (CUresult error = FindStream(call, function, handle, &stream); error != CUDA_SUCCESS) return error;
     return body(call, *stream);
   });
 }

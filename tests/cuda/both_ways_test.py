@@ -17,7 +17,7 @@ DEVICE = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "deferred"}
 
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
 COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
-             "synchronous_copies_of_a_synchronous_block"}
+             "synchronous_copies_of_a_synchronous_block", "limit_of_a_process_that_exports"}
 
 # What the core asks of the driver, failing once, for ever, or only later.
 FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",
@@ -56,9 +56,9 @@ class BothWays(CudaTest):
         for scenario in UNDER_FAILURES:
             self.assertIn("WorkCorruptedBytes() = 0\n", self.play(scenario).stdout)
 
-    def summary_of(self, scenario):
-        out = os.path.join(self.at.folder, "out")
-        self.under(scenario, REPRISE_OUT=out)
+    def summary_of(self, scenario, **variables):
+        out = os.path.join(self.at.folder, scenario)
+        self.under(scenario, REPRISE_OUT=out, **variables)
         with open(os.path.join(out, "summary.json")) as file:
             return json.load(file)
 
@@ -129,6 +129,38 @@ class BothWays(CudaTest):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
+
+    def test_a_device_that_no_network_reaches(self):
+        for scenario in ["pointer_of_an_async_block", "training_stream_ordered"]:
+            without = self.play(scenario, SIMCUDA_RDMA="0")
+            self.assert_same(without, self.under(scenario, SIMCUDA_RDMA="0"))
+        summary = self.summary_of("training_stream_ordered", SIMCUDA_RDMA="0")
+        self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
+        self.assertGreater(summary["requests"], 2000)
+
+    def test_what_is_not_ours_never_lies_in_the_host(self):
+        for scenario in ["pool_with_a_limit", "limit_of_a_process_that_exports", "limit_of_a_pool_that_is_exported"]:
+            with self.subTest(scenario):
+                self.assert_same(self.play(scenario), self.under(scenario, REPRISE_OVERSUBSCRIBE="1"))
+
+    def test_a_stream_that_ends_without_an_event(self):
+        """Nobody can say any more what is over on it: what it freed is left alone."""
+        scenario = "capture_beside_the_end_of_a_stream"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuStreamIsCapturing:1+"))
+
+    def test_captures_that_come_to_nothing_are_over(self):
+        device = self.summary_of("capture_that_comes_to_nothing")["devices"][0]
+        self.assertGreater(device["planned"] + device["arena"], 0.9 * 60 * 24)
+
+    def test_what_ends_with_a_context_is_not_live(self):
+        """Blocks of the driver's too: these and no others."""
+        mebibyte = 2**20
+        cases = {"end_of_a_context": [(0, 3 * mebibyte)],
+                 "end_of_a_context_beside_blocks_of_others": [(0, 3 * mebibyte), (0, mebibyte)]}
+        for scenario, expected in cases.items():
+            with self.subTest(scenario):
+                devices = self.summary_of(scenario)["devices"]
+                self.assertEqual([(device["live"], device["live_peak"]) for device in devices], expected)
 
     def test_modes(self):
         without = self.play("training_stream_ordered")

@@ -5,6 +5,7 @@ The device is full for certain: 64 MiB, where the job needs 112.
 """
 import json
 import os
+import sys
 import unittest
 
 from cuda_programs import CudaTest, built
@@ -16,6 +17,37 @@ ACTIVATIONS = [2**20 + layer * 2**18 for layer in range(24)]
 LIVE_PEAK = 16 * 2**20 + 4 * 2**16 + sum(ACTIVATIONS) + ACTIVATIONS[-1] // 2  # weights, inputs; the first gradient
 GRANULE = 2 * 2**20
 OUT_OF_MEMORY = 2
+
+WAITS = """
+import ctypes
+cu = ctypes.CDLL("libcuda.so.1")
+cu.simHostPhysicalBytes.restype = ctypes.c_ulonglong
+def check(result):
+    assert result == 0, result
+check(cu.cuInit(0))
+context, pool = ctypes.c_void_p(), ctypes.c_void_p()
+check(cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+check(cu.cuCtxSetCurrent(context))
+check(cu.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0))
+streams = [ctypes.c_void_p(), ctypes.c_void_p()]
+for stream in streams:
+    check(cu.cuStreamCreate(ctypes.byref(stream), 1))
+in_host = []
+def play(stream, mebibytes):
+    block = ctypes.c_uint64()
+    size = ctypes.c_size_t(mebibytes << 20)
+    check(cu.cuMemAllocAsync(ctypes.byref(block), size, stream))
+    for i in range(200):
+        check(cu.simFill(block, ctypes.c_size_t(4096), ctypes.c_ulonglong(i), stream))
+    check(cu.cuMemFreeAsync(block, stream))
+    in_host.append(cu.simHostPhysicalBytes())
+play(streams[0], 96)
+check(cu.cuCtxSynchronize())
+check(cu.cuMemPoolTrimTo(pool, ctypes.c_size_t(0)))
+play(streams[0], 48)
+play(streams[1], 48)
+print(f"in the host: {in_host[0] > 0}, {in_host[1]}, {in_host[2]}")
+"""
 
 
 class Oversubscribe(CudaTest):
@@ -103,6 +135,11 @@ class Oversubscribe(CudaTest):
                 result, _, said = self.play(out=f"out{at}", **ON, **variables)
                 self.assertEqual((result["iterations"], result["result"]), (0, OUT_OF_MEMORY))
                 self.assertEqual(said.count(f"its memory is full, and the host's cannot stand in: {why}\n"), 1, said)
+
+    def test_each_time_anew(self):
+        """Where the device's memory only has to be waited for, the host's does not stand in, though it has before."""
+        done = self.run_job([sys.executable, "-c", WAITS], [self.at.shim], **DEVICE, **ON)
+        self.assertEqual((done.returncode, done.stdout), (0, "in the host: True, 0, 0\n"), done.stderr)
 
     def test_random_jobs(self):
         """Streams and threads that are short of memory: no call fails, nothing is corrupted."""

@@ -264,6 +264,50 @@ SCENARIO(capture_into_a_graph_of_the_program) {
   DO(cuStreamDestroy(stream));
 }
 
+// A capture ends in its own thread: until then all that is asked for goes into the graph.
+SCENARIO(capture_that_another_thread_would_end) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  std::thread([&] {
+    CUgraph graph = nullptr;
+    DO(cuStreamEndCapture(stream, &graph));
+  }).join();
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(WorkFill(block, kBytes, 1, stream));
+  DO(WorkVerify(block, kBytes, 1, stream));
+  DO(cuMemFreeAsync(block, stream));
+  Finish(stream);
+  DO(cuStreamDestroy(stream));
+}
+
+// However a capture ends, it is over.
+SCENARIO(capture_that_comes_to_nothing) {
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  const CUevent fork = NewEvent();
+  CUgraph graph = nullptr;
+  CUdeviceptr block = 0;
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));  // already
+  DO(cuMemAlloc(&block, kBytes));                                     // makes it void
+  DO(cuStreamEndCapture(captured, &graph));
+  DO(cuStreamEndCapture(captured, &graph));  // no more
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuEventRecord(fork, captured));
+  DO(cuStreamWaitEvent(other, fork, 0));
+  DO(WorkFill(0, 0, 1, other));
+  DO(cuStreamEndCapture(captured, &graph));  // `other` has not come back
+  DO(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED));
+  Train({captured, /*synchronous=*/false, 60});
+  CheckBytes();
+  DO(cuEventDestroy(fork));
+  DO(cuStreamDestroy(captured));
+  DO(cuStreamDestroy(other));
+}
+
 // One thread captures, and another gives memory back, which makes the library look what is complete, on all
 // streams: no call of its own may fall into the capture.
 SCENARIO(capture_beside_a_thread_that_trims) {
@@ -290,6 +334,35 @@ SCENARIO(capture_beside_a_thread_that_trims) {
   trims.join();
   NOTE(failures);
   DO(cuStreamDestroy(captured));
+}
+
+// A thread that captures is not disturbed by another that frees, nor the other way round: each may begin
+// while the other is at it.
+SCENARIO(capture_beside_a_thread_that_frees) {
+  std::atomic<bool> over{false};
+  int failed_frees = 0;
+  std::thread frees([&] {
+    cuCtxSetCurrent(MainContext());
+    while (!over) {
+      CUdeviceptr block = 0;
+      if (cuMemAlloc(&block, kBytes) != 0 || cuMemFree(block) != 0) ++failed_frees;
+    }
+  });
+  const CUstream stream = NewStream();
+  int failures = 0;
+  for (int i = 0; i < 100; ++i) {
+    CUgraph graph = nullptr;
+    if (cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != 0) ++failures;
+    if (WorkFill(0, 0, i, stream) != 0) ++failures;
+    if (cuStreamEndCapture(stream, &graph) != 0) ++failures;
+    if (graph != nullptr) cuGraphDestroy(graph);
+    cuStreamQuery(stream);
+  }
+  over = true;
+  frees.join();
+  NOTE(failures);
+  NOTE(failed_frees);
+  DO(cuStreamDestroy(stream));
 }
 
 // Whoever ends while another is captured is forgotten once its work is over.

@@ -273,6 +273,27 @@ SCENARIO(stream_handles_with_a_meaning) {
   CheckBytes();
 }
 
+// Each context has default streams of its own, by the same handles: what one does is not in the other's order.
+SCENARIO(stream_handles_that_mean_another_in_each_context) {
+  const CUcontext contexts[] = {MainContext(), NewContext(0)};
+  for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    for (int i = 0; i < 20; ++i) {
+      DO(cuCtxSetCurrent(contexts[i % 2]));
+      CUdeviceptr block = 0;
+      cuMemAllocAsync(&block, 4 * kMiB, stream);
+      for (int k = 0; k < 20; ++k) {
+        WorkFill(block, 4 * kMiB, 100 * i + k, stream);
+        WorkVerify(block, 4 * kMiB, 100 * i + k, stream);
+      }
+      cuMemFreeAsync(block, stream);
+    }
+  }
+  CheckBytes();
+  DO(cuCtxDestroy(contexts[1]));
+  DO(cuCtxSetCurrent(MainContext()));
+  CheckBytes();
+}
+
 // The legacy default stream waits for blocking streams, and they for it.
 SCENARIO(stream_that_blocks) {
   CUstream blocking = nullptr;

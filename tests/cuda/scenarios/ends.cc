@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -109,6 +110,58 @@ SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
   DO(cuStreamDestroy(stream));
 }
 
+// The same where it is the other one's memory that ends: with the primary context all of its blocks do.
+SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
+  const CUcontext context = NewContext(0);
+  CUstream stream = NewStream();
+  CUdeviceptr kept = 0;
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
+  DO(WorkFill(kept, 4 * kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+  DO(cuCtxSetCurrent(MainContext()));
+  for (int i = 0; i < 3; ++i) {
+    DO(cuMemAllocAsync(&block, kMiB, NewStream()));
+  }
+  DO(cuCtxSynchronize());
+  DO(cuDevicePrimaryCtxReset(0));
+  DO(cuCtxSetCurrent(context));
+  stream = NewStream();
+  DO(cuMemAllocAsync(&block, 4 * kMiB, stream));
+  DO(WorkFill(block, 4 * kMiB, 2, stream));
+  DO(WorkVerify(kept, 4 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+  DO(cuCtxDestroy(context));
+}
+
+// Another thread goes on in a context of its own.
+SCENARIO(end_of_a_context_beside_a_thread_that_trims) {
+  std::atomic<bool> over{false};
+  std::thread trims([&] {
+    cuCtxSetCurrent(MainContext());
+    while (!over) cuMemPoolTrimTo(DefaultPool(0), 0);
+  });
+  for (int i = 0; i < 20; ++i) {
+    const CUcontext context = NewContext(0);
+    for (int k = 0; k < 4; ++k) {
+      const CUstream stream = NewStream();
+      CUdeviceptr block = 0;
+      cuMemAllocAsync(&block, kMiB, stream);
+      WorkFill(block, kMiB, k, stream);
+      cuMemFreeAsync(block, stream);
+    }
+    cuCtxDestroy(context);
+    cuCtxSetCurrent(MainContext());
+  }
+  over = true;
+  trims.join();
+  CheckBytes();
+}
+
 // A capture ends with its context: afterwards memory that is free can be had again.
 SCENARIO_ALONE(end_of_a_context_that_is_capturing) {
   size_t total = 0;
@@ -196,6 +249,10 @@ SCENARIO(end_of_the_primary_context_by_reset) {
     DO(cuDevicePrimaryCtxReset(0));
     PrimaryContext(0);
     CheckInfo(0);
+#ifndef __CUDACC__
+    DO(cuCtxSynchronize());
+    NOTE(simPhysicalBytes(0));
+#endif
     DO(cuMemFree(synchronous));
     DO(cuMemAlloc(&synchronous, kMiB));
     DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
@@ -205,6 +262,24 @@ SCENARIO(end_of_the_primary_context_by_reset) {
     DO(cuMemFree(synchronous));
     CheckBytes();
   }
+}
+
+// Only what the context had ends with it, and no less.
+SCENARIO(end_of_a_context_beside_blocks_of_others) {
+  CUdeviceptr kept = 0;
+  CUdeviceptr gone = 0;
+  CUdeviceptr later = 0;
+  DO(cuMemAlloc(&kept, kMiB));
+  for (const int device : {0, 1}) {
+    if (device == 1 && !TwoDevices()) break;
+    const CUcontext context = NewContext(device);
+    DO(cuMemAlloc(&gone, kMiB));
+    DO(cuCtxDestroy(context));
+    DO(cuCtxSetCurrent(MainContext()));
+  }
+  DO(cuMemAlloc(&later, 2 * kMiB));
+  DO(cuMemFree(later));
+  DO(cuMemFree(kept));
 }
 
 // Where the driver refuses (it is told to fail by the test), all that was live still is.

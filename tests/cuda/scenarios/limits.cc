@@ -159,6 +159,34 @@ SCENARIO_ALONE(limit_from_async_to_rows) {
   DO(cuStreamDestroy(stream));
 }
 
+// What the driver has to serve it cannot serve from elsewhere: blocks of a process that exports some.
+SCENARIO_ALONE(limit_of_a_process_that_exports) {
+  CUdeviceptr exported = 0;
+  CUdeviceptr block[2] = {};
+  CUipcMemHandle handle;
+  DO(cuMemAlloc(&exported, 2 * kMiB));
+  DO(cuIpcGetMemHandle(&handle, exported));
+  for (CUdeviceptr& each : block) DO(cuMemAlloc(&each, TotalBytes() / 8 * 5));
+  DO(cuMemFree(block[0]));
+  DO(cuMemFree(exported));
+}
+
+SCENARIO_ALONE(limit_of_a_pool_that_is_exported) {
+  const CUstream stream = NewStream();
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr block[2] = {};
+  DO(cuMemPoolCreate(&pool, &props));
+  for (CUdeviceptr& each : block) DO(cuMemAllocFromPoolAsync(&each, TotalBytes() / 8 * 5, pool, stream));
+  DO(cuMemFreeAsync(block[0], stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));
+  DO(cuStreamDestroy(stream));
+}
+
 namespace {
 
 // For memory that the program maps itself on another device, whichever device's context is current. `second`

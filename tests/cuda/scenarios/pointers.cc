@@ -19,6 +19,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     CUcontext context = nullptr;
     CUdeviceptr as_device = 0;
     int mapped = -1;
+    unsigned within_reach = 77;  // of a network card
     const CUdeviceptr at = block + offset;
     DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
     DO(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at));
@@ -28,6 +29,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     DO(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at));
     DO(cuPointerGetAttribute(&as_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
     DO(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, at));
+    DO(cuPointerGetAttribute(&within_reach, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, at));
     NOTE(type);
     NOTE(device);
     NOTE(managed);
@@ -36,6 +38,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     NOTE(context == nullptr ? 0 : context == MainContext() ? 1 : 2);
     NOTE(as_device == at);
     NOTE(mapped);
+    NOTE(within_reach);
     CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
                                         CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};

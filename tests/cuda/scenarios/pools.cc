@@ -276,6 +276,57 @@ SCENARIO(pool_of_exported_memory) {
   DO(cuStreamDestroy(stream));
 }
 
+namespace {
+
+// What only a block of a pool of its kind is.
+void DescribeBlockOf(const CUmemPoolProps& props, const char* kind) {
+  std::printf("%s\n", kind);
+  const CUstream stream = NewStream();
+  CUmemoryPool pool = nullptr;
+  if (DO(cuMemPoolCreate(&pool, &props)) != 0) return;
+  CUdeviceptr block = 0;
+  unsigned type = 0;
+  unsigned managed = 77;
+  unsigned decompressed = 77;
+  CUmemPoolPtrExportData data;
+  DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
+  DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
+  DO(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, block));
+  DO(cuPointerGetAttribute(&decompressed, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, block));
+  NOTE(type);
+  NOTE(managed);
+  NOTE(decompressed);
+  DO(cuMemPoolExportPointer(&data, block));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));
+  DO(cuStreamDestroy(stream));
+}
+
+}  // namespace
+
+// Of whatever kind, they lie on the device 0, or are numbered 0.
+SCENARIO(pools_of_all_kinds) {
+  CUmemPoolProps plain = {};
+  plain.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  plain.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  DescribeBlockOf(plain, "plain");
+  CUmemPoolProps props = plain;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  DescribeBlockOf(props, "to be exported");
+  props = plain;
+  props.usage = 2;  // CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS, of newer headers
+  DescribeBlockOf(props, "for decompression");
+  props = plain;
+  props.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  DescribeBlockOf(props, "of the host");
+#if CUDA_VERSION >= 13000
+  props = plain;
+  props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  DescribeBlockOf(props, "managed");
+#endif
+}
+
 // More than can be told apart by number.
 SCENARIO(pools_in_great_number) {
   const CUstream stream = NewStream();
@@ -319,6 +370,29 @@ SCENARIO(pool_bad_arguments) {
 }
 
 #ifndef __CUDACC__
+
+// Of what is held one pool alone can say that it has reserved it.
+SCENARIO_ALONE(pools_reserve_no_more_than_there_is) {
+  const CUstream stream = NewStream();
+  const CUmemoryPool pools[] = {DefaultPool(0), NewPool(0), NewPool(0)};
+  CUdeviceptr block[3] = {};
+  for (int i = 0; i < 3; ++i) DO(cuMemAllocFromPoolAsync(&block[i], (i + 1) * 5 * kMiB, pools[i], stream));
+  const auto check = [&] {
+    cuuint64_t reserved = 0;
+    for (const CUmemoryPool pool : pools) reserved += Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    NOTE(reserved <= simPhysicalBytes(0));
+  };
+  check();
+  for (int i : {0, 1}) DO(cuMemFreeAsync(block[i], stream));
+  check();
+  DO(cuMemFreeAsync(block[2], stream));
+  DO(cuStreamSynchronize(stream));
+  for (const int i : {1, 2}) {
+    NOTE(Attribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) < 5 * (i + 2) * kMiB);
+    DO(cuMemPoolDestroy(pools[i]));
+  }
+  DO(cuStreamDestroy(stream));
+}
 
 // Of a block that was asked for in stream order the driver takes it that all who used it have finished.
 SCENARIO(pool_block_freed_without_a_wait) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <vector>
 
 #include "base/hash_map.h"
@@ -228,6 +229,9 @@ class Core {
   HashMap<cu_address, Outside> outside_;
 
   std::atomic<int> captures_{0};  // going on now
+  // Shared by who waits for a context, from before it is known that nothing is captured: a wait would end a
+  // capture that has begun since. Before any lock but a primary context's.
+  std::shared_mutex waiting_;
   std::mutex captures_mutex_;
   std::vector<Capture> capturing_;
   std::atomic<int> pool_changes_{0};

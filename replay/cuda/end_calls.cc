@@ -53,7 +53,7 @@ cu_context Core::Primary(int ordinal) {
 }
 
 // `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
-// handle of one of them. Its blocks stay until it is gone: the driver may refuse.
+// handle of one of them, and none may use one. Its blocks stay until it is gone: the driver may refuse.
 template <typename Call>
 Result Core::End(cu_context context, bool reset, Call call) {
   Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
@@ -61,11 +61,13 @@ Result Core::End(cu_context context, bool reset, Call call) {
   if (device != nullptr) {
     const Engine::Guard guard = device->Lock();
     streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
+    device->streams(guard).Suspend(context);
   }
   const bool peer = TakePeer(context);
   const Result result = call();
   if (result != kSuccess) {
     if (peer) AddPeer(context);
+    if (device != nullptr) device->streams(device->Lock()).Resume(context);
     for (const auto& [key, place] : streams) streams_.Add(key, place);
     return result;
   }
@@ -91,6 +93,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   const auto lock = LockPrimary(ordinal);
   Device* const device = KnownDevice(ordinal);
   const cu_context primary = Primary(ordinal);
+  if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
   const Result result = call(ordinal);
   unsigned flags = 0;
   int active = 0;
@@ -100,6 +103,8 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
       TakeCapturesOf(primary);
       if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
     });
+  } else if (device != nullptr) {
+    device->streams(device->Lock()).Resume(primary);
   }
   return result;
 }
@@ -159,10 +164,11 @@ Result Core::AllowPeer(cu_context peer, int flags) {
   return kSuccess;
 }
 
-// Other threads may have found that nothing is captured, and be about to record an event. That is done under
-// a device's lock; who takes one from now on sees the capture.
+// Other threads may have found that nothing is captured, and be about to record an event, or to wait. That is
+// done under a device's lock, or that for waiting; who takes one from now on sees the capture.
 void Core::FinishCallsUnderWay() {
   for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->Lock();
+  const std::unique_lock waiting(waiting_);
 }
 
 Core::Capture Core::CaptureOn(cu_stream stream, DefaultStream means) const {

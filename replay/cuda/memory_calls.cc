@@ -90,6 +90,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
 
 // Everything that was free is known to be idle after it.
 bool Core::WaitForDevice(Device& device, cu_context context) {
+  const std::shared_lock waiting(waiting_);
   if (!MayServe()) return false;
   const StreamOrder::Snapshot snapshot = device.TakeContext(device.Lock(), context);
   ++device.memory_waits;
@@ -270,7 +271,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // context may be synchronised, but a free may be allowed, which waits as well: the driver says, about a block
 // of its own.
 Result Core::FinishQueued() {
-  if (captures_.load() == 0) {
+  if (const std::shared_lock waiting(waiting_); captures_.load() == 0) {
     for (const cu_context peer : Peers()) {
       const ContextScope scope(driver_, peer);
       driver_.CtxSynchronize();  // what went wrong there is not this free's

@@ -59,13 +59,14 @@ std::vector<Stream> DeviceStreams::OfContext(cu_context context) const {
 }
 
 cu_context DeviceStreams::AnyContext() const {
-  const auto known =
-      std::ranges::find_if(streams_, [](const Entry& entry) { return entry.context != nullptr; });
+  const auto known = std::ranges::find_if(
+      streams_, [&](const Entry& entry) { return entry.context != nullptr && !Suspended(entry.context); });
   return known == streams_.end() ? nullptr : known->context;
 }
 
 void DeviceStreams::DropContext(cu_context context) {
   for (const Stream stream : OfContext(context)) streams_[static_cast<size_t>(stream)] = {};
+  Resume(context);
   unused_.erase(context);
   for (const auto& recorded : all_) {
     if (recorded->context == context) recorded->context = nullptr;
@@ -78,23 +79,23 @@ void DeviceStreams::DropContext(cu_context context) {
 StreamEvents::Event DeviceStreams::Record(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return nullptr;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
-  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return nullptr;
-  return RecordIn(entry);
+  const bool may =
+      entry.in_use && captures_.load(std::memory_order_relaxed) == 0 && !Suspended(entry.context);
+  return may ? RecordIn(entry) : nullptr;
 }
 
 // A stream that is not captured by now will not be any more: its caller is destroying it.
 StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
   const Entry& entry = streams_[static_cast<size_t>(stream)];
   int status = 0;
-  if (!entry.in_use || driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0)
-    return nullptr;
+  if (driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0) return nullptr;
   return RecordIn(entry);
 }
 
 // Not asked while anything is captured: some captures do not allow it.
 bool DeviceStreams::Finished(Stream stream) {
   const Entry& entry = streams_[static_cast<size_t>(stream)];
-  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0) return false;
+  if (captures_.load(std::memory_order_relaxed) != 0) return false;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
   const ContextScope scope(driver_, entry.context);
   return driver_.StreamQuery(entry.key.handle) == kSuccess;
@@ -123,6 +124,7 @@ bool DeviceStreams::Wait(Stream stream, Event event) {
   const Entry& entry = streams_[static_cast<size_t>(stream)];
   const auto* const recorded = static_cast<Recorded*>(event);
   if (recorded->context == nullptr) return true;
+  if (Suspended(recorded->context)) return false;
   const ContextScope scope(driver_, entry.context);
   return driver_.StreamWaitEvent(entry.key.handle, recorded->event, 0) == kSuccess;
 }
@@ -130,7 +132,8 @@ bool DeviceStreams::Wait(Stream stream, Event event) {
 bool DeviceStreams::Complete(Event event) {
   const auto* const recorded = static_cast<Recorded*>(event);
   if (recorded->context == nullptr) return true;
-  return captures_.load(std::memory_order_relaxed) == 0 && driver_.EventQuery(recorded->event) == kSuccess;
+  if (captures_.load(std::memory_order_relaxed) != 0 || Suspended(recorded->context)) return false;
+  return driver_.EventQuery(recorded->event) == kSuccess;
 }
 
 void DeviceStreams::Recycle(Stream, Event event) {

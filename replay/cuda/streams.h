@@ -11,6 +11,7 @@
 //   key      what tells one stream of the process from another
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -70,6 +71,10 @@ class DeviceStreams : public StreamEvents {
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
   void DropContext(cu_context context);
+  // While a context ends, or may: nothing that is its is named to the driver, which may have done away with
+  // it.
+  void Suspend(cu_context context) { suspended_.push_back(context); }
+  void Resume(cu_context context) { std::erase(suspended_, context); }
   // The number of a stream that a block has outlived with its context is not given again: the block would be
   // taken for one of another context.
   void Hold(Stream stream) { streams_[static_cast<size_t>(stream)].held = true; }
@@ -95,11 +100,15 @@ class DeviceStreams : public StreamEvents {
     std::weak_ptr<const char> thread{};  // of a per-thread default stream
   };
 
+  bool Suspended(cu_context context) const {
+    return std::find(suspended_.begin(), suspended_.end(), context) != suspended_.end();
+  }
   Event RecordIn(const Entry& entry);
 
   const Driver& driver_;
   const std::atomic<int>& captures_;
   std::vector<Entry> streams_;  // by number
+  std::vector<cu_context> suspended_;
   HashMap<cu_context, std::vector<Recorded*>> unused_;
   std::vector<std::unique_ptr<Recorded>> all_;
 };

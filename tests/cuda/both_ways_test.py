@@ -148,6 +148,17 @@ class BothWays(CudaTest):
         scenario = "capture_beside_the_end_of_a_stream"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuStreamIsCapturing:1+"))
 
+    def test_a_context_ends_in_the_middle_of_our_calls(self):
+        scenario = "end_of_a_context_beside_a_thread_that_trims"
+        slow = "cuMemPoolTrimTo,cuCtxDestroy,cuEventQuery,cuEventRecord"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW=slow))
+
+    def test_a_capture_begins_while_a_free_waits(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "capture_beside_a_thread_that_frees"
+        slow = {"SIMCUDA_SLOW": "cuCtxSynchronize,cuStreamEndCapture,cuStreamQuery"}
+        self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", **slow))
+
     def test_captures_that_come_to_nothing_are_over(self):
         device = self.summary_of("capture_that_comes_to_nothing")["devices"][0]
         self.assertGreater(device["planned"] + device["arena"], 0.9 * 60 * 24)

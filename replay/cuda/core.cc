@@ -182,8 +182,8 @@ void Core::AtExit() noexcept {
                                           [](const DeviceSummary& a, const DeviceSummary& b) {
                                             return a.counters.live_peak < b.counters.live_peak;
                                           });
-    summary.counters = busiest->counters;
-    summary.trace = busiest->trace;
+    static_cast<EngineSummary&>(summary) = *busiest;
+    summary.complete = std::ranges::all_of(summary.devices, &DeviceSummary::complete);
     session_->Report(summary);
   } catch (...) {
     Log(LogLevel::kWarn, "an error while ending; no summary");

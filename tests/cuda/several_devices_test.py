@@ -28,6 +28,16 @@ for step in range(40):
             check(cu.cuMemFreeAsync(block, None))
 """
 
+# It ends while another of its threads is inside the second device's engine: each granule takes a millisecond.
+ENDS_WITHIN = JOB.replace("range(40)", "range(2)") + """
+import threading, time
+def allocate():
+    check(cu.cuCtxSetCurrent(contexts[1]))
+    cu.cuMemAllocAsync(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(4 << 30), None)
+threading.Thread(target=allocate, daemon=True).start()
+time.sleep(0.8)
+"""
+
 
 class SeveralDevices(CudaTest):
     core = "CORE_PLANNING_IN_CALLER"
@@ -37,12 +47,15 @@ class SeveralDevices(CudaTest):
         done = self.run_job([sys.executable, "-c", job], [self.at.shim], SIMCUDA_DEVICES="2", REPRISE_OUT=out, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(out, "summary.json")) as file:
-            return sorted(os.listdir(out)), json.load(file)["devices"], done.stderr
+            self.summary = json.load(file)
+        return sorted(os.listdir(out)), self.summary["devices"], done.stderr
 
     def test_each_has_its_plans(self):
         files, first, _ = self.play("first")
         self.assertEqual(files, ["plans-device1.json", "plans.json", "summary.json", "trace-device1.reprise", "trace.reprise"])
         self.assertEqual([device["plans_resumed"] for device in first], [0, 0])
+        for name in ("live_peak", "plans", "plans_written", "trace"):
+            self.assertEqual(self.summary[name], first[1][name], "as a whole it says what the device says that held most")
         _, second, said = self.play("second", REPRISE_PLAN=os.path.join("first", "plans.json"))
         self.assertEqual([device["plans_refused"] for device in second], ["", ""], said)
         self.assertEqual([device["plans_resumed"] for device in second], [1, 1], said)
@@ -65,6 +78,11 @@ class SeveralDevices(CudaTest):
         _, second, said = self.play("second", REPRISE_PLAN="mine.json")
         self.assertEqual([device["plans_resumed"] for device in second], [1, 0], said)
         self.assertIn("this is", second[1]["plans_refused"])
+
+    def test_a_summary_is_complete_only_where_that_of_each_device_is(self):
+        _, devices, said = self.play("out", ENDS_WITHIN, SIMCUDA_SLOW="cuMemCreate,cuMemUnmap,cuMemRelease")
+        self.assertEqual([device["complete"] for device in devices], [True, False], said)
+        self.assertEqual(self.summary["complete"], False)
 
 
 if __name__ == "__main__":

@@ -41,13 +41,14 @@ constexpr int64_t kMostReplanRounds = 64;
 // done after the same number of allocations.
 constexpr int64_t kLongerStartParts = 8;
 
-// The same for the same round, wherever it was cut.
+// The same for the same round, wherever it was cut, and in a later run. (How long what is never freed lives is
+// told by the cycle that it was saved with.)
 uint64_t Fingerprint(std::span<const profiler::Slot> cycle) {
   uint64_t sum = 0;
   const profiler::Slot* before = &cycle.back();
   for (const profiler::Slot& slot : cycle) {
-    sum += absl::HashOf(before->bytes.count(), before->stream, slot.bytes.count(), slot.stream, slot.length,
-                        slot.persistent);
+    sum += absl::HashOf(before->bytes.count(), before->stream, slot.bytes.count(), slot.stream,
+                        slot.persistent ? 0 : slot.length);
     before = &slot;
   }
   return sum;

@@ -236,9 +236,12 @@ Counters RunWith(const SavedPlan& saved, const std::vector<profiler::Event>& eve
   return outcome.counters;
 }
 
-// The plans that a run has learnt, as a file would hold them.
+// The plans that a run has learnt, as a file holds them.
 SavedPlan LearntFrom(const std::vector<profiler::Event>& events) {
-  return MakeSavedPlan(Job(), Run(events, {}).known, 1.0);
+  const SavedPlan saved = MakeSavedPlan(Job(), Run(events, {}).known, 1.0);
+  const auto read = ParseSavedPlan(FormatSavedPlan(saved), "a.json");
+  EXPECT_TRUE(read.ok()) << read.status();
+  return read.ok() ? *read : SavedPlan();
 }
 
 std::vector<profiler::Event> Training(int iterations, TrainingShape shape = {}) {
@@ -283,6 +286,25 @@ TEST(SavedPlan, OfSeveralRoundsIsOfOnePeriod) {
   EXPECT_EQ(with.plans, 1) << "its period is known: there was nothing to plan again";
   EXPECT_LT(with.first_planned_request, without.first_planned_request);
   EXPECT_GT(with.planned, without.planned);
+}
+
+// What a step leaves behind for ever has no lifetime, however many rounds the plan has.
+TEST(SavedPlan, OfSeveralRoundsIsOfOnePeriodBesideWhatIsNeverFreed) {
+  std::vector<profiler::Event> events;
+  uint64_t left = uint64_t{1} << 32;
+  for (const profiler::Event& event : MakeVaryingStream(Variation::kFunctional, kTuningSeeds).events) {
+    if (event.kind == profiler::EventKind::kMark)
+      events.push_back({.kind = profiler::EventKind::kAlloc, .id = BlockId{left++}, .bytes = kKiB * 24});
+    else
+      events.push_back(event);
+  }
+  const SavedPlan saved = LearntFrom(events);
+  ASSERT_FALSE(saved.cycles.empty());
+  const auto& slots = saved.cycles[0].slots;
+  ASSERT_TRUE(std::ranges::any_of(slots, &profiler::Slot::persistent));
+  const Counters with = RunWith({.job = Job(), .cycles = {saved.cycles[0]}}, events);
+  EXPECT_EQ(with.plans_resumed, 1);
+  EXPECT_EQ(with.plans, 1) << "there was nothing to plan again";
 }
 
 // A start that is never the same twice: threads that compile.

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace reprise::replay {
@@ -14,34 +16,229 @@ namespace {
 
 constexpr Stream kStream{0};
 
-// Allocates and frees in a sequence. What it is to plan is planned at once, or goes on being planned.
+using Sizes = std::vector<int64_t>;
+
+// Allocates and frees in a sequence. What it is to plan is planned at once, or when told to.
 class Job {
  public:
   Tick Alloc(int64_t bytes) {
     Sequence::Step step;
     sequence.OnAlloc(Bytes(bytes), Bytes(512), kStream, live_, step);
     live_ += Bytes(bytes);
-    if (step.at_cut) sequence.Adopt();
-    if (!step.wants_plan) return step.token;
+    if (step.at_cut) {
+      adopted_at.push_back(step.slot);
+      sequence.Adopt();
+    }
+    resumed += step.resumed;
+    if (!step.wants_plan || !asks) return step.token;
     const std::optional<profiler::Iteration> iteration = sequence.IterationToPlan();
     if (!iteration.has_value()) return step.token;
     periods.push_back(iteration->period);
-    const std::shared_ptr<Candidate> candidate = sequence.BeginPlanning();
-    if (at_once) Plan(MakeRequest(*iteration, {}), 0.01, *candidate);
+    asked_ = {MakeRequest(*iteration, {}), sequence.BeginPlanning()};
+    if (at_once) PlanAsked();
     return step.token;
   }
   void Free(Tick block, int64_t bytes) {
     sequence.OnFree(block, kStream);
     live_ -= Bytes(bytes);
   }
+  // Nothing of it outlives it.
+  void Round(const Sizes& sizes) {
+    std::vector<Tick> blocks;
+    for (const int64_t bytes : sizes) blocks.push_back(Alloc(bytes));
+    for (size_t i = 0; i < sizes.size(); ++i) Free(blocks[i], sizes[i]);
+  }
+  void Rounds(int count, const Sizes& sizes) {
+    for (int i = 0; i < count; ++i) Round(sizes);
+  }
+  bool waits() const { return asked_.second != nullptr && !asked_.second->ready; }
+  void PlanAsked() { Plan(asked_.first, 0.01, *asked_.second); }
 
   Sequence sequence{{}, {}};
+  bool asks = true;
   bool at_once = true;
-  std::vector<int64_t> periods;  // to plan
+  int resumed = 0;
+  std::vector<int64_t> periods;      // to plan
+  std::vector<uint32_t> adopted_at;  // slots
 
  private:
+  std::pair<PlanRequest, std::shared_ptr<Candidate>> asked_;
   Bytes live_;
 };
+
+// No four of them in a row come twice.
+Sizes SizesOf(size_t count, uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  Sizes sizes(count);
+  for (int64_t& bytes : sizes) bytes = 4096 * (1 + static_cast<int64_t>(random() % 1000));
+  return sizes;
+}
+
+TEST(Sequence, ACycleOfMoreThanIsRememberedAtFirstIsPlanned) {
+  Job job;
+  job.Rounds(6, SizesOf(5000));
+  EXPECT_EQ(job.periods, std::vector<int64_t>({5000}));
+  EXPECT_NE(job.sequence.plan(), nullptr);
+}
+
+TEST(Sequence, TheAllocationThatAdoptsAPlanIsOfThoseThatMatch) {
+  Job job;
+  for (int round = 0; round < 40; ++round) {
+    job.Round(SizesOf(8));
+    EXPECT_TRUE(job.sequence.plan() == nullptr || job.sequence.promising());
+  }
+  EXPECT_NE(job.sequence.plan(), nullptr);
+}
+
+std::vector<size_t> LengthsOf(const Sequence& sequence) {
+  std::vector<size_t> lengths;
+  for (const Sequence::Known& known : sequence.KnownPlans()) lengths.push_back(known.cycle.size());
+  std::sort(lengths.begin(), lengths.end());
+  return lengths;
+}
+
+TEST(Sequence, OfThePlansThatWaitTheOneUsedLongestAgoGoes) {
+  Job job;
+  const auto run = [&](uint32_t number) { job.Rounds(30, SizesOf(40 + 10 * number, number)); };
+  for (const uint32_t number : {0, 1, 2, 3}) run(number);
+  ASSERT_EQ(LengthsOf(job.sequence), std::vector<size_t>({40, 50, 60, 70}));
+  run(0);
+  run(4);
+  EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>({40, 60, 70, 80})) << "40 has been used again";
+  run(2);
+  run(5);
+  EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>({40, 60, 80, 90}));
+}
+
+TEST(Sequence, APlanOfAnEarlierRunThatIsFoundAnewIsKeptOnce) {
+  Job first;
+  first.Rounds(20, SizesOf(60));
+  ASSERT_NE(first.sequence.plan(), nullptr);
+  Job job;
+  job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(1 << 20)});  // by then it is over
+  job.Rounds(20, SizesOf(60));
+  EXPECT_EQ(job.periods.size(), 1u);
+  EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>({60}));
+}
+
+// Its start is another one by a few allocations.
+TEST(Sequence, APlanOfAnEarlierRunIsFollowedAndNothingIsPlanned) {
+  Job first;
+  first.Rounds(20, SizesOf(60));
+  ASSERT_NE(first.sequence.plan(), nullptr);
+  Job job;
+  job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(0)});
+  job.Round(SizesOf(20, 2));
+  EXPECT_EQ(job.sequence.plan(), nullptr);
+  job.Round(SizesOf(60));
+  EXPECT_NE(job.sequence.plan(), nullptr);
+  EXPECT_EQ(job.resumed, 1);
+  EXPECT_EQ(job.sequence.counters().mismatches, 0) << "before it was in use";
+  job.Rounds(20, SizesOf(60));
+  EXPECT_EQ(job.resumed, 1);
+  EXPECT_EQ(job.periods.size(), 0u);
+}
+
+TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
+  Job first;
+  first.Rounds(20, SizesOf(60));
+  ASSERT_NE(first.sequence.plan(), nullptr);
+  Job job;
+  job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(0)});
+  job.Round(SizesOf(61, 2));
+  EXPECT_TRUE(job.sequence.expecting());
+  job.Round(SizesOf(1, 2));
+  EXPECT_FALSE(job.sequence.expecting());
+  EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>());
+}
+
+TEST(Sequence, WhatAPlanDoesNotExpectCountsWhileItIsInUse) {
+  Job job;
+  const auto counters_after = [&](uint32_t number) {
+    job.Rounds(30, SizesOf(60 + 10 * number, number));
+    return job.sequence.counters();
+  };
+  const Sequence::Counters one = counters_after(0);
+  const Sequence::Counters other = counters_after(1);
+  const Sequence::Counters again = counters_after(0);
+  EXPECT_EQ(one.mismatches, 0);
+  EXPECT_EQ(other.times_lost, 1) << "of the first, before the second had its plan";
+  EXPECT_EQ(again.plan_switches, 1);
+  EXPECT_EQ(again.times_lost, 2);
+  EXPECT_GT(other.mismatches, 60);
+  EXPECT_GT(again.mismatches, other.mismatches);
+  EXPECT_LT(again.mismatches, other.mismatches + 10);
+}
+
+// It is as long, and still the period that was found: the finder steps over what is new.
+TEST(Sequence, ACycleThatHasChangedTakesThePlaceOfTheOneThatWas) {
+  Job job;
+  Sizes sizes = SizesOf(100);
+  job.Rounds(20, sizes);
+  ASSERT_EQ(job.periods.size(), 1u);
+  const Tick from = job.sequence.KnownPlans()[0].from;
+  const Sizes other = SizesOf(100, 2);
+  std::copy(other.begin() + 40, other.begin() + 52, sizes.begin() + 40);
+  job.Rounds(20, sizes);
+  EXPECT_EQ(job.periods.size(), 2u);
+  EXPECT_EQ(job.sequence.counters().plans_renewed, 1);
+  ASSERT_EQ(LengthsOf(job.sequence), std::vector<size_t>({100}));
+  EXPECT_EQ(job.sequence.KnownPlans()[0].from, from);
+}
+
+// Whose allocations behind the cut come now and then in something else.
+void ExpectNeverAdopted(const Sizes& round, const Sizes& other) {
+  Job job;
+  job.at_once = false;
+  for (int i = 0; i < 20 && !job.waits(); ++i) job.Round(round);
+  ASSERT_TRUE(job.waits());
+  job.asks = false;
+  job.PlanAsked();
+  job.Rounds(30, other);
+  EXPECT_EQ(job.sequence.plan(), nullptr);
+  job.Rounds(3, round);
+  EXPECT_NE(job.sequence.plan(), nullptr) << "its cut has come";
+}
+
+TEST(Sequence, NoPlanIsAdoptedBehindItsCutByAJobThatGoesRoundInAPartOfIt) {
+  const Sizes round = SizesOf(100);
+  ExpectNeverAdopted(round, Sizes(round.begin() + 1, round.begin() + 60));
+}
+
+TEST(Sequence, NoPlanIsAdoptedBehindItsCutByAJobThatIsElsewhereInBetween) {
+  const Sizes round = SizesOf(100);
+  Sizes other = SizesOf(100, 2);
+  std::copy(round.begin() + 1, round.begin() + 20, other.begin() + 1);
+  ExpectNeverAdopted(round, other);
+}
+
+// What each round hands to the next has two places by turns; which is meant must not depend on noise.
+TEST(Sequence, APlanOfTwoRoundsIsAdoptedInTheNextOneThoughAnAllocationIsMissing) {
+  const Sizes sizes = SizesOf(60);
+  Job job;
+  job.at_once = false;
+  Tick handed_on, handed_over;
+  bool missing = false;
+  for (int round = 0; round < 20 && job.adopted_at.empty(); ++round) {
+    std::vector<Tick> blocks;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (job.waits()) {
+        job.PlanAsked();
+        missing = true;
+        continue;
+      }
+      blocks.push_back(job.Alloc(sizes[i]));
+      if (i == 30) handed_over = std::exchange(handed_on, blocks.back());
+      if (i == 40 && round > 0) job.Free(handed_over, sizes[30]);
+    }
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i] != handed_on) job.Free(blocks[i], sizes[i]);
+    }
+  }
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 120u);
+  EXPECT_EQ(job.adopted_at, std::vector<uint32_t>({60}));
+}
 
 // A plan of eight slots asks after every eight allocations, all the time that a long cycle is being planned.
 TEST(Sequence, ALongCycleIsLookedThroughAFewTimesHoweverShortThePlanInUse) {

@@ -81,7 +81,6 @@ bool Sequence::PollCandidate() {
   }
   candidate_in_shadow_ = true;
   missed_cuts_ = 0;
-  missed_at_ = Tick(0);
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
@@ -208,7 +207,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   for (std::unique_ptr<Active>& other : waiting_) {
     const uint32_t slot = other->matcher->Step(bytes, stream);
     const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
-    if (next != nullptr || !wanted || slot == Matcher::kNoSlot || !other->matcher->Sure(stream)) continue;
+    if (next != nullptr || !wanted || !other->matcher->Sure(stream)) continue;  // which has a slot
     if (active_ == nullptr && step.token < other->cycle.from) continue;
     next = &other;
     step.slot = slot;

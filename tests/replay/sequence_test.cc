@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "planner/portfolio.h"
+
 namespace reprise::replay {
 namespace {
 
@@ -52,11 +55,12 @@ class Job {
     for (int i = 0; i < count; ++i) Round(sizes);
   }
   bool waits() const { return asked_.second != nullptr && !asked_.second->ready; }
-  void PlanAsked() { Plan(asked_.first, 0.01, *asked_.second); }
+  void PlanAsked() { Plan(asked_.first, 0.01, *asked_.second, solve); }
 
   Sequence sequence{{}, {}};
   bool asks = true;
   bool at_once = true;
+  Solver solve = planner::Solve;
   int resumed = 0;
   std::vector<int64_t> periods;      // to plan
   std::vector<uint32_t> adopted_at;  // slots
@@ -238,6 +242,91 @@ TEST(Sequence, APlanOfTwoRoundsIsAdoptedInTheNextOneThoughAnAllocationIsMissing)
   ASSERT_TRUE(missing);
   EXPECT_EQ(job.sequence.plan()->slots.size(), 120u);
   EXPECT_EQ(job.adopted_at, std::vector<uint32_t>({60}));
+}
+
+// A gradient: when half of a second round has been seen, nobody knows yet how long it lives.
+TEST(Sequence, ACycleIsPlannedOnceItsLifetimesAreKnown) {
+  const Sizes sizes = SizesOf(100);
+  Job job;
+  std::optional<Tick> gradient;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Tick> blocks;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      blocks.push_back(job.Alloc(sizes[i]));
+      if (i == 80 && gradient.has_value()) job.Free(*gradient, sizes[90]);
+    }
+    gradient = blocks[90];
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (i != 90) job.Free(blocks[i], sizes[i]);
+    }
+  }
+  ASSERT_NE(job.sequence.plan(), nullptr);
+  const auto& cycle = job.sequence.plan()->cycle;
+  const auto slot = std::ranges::find(cycle, Bytes(sizes[90]), &profiler::Slot::bytes);
+  EXPECT_EQ(slot->length, 91);
+  EXPECT_EQ(job.periods.size(), 1u);
+}
+
+absl::StatusOr<planner::Solution> Fail(const planner::Problem&, const planner::Budget&) {
+  return absl::ResourceExhaustedError("as told");
+}
+
+TEST(Sequence, WhatCannotBePlannedIsTriedAgainEvery64RoundsAtTheLatest) {
+  Job job;
+  job.solve = Fail;
+  job.Rounds(600, SizesOf(60));
+  EXPECT_GE(job.periods.size(), 13u);
+  EXPECT_LE(job.periods.size(), 15u);
+  EXPECT_EQ(job.sequence.counters().plans_failed, static_cast<int64_t>(job.periods.size()));
+}
+
+// The short plan asks at each round of its own.
+TEST(Sequence, WhatCannotBePlannedIsNotTriedMoreOftenBecauseAShortPlanIsInUse) {
+  Job job;
+  job.Rounds(50, SizesOf(8));
+  ASSERT_NE(job.sequence.plan(), nullptr);
+  job.periods.clear();
+  job.solve = Fail;
+  job.Rounds(40, SizesOf(1000, 2));
+  EXPECT_GE(job.periods.size(), 4u);
+  EXPECT_LE(job.periods.size(), 7u) << "after 1, 2, 4 ... rounds";
+}
+
+TEST(Sequence, IsPromisingFromAPeriodOnWhileItsPlanMayStillCome) {
+  const Sizes round = SizesOf(60);
+  Job job;
+  job.asks = false;
+  EXPECT_FALSE(job.sequence.promising());
+  while (!job.sequence.period().has_value()) job.Round(round);
+  job.Rounds(2, round);
+  EXPECT_TRUE(job.sequence.promising());
+  job.Rounds(4, round);
+  EXPECT_FALSE(job.sequence.promising()) << "nobody has asked for one";
+}
+
+TEST(Sequence, IsPromisingWhileItsPlanIsSolvedOrMayBeAdopted) {
+  const Sizes round = SizesOf(60);
+  Job job;
+  job.at_once = false;
+  for (int i = 0; i < 20 && !job.waits(); ++i) job.Round(round);
+  ASSERT_TRUE(job.waits());
+  job.asks = false;
+  job.Rounds(20, round);
+  EXPECT_TRUE(job.sequence.promising()) << "however long it takes";
+  job.PlanAsked();
+  job.Rounds(3, SizesOf(60, 2));
+  EXPECT_TRUE(job.sequence.promising());
+  job.Rounds(2, SizesOf(60, 2));
+  EXPECT_FALSE(job.sequence.promising());
+}
+
+TEST(Sequence, IsPromisingWhileItsPlanIsFollowed) {
+  Job job;
+  job.Rounds(20, SizesOf(60));
+  ASSERT_NE(job.sequence.plan(), nullptr);
+  EXPECT_TRUE(job.sequence.promising());
+  job.Rounds(2, SizesOf(60, 2));
+  EXPECT_FALSE(job.sequence.promising());
 }
 
 // A plan of eight slots asks after every eight allocations, all the time that a long cycle is being planned.

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "replay/loaded_libraries.h"
@@ -31,8 +32,9 @@ struct Search {
   int changed = 0;
 };
 
-// As the system's own list of the process's memory has it; what cannot be read counts as not writable.
-bool IsWritable(const void* address) {
+// As the system's own list of the process's memory has it; nothing where that cannot be read (no descriptor is
+// left, or no /proc is there).
+std::optional<bool> IsWritable(const void* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {  // BEGIN-END PROTECTION ...
     uintptr_t begin = 0, end = 0;
@@ -40,7 +42,7 @@ bool IsWritable(const void* address) {
     if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, protection) != 3) continue;
     if (reinterpret_cast<uintptr_t>(address) - begin < end - begin) return protection[1] == 'w';
   }
-  return false;
+  return std::nullopt;
 }
 
 // One loaded library, as its dynamic section describes it. Lives within the loader's call alone, so that it
@@ -103,15 +105,16 @@ class Library {
   }
 
   // What the loader has made read-only, because all slots were filled, is so again afterwards. What is still
-  // writable stays so: the loader may be filling its neighbours at this moment.
+  // writable stays so: the loader may be filling its neighbours at this moment, and a library's own variables
+  // may lie beside them. What nobody says is left alone.
   static bool Write(void** slot, void* value) {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     auto* const begin =
         reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(slot) & ~(page - 1));  // NOLINT(performance-*)
-    const bool writable = IsWritable(static_cast<const void*>(slot));
-    if (!writable && mprotect(begin, page, PROT_READ | PROT_WRITE) != 0) return false;
+    const std::optional<bool> writable = IsWritable(static_cast<const void*>(slot));
+    if (!writable || (!*writable && mprotect(begin, page, PROT_READ | PROT_WRITE) != 0)) return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-    if (!writable) mprotect(begin, page, PROT_READ);
+    if (!*writable) mprotect(begin, page, PROT_READ);
     return true;
   }
 

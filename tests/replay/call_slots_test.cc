@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <string>
@@ -69,6 +70,19 @@ TEST_P(CallSlots, OfOneLibraryAlone) {
   EXPECT_EQ(Ask("ask"), 1);
   EXPECT_GT(Redirect(called, GetParam()), 0);
   EXPECT_EQ(Ask("ask"), 11);
+}
+
+TEST_P(CallSlots, NothingIsWrittenWhereNobodySaysWhatIsWritable) {
+  const std::string before = ProtectionsOf(GetParam());
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int redirected = Redirect(reinterpret_cast<void*>(&called_answer));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(redirected, 0);
+  EXPECT_EQ(ProtectionsOf(GetParam()), before);
+  EXPECT_EQ(Ask("ask"), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bound, CallSlots, ::testing::Values(NOW, LAZY));

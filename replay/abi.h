@@ -29,7 +29,8 @@ struct reprise_stderr {
 };
 
 /* Requests of at least the threshold that were passed and that the core has not heard of: of other threads while
- * it was being opened, and of realloc for more than a served block has. Each is read atomically. */
+ * it was being opened, of the allocator behind the shim itself, and of realloc for more than a served block has.
+ * Each is read atomically. */
 struct reprise_passed {
   int64_t requests;
   int64_t bytes; /* in all of them */

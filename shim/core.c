@@ -16,6 +16,7 @@
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 #include "shim/probe.h"
+#include "shim/real.h"
 
 uintptr_t reprise_arena_begin;
 size_t reprise_arena_size;
@@ -60,6 +61,7 @@ static const struct reprise_host_core* load_core(void) {
     reprise_say("this program frees memory by functions of its own", NULL);
     return NULL;
   }
+  reprise_find_allocator();
   const reprise_core_open_host_fn open_host =
       (reprise_core_open_host_fn)reprise_core_function(REPRISE_CORE_OPEN_HOST, dlsym);
   if (!open_host) return NULL;
@@ -164,10 +166,14 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
   return core;
 }
 
-void* reprise_allocate(size_t bytes, size_t alignment) {
+void* reprise_allocate(size_t bytes, size_t alignment, const void* caller) {
   if (depth) return NULL;
   const struct reprise_host_core* core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
   if (!core && !(core = first_core(bytes))) return NULL;
+  if (reprise_is_allocators(caller)) {
+    reprise_count_passed(bytes);
+    return NULL;
+  }
   void* block;
   INSIDE(block = core->allocate(bytes, alignment));
   return block;

@@ -25,8 +25,9 @@ static inline int reprise_wants(size_t bytes) {
   return bytes >= __atomic_load_n(&reprise_threshold, __ATOMIC_RELAXED);
 }
 
-/* A block of `bytes` at a multiple of `alignment` (a power of two), or NULL: the real allocator is next. */
-void* reprise_allocate(size_t bytes, size_t alignment);
+/* A block of `bytes` at a multiple of `alignment` (a power of two) for who called the hook from `caller`, or NULL:
+ * the real allocator is next. */
+void* reprise_allocate(size_t bytes, size_t alignment, const void* caller);
 
 /* The real allocator has taken a request of `bytes` that the core would have counted, had it been asked. */
 void reprise_count_passed(size_t bytes);

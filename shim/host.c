@@ -19,24 +19,27 @@
 /* What the real functions refuse or round is left to them, with all their rules and error codes. */
 static inline int is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-static void* serve(size_t alignment, size_t bytes) {
-  return reprise_wants(bytes) && is_power_of_two(alignment) ? reprise_allocate(bytes, alignment) : NULL;
+static void* serve(size_t alignment, size_t bytes, const void* caller) {
+  return is_power_of_two(alignment) ? reprise_allocate(bytes, alignment, caller) : NULL;
 }
+#define SERVE(alignment, bytes) serve(alignment, bytes, __builtin_return_address(0))
 
+/* Small requests leave first: they pay for nothing that the others need. */
 EXPORTED int posix_memalign(void** out, size_t alignment, size_t bytes) {
-  void* const block = alignment % sizeof(void*) == 0 ? serve(alignment, bytes) : NULL;
+  if (!reprise_wants(bytes)) return REAL(posix_memalign)(out, alignment, bytes);
+  void* const block = alignment % sizeof(void*) == 0 ? SERVE(alignment, bytes) : NULL;
   if (!block) return REAL(posix_memalign)(out, alignment, bytes);
   *out = block;
   return 0;
 }
 
 EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) {
-  void* const block = serve(alignment, bytes);
+  void* const block = reprise_wants(bytes) ? SERVE(alignment, bytes) : NULL;
   return block ? block : REAL(aligned_alloc)(alignment, bytes);
 }
 
 EXPORTED void* memalign(size_t alignment, size_t bytes) {
-  void* const block = serve(alignment, bytes);
+  void* const block = reprise_wants(bytes) ? SERVE(alignment, bytes) : NULL;
   return block ? block : REAL(memalign)(alignment, bytes);
 }
 

@@ -2,6 +2,7 @@
 #include "shim/real.h"
 
 #include <errno.h>
+#include <link.h>
 
 #include "shim/old_glibc.h"
 
@@ -71,3 +72,25 @@ struct reprise_real_functions reprise_real = {
 #include "shim/host_hooks.def"
 #undef HOOK
 };
+
+uintptr_t reprise_allocator_begin;
+size_t reprise_allocator_size;
+
+static int note_allocator(struct dl_phdr_info* library, size_t size, void* function) {
+  uintptr_t begin = UINTPTR_MAX, end = 0;
+  int holds = 0;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD) continue;
+    const uintptr_t from = library->dlpi_addr + part->p_vaddr;
+    if (from < begin) begin = from;
+    if (from + part->p_memsz > end) end = from + part->p_memsz;
+    holds |= (uintptr_t)function - from < part->p_memsz;
+  }
+  if (!holds) return 0;
+  reprise_allocator_begin = begin;
+  reprise_allocator_size = end - begin;
+  return 1;
+}
+
+void reprise_find_allocator(void) { dl_iterate_phdr(note_allocator, (void*)REAL(aligned_alloc)); }

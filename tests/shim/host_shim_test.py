@@ -226,6 +226,11 @@ class Company(ShimTest):
         done = run([built("JOB"), "ordinary"], preload=[jemalloc, self.at.shim])
         self.assertEqual((done.stdout, done.stderr), ("not served\n", ""))
 
+    def test_jemalloc_with_an_operator_new_of_its_own(self):
+        """What that takes by the name of aligned_alloc its operator delete takes for its own."""
+        done = run([built("STATIC_OBJECTS")], preload=[self.at.shim, built("JEMALLOC")])
+        self.assertEqual((done.returncode, done.stdout), (0, "4097 1\n"), done.stderr)
+
     def test_static_binary(self):
         done = self.job("ordinary", program="JOB_STATIC")
         self.assertEqual((done.stdout, done.stderr), ("not served\n", ""))

@@ -4,8 +4,10 @@
  * It prints one line when it is opened and what it counted at exit. FAKE_CORE, a word, makes it misbehave:
  *   refuse      will not serve
  *   newer       answers with a version that the thin library does not know
+ *   smaller     answers with fewer functions than the thin library will call
  *   allocates   takes aligned memory itself while it is being opened, as the loader may
  *   fork        lets a thread fork while it is being opened, and says at exit whether that had to wait
+ *   waits_fork  waits, while it is being opened, for a thread that forks
  *   thread      waits, while it is being opened, for a thread that takes aligned memory
  *   signal      raises SIGUSR1 inside every call
  */
@@ -115,6 +117,7 @@ const struct reprise_host_core* reprise_core_open_host(const struct reprise_host
   shim = caller;
   if (told("refuse")) return NULL;
   if (told("newer")) core.version = REPRISE_ABI_VERSION + 1;
+  if (told("smaller")) core.size = sizeof core - 1;
   if (told("allocates")) take_aligned_memory(NULL);
   if (told("thread")) {
     pthread_t thread;
@@ -122,6 +125,10 @@ const struct reprise_host_core* reprise_core_open_host(const struct reprise_host
     pthread_join(thread, NULL);
   }
   if (told("fork")) let_a_thread_fork();
+  if (told("waits_fork")) {
+    pthread_create(&forking_thread, NULL, fork_here, NULL);
+    pthread_join(forking_thread, NULL);
+  }
   void* const arena = mmap((void*)FAKE_ARENA_BEGIN, FAKE_ARENA_END - FAKE_ARENA_BEGIN, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (arena != (void*)FAKE_ARENA_BEGIN) return NULL;

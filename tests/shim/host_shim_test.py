@@ -108,6 +108,9 @@ class Processes(ShimTest):
     def test_a_fork_waits_until_the_core_is_open(self):
         self.assertIn("forked while opening 0, told of 1", self.job("served", FAKE_CORE="fork").stderr)
 
+    def test_a_fork_that_the_opening_waits_for_does_not_wait_for_ever(self):
+        self.assertIn("allocated 12,", self.job("served", FAKE_CORE="waits_fork").stderr)
+
     def test_fork_and_exec(self):
         done = self.job("forks")
         self.assertEqual(done.stderr.count("opened"), 2)
@@ -161,9 +164,10 @@ class OutOfOrder(ShimTest):
 
     def test_core_of_another_version(self):
         shutil.copy(built("FAKE_CORE_LIBRARY"), self.at.core)
-        done = self.job("ordinary", FAKE_CORE="newer")
-        self.assertEqual(done.stdout, "not served\n")
-        self.assertIn("reprise: the core library is of another version", done.stderr)
+        for misbehaves in ["newer", "smaller"]:
+            done = self.job("ordinary", FAKE_CORE=misbehaves)
+            self.assertEqual(done.stdout, "not served\n")
+            self.assertIn("reprise: the core library is of another version", done.stderr)
 
     def test_core_refuses(self):
         shutil.copy(built("FAKE_CORE_LIBRARY"), self.at.core)
@@ -205,9 +209,10 @@ class Company(ShimTest):
         self.assertIn("functions of its own", done.stderr)
 
     def test_program_under_a_sanitizer(self):
-        done = run([built("JOB"), "ordinary"], preload=[built("FAKE_SANITIZER"), self.at.shim])
-        self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
-        self.assertIn("a sanitizer watches", done.stderr)
+        for sanitizer in ["FAKE_SANITIZER", "FAKE_THREAD_SANITIZER"]:
+            done = run([built("JOB"), "ordinary"], preload=[built(sanitizer), self.at.shim])
+            self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
+            self.assertIn("a sanitizer watches", done.stderr)
 
     def test_program_with_jemalloc_inside(self):
         done = self.job("ordinary", program="JOB_JEMALLOC_STATIC")

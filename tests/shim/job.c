@@ -79,6 +79,9 @@ static void reallocate(void) {
   block = take(64, kLarge);
   errno = 0;
   CHECK(realloc(block, too_much) == NULL && errno == ENOMEM);
+  errno = 0;
+  CHECK(reallocarray(block, too_much, 2 + kLarge) == NULL &&
+        errno == ENOMEM); /* more than a size_t can say */
   CHECK(all_are(block, kLarge, 0x5A));
   CHECK(realloc(block, 0) == NULL);
 

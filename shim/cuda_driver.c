@@ -124,9 +124,9 @@ static void* found_beside(void* caller, const char* name) {
 /* dlsym.S jumps here, so that the return address is that of who called dlsym. */
 void* reprise_dlsym_hooked(void* handle, const char* name) {
   const struct hook* const hook = hook_named(name);
+  void* found = reprise_dlsym(handle, name);
   /* The program's own scope has our export in it, and without us would not. */
-  void* found = handle == RTLD_DEFAULT ? NULL : reprise_dlsym(handle, name);
-  if (handle == RTLD_DEFAULT || found == hook->ours) found = reprise_dlsym(RTLD_NEXT, name);
+  if (found == hook->ours) found = reprise_dlsym(RTLD_NEXT, name);
   if (!found && handle == RTLD_DEFAULT) {
     found = found_beside(__builtin_return_address(0), name);
     /* Once more, for its error: to open and close a library has taken that away. */

@@ -47,6 +47,9 @@ class Lookups(unittest.TestCase):
         self.assertEqual(under.count("libreprise.so+0x"), 3, under)
         self.assertEqual(under.count(": none"), 1)
 
+    def test_hooked_names_of_a_driver_that_is_preloaded_before_us(self):
+        self.assertEqual(self.lookups("found", [built("CU_NAMES"), self.at.shim]).count("libreprise.so+0x"), 4)
+
     def test_off_swaps_nothing(self):
         without = self.lookups("found")
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:

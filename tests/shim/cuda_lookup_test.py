@@ -55,6 +55,10 @@ class Lookups(unittest.TestCase):
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
             self.assertEqual(self.lookups("found", [self.at.shim], **variables), without)
 
+    def test_calls_that_the_driver_does_not_have(self):
+        self.assertEqual(self.lookups("missing"), "-1\n-1\n")
+        self.assertEqual(self.lookups("missing", [self.at.shim], FAKE_CORE="refuse"), "500\n500\n")
+
     def test_threads(self):
         self.assertEqual(self.check_same("threads"), "found 16000\n")
 

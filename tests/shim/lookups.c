@@ -110,6 +110,13 @@ static void found(const char* path) {
   say("self", "cuMemFree_v2", dlsym(dlopen(NULL, RTLD_NOW), "cuMemFree_v2"));
 }
 
+/* What we export and no driver here has: the call is answered, as one that is not found. */
+extern int cuMemGetInfo_v2(size_t* free, size_t* total) __attribute__((weak));
+static void missing(const char* path) {
+  open_or_exit(path, RTLD_NOW | RTLD_GLOBAL);
+  for (int i = 0; i < 2; ++i) printf("%d\n", cuMemGetInfo_v2 ? cuMemGetInfo_v2(NULL, NULL) : -1);
+}
+
 static pthread_barrier_t together;
 static void* many(void* library) {
   pthread_barrier_wait(&together);
@@ -140,8 +147,8 @@ int main(int count, char** arguments) {
   static const struct {
     const char* name;
     void (*look_up)(const char*);
-  } groups[] = {{"unhooked", unhooked}, {"no_driver", no_driver}, {"errors", errors},
-                {"next", next},         {"found", found},         {"threads", threads}};
+  } groups[] = {{"unhooked", unhooked}, {"no_driver", no_driver}, {"errors", errors},  {"next", next},
+                {"found", found},       {"missing", missing},     {"threads", threads}};
   for (size_t i = 0; i < COUNT(groups) && count > 2; ++i) {
     if (strcmp(arguments[1], groups[i].name) != 0) continue;
     groups[i].look_up(arguments[2]);

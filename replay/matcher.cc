@@ -139,7 +139,8 @@ uint32_t Matcher::AtCut() const {
 uint32_t Matcher::BehindCut() const {
   if (cut_lane_ == nullptr || cut_lane_->lost || cut_lane_->matches < kGram) return kNoSlot;
   const uint32_t within = cut_lane_->cursor % cut_lane_->round;
-  return within > 0 && within <= kLookAhead ? cut_lane_->slots[cut_lane_->cursor - 1] : kNoSlot;
+  return within > 0 && within <= ReachOf(cut_lane_->round) ? cut_lane_->slots[cut_lane_->cursor - 1]
+                                                           : kNoSlot;
 }
 
 bool Matcher::Sure(Stream stream) const {

@@ -12,6 +12,7 @@
 // for a stream never seen before.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -24,7 +25,8 @@ namespace reprise::replay {
 
 class Matcher {
  public:
-  static constexpr int kLookAhead = 8;     // slots that may be skipped at once
+  static constexpr int kLookAhead = 8;  // slots that may be skipped at once
+  static constexpr int64_t kPartsOfReach = 10;
   static constexpr int kMissesToLose = 4;  // in a row
   static constexpr int kGram = 4;          // allocations that tell where we are
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
@@ -47,9 +49,11 @@ class Matcher {
   // The slot expected next, where a round begins with it and the lane has just matched kGram allocations in a
   // row; kNoSlot otherwise.
   uint32_t AtCut() const;
-  // The same a little behind the begin of a round, at most kLookAhead allocations of its lane: the slot that
-  // the latest one was.
+  // The same a little behind the begin of a round, at most ReachOf() of its lane: the slot that the latest
+  // allocation was.
   uint32_t BehindCut() const;
+  // How far behind its begin a round of so many allocations may be joined.
+  static int64_t ReachOf(int64_t round) { return std::max<int64_t>(kLookAhead, round / kPartsOfReach); }
   // Of rounds that are alike, goes on in the one so many later.
   void GoOnLater(uint32_t rounds);
   // True when the lane is following the cycle.

@@ -112,11 +112,12 @@ bool Sequence::CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot) {
 // plan's; asked behind the cut. (What comes by it at other times is a part of something else.)
 bool Sequence::MissesCuts() {
   const int64_t since = history_.now() - missed_at_;
-  if (since <= Matcher::kLookAhead) return missed_cuts_ >= kCutsToMiss;
   const int64_t round = candidate_cycle_.period.length;
+  const int64_t reach = Matcher::ReachOf(round);
+  if (since <= reach) return missed_cuts_ >= kCutsToMiss;
   const int64_t mismatches = candidate_->matcher->mismatches();
   const bool follows =
-      std::abs(since - round) <= Matcher::kLookAhead &&
+      std::abs(since - round) <= reach &&
       static_cast<double>(mismatches - missed_mismatches_) < (1 - kUsefulShare) * static_cast<double>(round);
   missed_cuts_ = follows ? missed_cuts_ + 1 : 0;
   missed_at_ = history_.now();

@@ -216,6 +216,19 @@ TEST(Sequence, NoPlanIsAdoptedBehindItsCutByAJobThatIsElsewhereInBetween) {
   ExpectNeverAdopted(round, other);
 }
 
+// A batch of any size comes first, and takes a dozen allocations to be made ready.
+TEST(Sequence, APlanIsAdoptedBehindATenthOfTheRoundThatIsNeverTheSame) {
+  Sizes round = SizesOf(400);
+  Job job;
+  for (uint32_t batch = 0; batch < 20 && job.adopted_at.empty(); ++batch) {
+    std::ranges::copy(SizesOf(30, 2 + batch), round.begin());
+    job.Round(round);
+  }
+  ASSERT_EQ(job.adopted_at.size(), 1u);
+  EXPECT_GE(job.adopted_at[0], 30u);
+  EXPECT_LE(job.adopted_at[0], 40u);
+}
+
 // What each round hands to the next has two places by turns; which is meant must not depend on noise.
 TEST(Sequence, APlanOfTwoRoundsIsAdoptedInTheNextOneThoughAnAllocationIsMissing) {
   const Sizes sizes = SizesOf(60);

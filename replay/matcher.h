@@ -25,10 +25,10 @@ namespace reprise::replay {
 
 class Matcher {
  public:
-  static constexpr int kLookAhead = 8;  // slots that may be skipped at once
-  static constexpr int64_t kPartsOfReach = 10;
-  static constexpr int kMissesToLose = 4;  // in a row
-  static constexpr int kGram = 4;          // allocations that tell where we are
+  static constexpr int kLookAhead = 8;          // slots that may be skipped at once
+  static constexpr int64_t kPartsOfReach = 10;  // of a round: to join one later costs more of it
+  static constexpr int kMissesToLose = 4;       // in a row
+  static constexpr int kGram = 4;               // allocations that tell where we are
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
 
   explicit Matcher(const ServingPlan& plan);

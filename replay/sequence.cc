@@ -81,6 +81,7 @@ bool Sequence::PollCandidate() {
   }
   candidate_in_shadow_ = true;
   missed_cuts_ = 0;
+  missed_at_ = Tick(0);
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {

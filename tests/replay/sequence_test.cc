@@ -125,13 +125,18 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsFoundAnewIsKeptOnce) {
   EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>({60}));
 }
 
+// `job` is to follow what an earlier run of these rounds was planned as.
+void ExpectPlanOf(const Sizes& sizes, Job& job) {
+  Job earlier;
+  earlier.Rounds(20, sizes);
+  ASSERT_NE(earlier.sequence.plan(), nullptr);
+  job.sequence.Expect({.plan = *earlier.sequence.plan(), .from = Tick(0)});
+}
+
 // Its start is another one by a few allocations.
 TEST(Sequence, APlanOfAnEarlierRunIsFollowedAndNothingIsPlanned) {
-  Job first;
-  first.Rounds(20, SizesOf(60));
-  ASSERT_NE(first.sequence.plan(), nullptr);
   Job job;
-  job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(0)});
+  ExpectPlanOf(SizesOf(60), job);
   job.Round(SizesOf(20, 2));
   EXPECT_EQ(job.sequence.plan(), nullptr);
   job.Round(SizesOf(60));
@@ -144,11 +149,8 @@ TEST(Sequence, APlanOfAnEarlierRunIsFollowedAndNothingIsPlanned) {
 }
 
 TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
-  Job first;
-  first.Rounds(20, SizesOf(60));
-  ASSERT_NE(first.sequence.plan(), nullptr);
   Job job;
-  job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(0)});
+  ExpectPlanOf(SizesOf(60), job);
   job.Round(SizesOf(61, 2));
   EXPECT_TRUE(job.sequence.expecting());
   job.Round(SizesOf(1, 2));

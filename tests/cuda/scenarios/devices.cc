@@ -317,9 +317,7 @@ SCENARIO(stream_that_blocks) {
 SCENARIO(device_that_is_a_peer_of_two_pools) {
   if (!TwoDevices()) return;
   const CUstream stream = NewStream();
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemPoolProps props = PlainPool(0);
   CUmemoryPool written = nullptr;
   CUmemoryPool read = nullptr;
   DO(cuMemPoolCreate(&written, &props));

@@ -84,23 +84,21 @@ SCENARIO(end_of_a_stream_whose_work_goes_on) {
   CheckInfo(0);
 }
 
-// A block belongs to the context that it was asked for in, and not to one whose stream came after its own.
-SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
-  CUstream stream = NewStream();
+// 4 MiB filled from 1, whose stream has ended.
+static CUdeviceptr FilledAndWithoutAStream() {
+  const CUstream stream = NewStream();
   CUdeviceptr kept = 0;
   DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
   DO(WorkFill(kept, 4 * kMiB, 1, stream));
   DO(cuStreamSynchronize(stream));
   DO(cuStreamDestroy(stream));
-  const CUcontext context = NewContext(0);
-  stream = NewStream();
+  return kept;
+}
+
+// Whether the next block lies elsewhere than such a one, which goes with it.
+static void ExpectApart(CUdeviceptr kept) {
+  const CUstream stream = NewStream();
   CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, kMiB, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
-  DO(cuCtxDestroy(context));
-  DO(cuCtxSetCurrent(MainContext()));
-  stream = NewStream();
   DO(cuMemAllocAsync(&block, 4 * kMiB, stream));
   DO(WorkFill(block, 4 * kMiB, 2, stream));
   DO(WorkVerify(kept, 4 * kMiB, 1, stream));
@@ -110,16 +108,25 @@ SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
   DO(cuStreamDestroy(stream));
 }
 
+// A block belongs to the context that it was asked for in, and not to one whose stream came after its own.
+SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
+  const CUdeviceptr kept = FilledAndWithoutAStream();
+  const CUcontext context = NewContext(0);
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+  ExpectApart(kept);
+}
+
 // The same where it is the other one's memory that ends: with the primary context all of its blocks do.
 SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
   const CUcontext context = NewContext(0);
-  CUstream stream = NewStream();
-  CUdeviceptr kept = 0;
+  const CUdeviceptr kept = FilledAndWithoutAStream();
   CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&kept, 4 * kMiB, stream));
-  DO(WorkFill(kept, 4 * kMiB, 1, stream));
-  DO(cuStreamSynchronize(stream));
-  DO(cuStreamDestroy(stream));
   DO(cuCtxSetCurrent(MainContext()));
   for (int i = 0; i < 3; ++i) {
     DO(cuMemAllocAsync(&block, kMiB, NewStream()));
@@ -127,14 +134,7 @@ SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
   DO(cuCtxSynchronize());
   DO(cuDevicePrimaryCtxReset(0));
   DO(cuCtxSetCurrent(context));
-  stream = NewStream();
-  DO(cuMemAllocAsync(&block, 4 * kMiB, stream));
-  DO(WorkFill(block, 4 * kMiB, 2, stream));
-  DO(WorkVerify(kept, 4 * kMiB, 1, stream));
-  DO(cuMemFreeAsync(kept, stream));
-  DO(cuMemFreeAsync(block, stream));
-  CheckBytes();
-  DO(cuStreamDestroy(stream));
+  ExpectApart(kept);
   DO(cuCtxDestroy(context));
 }
 

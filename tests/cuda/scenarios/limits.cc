@@ -173,10 +173,8 @@ SCENARIO_ALONE(limit_of_a_process_that_exports) {
 
 SCENARIO_ALONE(limit_of_a_pool_that_is_exported) {
   const CUstream stream = NewStream();
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemPoolProps props = PlainPool(0);
   props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUmemoryPool pool = nullptr;
   CUdeviceptr block[2] = {};
   DO(cuMemPoolCreate(&pool, &props));

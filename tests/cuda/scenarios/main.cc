@@ -72,6 +72,13 @@ CUmemoryPool DefaultPool(CUdevice device) {
   return pool;
 }
 
+CUmemPoolProps PlainPool(CUdevice device) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  return props;
+}
+
 bool TwoDevices() {
   int devices = 0;
   cuDeviceGetCount(&devices);

@@ -42,9 +42,7 @@ void ResetHigh(CUmemoryPool pool) {
 }
 
 CUmemoryPool NewPool(CUdevice device, size_t most_bytes = 0) {
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  CUmemPoolProps props = PlainPool(device);
   props.maxSize = most_bytes;
   CUmemoryPool pool = nullptr;
   DO(cuMemPoolCreate(&pool, &props));
@@ -257,10 +255,8 @@ SCENARIO(pool_set_for_the_device) {
 
 SCENARIO(pool_of_exported_memory) {
   const CUstream stream = NewStream();
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemPoolProps props = PlainPool(0);
   props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUmemoryPool pool = nullptr;
   if (DO(cuMemPoolCreate(&pool, &props)) != 0) return;
   CUdeviceptr block = 0;
@@ -307,9 +303,7 @@ void DescribeBlockOf(const CUmemPoolProps& props, const char* kind) {
 
 // Of whatever kind, they lie on the device 0, or are numbered 0.
 SCENARIO(pools_of_all_kinds) {
-  CUmemPoolProps plain = {};
-  plain.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  plain.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemPoolProps plain = PlainPool(0);
   DescribeBlockOf(plain, "plain");
   CUmemPoolProps props = plain;
   props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -330,9 +324,7 @@ SCENARIO(pools_of_all_kinds) {
 // More than can be told apart by number.
 SCENARIO(pools_in_great_number) {
   const CUstream stream = NewStream();
-  CUmemPoolProps props = {};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemPoolProps props = PlainPool(0);
   int failed = 0;
   const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
   for (int i = 0; i < 300; ++i) {

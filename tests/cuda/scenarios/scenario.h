@@ -50,7 +50,8 @@ CUcontext NewContext(CUdevice device);      // created, and current
 CUstream NewStream();                       // that does not wait for the legacy default stream
 CUevent NewEvent();
 CUmemoryPool DefaultPool(CUdevice device);
-bool TwoDevices();  // at least; prints it
+CUmemPoolProps PlainPool(CUdevice device);  // of another one like it, to be created
+bool TwoDevices();                          // at least; prints it
 
 // Prints whether free and total memory agree with `held`, the bytes that the scenario has now.
 void CheckInfo(size_t held);

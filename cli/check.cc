@@ -77,7 +77,7 @@ std::optional<planner::Overlap> OverlapOf(const planner::Problem& problem, const
   return planner::FirstOverlap(problem, offsets);
 }
 
-int Check(const CheckOptions& options) {
+int CheckPlan(const CheckOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
@@ -120,7 +120,7 @@ void AddCheck(CLI::App& app, int& exit_status) {
       "Status 1: the plan is invalid, the first overlap is named. Status 3: an input that cannot be read, or "
       "a "
       "plan\nthat was made for another input.\n\nExample:\n  reprise check trace.reprise job.plan.json");
-  command->callback([options, &exit_status] { exit_status = Check(*options); });
+  command->callback([options, &exit_status] { exit_status = CheckPlan(*options); });
 }
 
 }  // namespace reprise::cli

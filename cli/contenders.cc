@@ -3,20 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json_text.h"
+#include "cli/or_null.h"
 #include "replay/models/run_model.h"
 #include "replay/simulator.h"
 
 namespace reprise::cli {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <typename T, typename F>
-Json OrNull(const std::optional<T>& value, F&& as_json) {
-  return value ? Json(as_json(*value)) : Json(nullptr);
-}
-
-}  // namespace
 
 Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::Event>& events,
                    std::optional<Bytes> capacity, const replay::Watch& watch) {
@@ -80,8 +71,8 @@ Contender Recorded(const profiler::Snapshot& snapshot) {
 
 std::string ContendersJson(const std::string& input, std::optional<Bytes> capacity, Bytes live_peak,
                            const std::vector<Contender>& contenders) {
-  const auto same = [](auto value) { return value; };
   const auto count = [](Bytes bytes) { return bytes.count(); };
+  using Json = nlohmann::ordered_json;
   Json json = {{"input", input},
                {"live_peak", live_peak.count()},
                {"capacity", OrNull(capacity, count)},
@@ -90,9 +81,9 @@ std::string ContendersJson(const std::string& input, std::optional<Bytes> capaci
     json["allocators"].push_back({{"name", c.name},
                                   {"reserved_peak", c.reserved_peak.count()},
                                   {"allocated_peak", OrNull(c.allocated_peak, count)},
-                                  {"driver_allocations", OrNull(c.driver_allocations, same)},
-                                  {"fits", OrNull(c.fits, same)},
-                                  {"failed_at", OrNull(c.failed_at, same)}});
+                                  {"driver_allocations", OrNull(c.driver_allocations)},
+                                  {"fits", OrNull(c.fits)},
+                                  {"failed_at", OrNull(c.failed_at)}});
   }
   return JsonText(json);
 }

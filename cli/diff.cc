@@ -32,7 +32,7 @@ struct DiffOptions {
 };
 
 // What is live at the peak under one name, before and after.
-struct Row {
+struct DiffRow {
   std::string name;
   Bytes size{};  // of each block; 0: the row is a site's
   Bytes before, after;
@@ -48,30 +48,30 @@ std::string WithoutLine(const profiler::Site& site) {
 
 // Sites that are on both sides are compared; of the others, those of one function are taken together, so that
 // a line that has moved is no site that is new and one that is gone.
-std::vector<Row> RowsBySite(const InputStats& before, const InputStats& after) {
-  std::map<std::string, Row> rows;
-  const auto add = [](const InputStats& stats, Bytes Row::*side, std::map<std::string, Row>& sums,
+std::vector<DiffRow> RowsBySite(const InputStats& before, const InputStats& after) {
+  std::map<std::string, DiffRow> rows;
+  const auto add = [](const InputStats& stats, Bytes DiffRow::*side, std::map<std::string, DiffRow>& sums,
                       const auto& name, const auto& wanted) {
     for (const profiler::SiteBytes& at : stats.sites_at_peak) {
       const profiler::Site& site = stats.sites.sites[at.site];
       if (!wanted(site)) continue;
-      Row& row = sums[name(site)];
+      DiffRow& row = sums[name(site)];
       row.name = name(site);
       row.*side += at.bytes;
     }
   };
   const auto label = [](const profiler::Site& site) { return site.label; };
   const auto all = [](const profiler::Site&) { return true; };
-  add(before, &Row::before, rows, label, all);
-  add(after, &Row::after, rows, label, all);
+  add(before, &DiffRow::before, rows, label, all);
+  add(after, &DiffRow::after, rows, label, all);
   const auto one_side = [&](const profiler::Site& site) {
-    const Row& row = rows[site.label];
+    const DiffRow& row = rows[site.label];
     return row.before == Bytes(0) || row.after == Bytes(0);
   };
-  std::map<std::string, Row> moved;
-  add(before, &Row::before, moved, WithoutLine, one_side);
-  add(after, &Row::after, moved, WithoutLine, one_side);
-  std::vector<Row> found;
+  std::map<std::string, DiffRow> moved;
+  add(before, &DiffRow::before, moved, WithoutLine, one_side);
+  add(after, &DiffRow::after, moved, WithoutLine, one_side);
+  std::vector<DiffRow> found;
   for (const auto& [name, row] : rows) {
     if (row.before > Bytes(0) && row.after > Bytes(0)) found.push_back(row);
   }
@@ -79,11 +79,11 @@ std::vector<Row> RowsBySite(const InputStats& before, const InputStats& after) {
   return found;
 }
 
-std::vector<Row> RowsBySize(const InputStats& before, const InputStats& after) {
-  std::map<Bytes, Row> rows;
+std::vector<DiffRow> RowsBySize(const InputStats& before, const InputStats& after) {
+  std::map<Bytes, DiffRow> rows;
   for (const profiler::SizeCount& c : before.stats.at_peak) rows[c.size].before = c.size * c.blocks;
   for (const profiler::SizeCount& c : after.stats.at_peak) rows[c.size].after = c.size * c.blocks;
-  std::vector<Row> found;
+  std::vector<DiffRow> found;
   std::map<std::string, int> alike;
   for (const auto& [size, row] : rows) ++alike[FormatSize(size)];
   for (auto& [size, row] : rows) {
@@ -95,7 +95,7 @@ std::vector<Row> RowsBySize(const InputStats& before, const InputStats& after) {
   return found;
 }
 
-std::string_view KindOf(const Row& row) {
+std::string_view KindOf(const DiffRow& row) {
   if (row.before == Bytes(0)) return "new";
   if (row.after == Bytes(0)) return "gone";
   return row.change() == Bytes(0) ? "same" : "changed";
@@ -111,7 +111,7 @@ std::optional<double> LimitOf(const std::string& text, Bytes before) {
 }
 
 std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
-                       const std::vector<Row>& rows, bool failed) {
+                       const std::vector<DiffRow>& rows, bool failed) {
   const auto side = [](const MeasuredInput& input) {
     return Json{{"input", input.input.name},
                 {"live_peak", input.stats.live_peak.count()},
@@ -123,7 +123,7 @@ std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, 
                {"failed", failed},
                {"by", by_site ? "site" : "size"},
                {"rows", Json::array()}};
-  for (const Row& row : rows) {
+  for (const DiffRow& row : rows) {
     json["rows"].push_back({{"name", row.name},
                             {"kind", KindOf(row)},
                             {"before", row.before.count()},
@@ -135,14 +135,14 @@ std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, 
 }
 
 std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
-                       const std::vector<Row>& rows) {
+                       const std::vector<DiffRow>& rows) {
   const Bytes was = before.stats.live_peak, is = after.stats.live_peak;
   const double share = static_cast<double>((is - was).count()) / static_cast<double>(was.count());
   std::string text = fmt::format("live peak  {:>12} -> {:>12}  {} ({:+.2f} %)\n", FormatSize(was),
                                  FormatSize(is), FormatSignedSize(is - was, "+"), 100 * share);
   text += fmt::format("at the peak, by {}\n", by_site ? "site" : "size");
   size_t shown = 0, same = 0;
-  for (const Row& row : rows) {
+  for (const DiffRow& row : rows) {
     if (row.change() == Bytes(0)) {
       ++same;
     } else if (shown++ < kRowsShown) {
@@ -193,8 +193,8 @@ int Diff(const DiffOptions& options) {
     }
   }
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
-  std::vector<Row> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+  std::vector<DiffRow> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
+  std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& a, const DiffRow& b) {
     return std::abs(a.change().count()) > std::abs(b.change().count());
   });
   const int exit_status = Finish(options.json ? ResultJson(*before, *after, by_site, rows, failed)

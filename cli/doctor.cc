@@ -187,7 +187,7 @@ void CheckOutput(std::vector<Check>& checks) {
   }
 }
 
-std::string_view NameOf(Verdict verdict) {
+std::string_view WordFor(Verdict verdict) {
   switch (verdict) {
     case Verdict::kFine:
       return "fine";
@@ -202,7 +202,7 @@ std::string_view NameOf(Verdict verdict) {
 std::string ChecksText(const std::vector<Check>& checks) {
   std::string text;
   for (const Check& check : checks) {
-    text += fmt::format("{:<8} {:<16} {}\n", NameOf(check.verdict), check.name, Printable(check.found));
+    text += fmt::format("{:<8} {:<16} {}\n", WordFor(check.verdict), check.name, Printable(check.found));
     if (!check.advice.empty()) text += fmt::format("{:<25} do: {}\n", "", Printable(check.advice));
   }
   return text;
@@ -212,7 +212,7 @@ std::string ChecksJson(const std::vector<Check>& checks, bool ready) {
   Json list = Json::array();
   for (const Check& check : checks) {
     list.push_back({{"check", check.name},
-                    {"verdict", NameOf(check.verdict)},
+                    {"verdict", WordFor(check.verdict)},
                     {"found", check.found},
                     {"advice", check.advice}});
   }

@@ -16,6 +16,7 @@
 #include "cli/fit_model.h"
 #include "cli/json_text.h"
 #include "cli/options.h"
+#include "cli/or_null.h"
 #include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -154,8 +155,6 @@ std::string ResultText(const FitModel& model, const std::optional<Bytes>& capaci
   text += Caveats(model) + SiteRows(model);
   return capacity ? text + CapacityRows(model, *capacity) : text;
 }
-
-Json OrNull(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capacity) {
   Json json = {{"inputs", Json::array()},

@@ -20,15 +20,15 @@ struct Meaning {
 
 // `value` is what we set; empty: another way for the user to choose, which we leave alone. Of `meanings` the
 // first whose part is in the user's value counts.
-struct Variable {
+struct Setting {
   std::string_view framework;
   std::string_view name;
   std::string_view value;
   std::vector<Meaning> meanings;
 };
 
-const std::vector<Variable>& Variables() {
-  static const auto* const variables = new std::vector<Variable>{
+const std::vector<Setting>& Variables() {
+  static const auto* const variables = new std::vector<Setting>{
       {"PyTorch",
        "PYTORCH_CUDA_ALLOC_CONF",
        "backend:cudaMallocAsync",
@@ -60,11 +60,11 @@ bool IsCaught(std::string_view says) { return says != kSegments && says != kMapp
 
 std::map<std::string, std::string> FrameworkVariables() {
   std::map<std::string_view, bool> chosen;
-  for (const Variable& variable : Variables()) {
+  for (const Setting& variable : Variables()) {
     chosen[variable.framework] |= getenv(std::string(variable.name).c_str()) != nullptr;
   }
   std::map<std::string, std::string> set;
-  for (const Variable& variable : Variables()) {
+  for (const Setting& variable : Variables()) {
     if (!chosen[variable.framework] && !variable.value.empty())
       set[std::string(variable.name)] = variable.value;
   }
@@ -83,7 +83,7 @@ std::string WhatOursMayCost() {
 
 std::vector<Choice> FrameworkChoices() {
   std::vector<Choice> choices;
-  for (const Variable& variable : Variables()) {
+  for (const Setting& variable : Variables()) {
     const char* const value = getenv(std::string(variable.name).c_str());
     if (value == nullptr) continue;
     for (const Meaning& meaning : variable.meanings) {
@@ -110,7 +110,7 @@ std::vector<std::string> SegmentsAdvice() {
   std::vector<std::string> lines = {
       "only whole segments were seen: the job's framework divides them among its tensors itself"};
   std::string set;
-  for (const Variable& variable : Variables()) {
+  for (const Setting& variable : Variables()) {
     if (variable.value.empty()) continue;
     set += fmt::format("{}{}={} ({})", set.empty() ? "" : ", ", variable.name, variable.value,
                        variable.framework);

@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-struct Row {
+struct PlanRow {
   std::string input;
   std::string plan;  // its file; empty: none was wanted
   size_t buffers = 0;
@@ -45,7 +45,7 @@ struct Row {
   bool is_placed() const { return status == kFine || status == kDoesNotFit; }
 };
 
-std::optional<int64_t> Variable(const char* name) {
+std::optional<int64_t> NumberIn(const char* name) {
   const char* const text = getenv(name);
   if (text == nullptr) return std::nullopt;
   int64_t number = 0;
@@ -57,9 +57,9 @@ std::optional<int64_t> Variable(const char* name) {
 // Which of how many tasks of an array this one is, from 0. nullopt: none, or one of an array whose numbers do
 // not tell.
 std::optional<std::pair<int64_t, int64_t>> TaskOfArray() {
-  const auto id = Variable("SLURM_ARRAY_TASK_ID"), count = Variable("SLURM_ARRAY_TASK_COUNT"),
-             first = Variable("SLURM_ARRAY_TASK_MIN"), last = Variable("SLURM_ARRAY_TASK_MAX"),
-             step = Variable("SLURM_ARRAY_TASK_STEP");
+  const auto id = NumberIn("SLURM_ARRAY_TASK_ID"), count = NumberIn("SLURM_ARRAY_TASK_COUNT"),
+             first = NumberIn("SLURM_ARRAY_TASK_MIN"), last = NumberIn("SLURM_ARRAY_TASK_MAX"),
+             step = NumberIn("SLURM_ARRAY_TASK_STEP");
   if (!id || !count || !first || !last) return std::nullopt;
   const int64_t by = std::max<int64_t>(1, step.value_or(1));
   if ((*last - *first) / by + 1 != *count || *id < *first || *id > *last) return std::nullopt;
@@ -99,12 +99,12 @@ std::optional<planner::Plan> PlanThere(const std::string& path, const planner::P
   return *std::move(plan);
 }
 
-Row Failed(const std::string& input_path, Failure failure) {
+PlanRow Failed(const std::string& input_path, Failure failure) {
   Fail(failure.message, failure.status);
   return {.input = input_path, .status = failure.status, .error = std::move(failure.message)};
 }
 
-Row PlanOne(const PlanOptions& options, const std::string& input_path, const std::string& plan_path) {
+PlanRow PlanOne(const PlanOptions& options, const std::string& input_path, const std::string& plan_path) {
   const auto failed = [&](const absl::Status& error, int status) {
     return Failed(input_path, {MessageOf(error), status});
   };
@@ -112,7 +112,7 @@ Row PlanOne(const PlanOptions& options, const std::string& input_path, const std
   if (!input.ok()) return failed(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
   if (!problem.ok()) return failed(problem.status(), kBadInput);
-  Row row = {.input = input_path, .plan = plan_path, .buffers = problem->buffers.size()};
+  PlanRow row = {.input = input_path, .plan = plan_path, .buffers = problem->buffers.size()};
   if (const std::optional<planner::Plan> there = PlanThere(plan_path, *problem)) {
     // Not the file's, which may be of the same buffers under another --streams.
     row.lower_bound = planner::LowerBound(*problem);
@@ -138,10 +138,10 @@ Row PlanOne(const PlanOptions& options, const std::string& input_path, const std
   return row;
 }
 
-std::string TableText(const std::vector<Row>& rows) {
+std::string TableText(const std::vector<PlanRow>& rows) {
   std::string text = fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", "buffers", "lower bound", "slab",
                                  "gap", "solver", "input");
-  for (const Row& row : rows) {
+  for (const PlanRow& row : rows) {
     if (!row.is_placed()) continue;
     text += fmt::format("{:>9} {:>12} {:>12} {:>8}  {:<14} {}\n", row.buffers, FormatSize(row.lower_bound),
                         FormatSize(row.slab), FormatShare(planner::Gap(row.slab, row.lower_bound)),
@@ -150,9 +150,9 @@ std::string TableText(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string TableJson(const std::vector<Row>& rows) {
+std::string TableJson(const std::vector<PlanRow>& rows) {
   Json plans = Json::array();
-  for (const Row& row : rows) {
+  for (const PlanRow& row : rows) {
     Json& plan = plans.emplace_back(Json{{"input", row.input}, {"status", row.status}});
     if (!row.error.empty()) plan["error"] = row.error;
     if (!row.is_placed()) continue;
@@ -202,13 +202,13 @@ int PlanMany(const PlanOptions& options) {
     }
   }
   int status = kFine;
-  std::vector<Row> rows;
+  std::vector<PlanRow> rows;
   for (size_t i = static_cast<size_t>(task); i < options.inputs.size(); i += static_cast<size_t>(tasks)) {
     rows.push_back(PlanOne(options, options.inputs[i], paths[i]));
     status = std::max(status, rows.back().status);
   }
   status = std::max(status, Finish(options.json ? TableJson(rows) : TableText(rows), status));
-  const auto planned = std::ranges::find_if(rows, [](const Row& row) { return !row.plan.empty(); });
+  const auto planned = std::ranges::find_if(rows, [](const PlanRow& row) { return !row.plan.empty(); });
   if (!options.json && planned != rows.end()) {
     SayNext(fmt::format("check {} {}", QuotedFile(planned->input), QuotedFile(planned->plan)));
   }

@@ -26,7 +26,7 @@ using replay::ProcessSummary;
 
 constexpr int kMostMissingNamed = 100;
 
-std::string FolderOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
+std::string ParentOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
 
 // Whether a rank that has left a trace alone is one of those that the job is missing. Several runs of it are told
 // apart by their names; one may have several, a host's each.
@@ -48,7 +48,7 @@ class Assigner {
       if (!each.summary.empty()) {
         of_summary_[each.summary] = &each;
       } else if (each.rank >= 0 && !each.traces.empty()) {
-        without_summary_[{FolderOf(each.traces.front()), each.restart}].insert({each.rank, &each});
+        without_summary_[{ParentOf(each.traces.front()), each.restart}].insert({each.rank, &each});
       }
     }
   }
@@ -57,7 +57,7 @@ class Assigner {
     std::vector<RankFiles> files;
     std::set<std::string> folders;
     for (const ProcessSummary& rank : job.ranks) {
-      folders.insert(FolderOf(rank.file));
+      folders.insert(ParentOf(rank.file));
       files.push_back(*of_summary_.at(rank.file));
       files.back().rank = rank.launched.rank;
     }
@@ -80,7 +80,7 @@ class Assigner {
       const std::vector<JobRanks>& jobs) const {
     std::set<std::string> known;
     for (const JobRanks& job : jobs) {
-      for (const ProcessSummary& rank : job.ranks) known.insert(FolderOf(rank.file));
+      for (const ProcessSummary& rank : job.ranks) known.insert(ParentOf(rank.file));
     }
     std::vector<std::pair<JobRanks, std::vector<RankFiles>>> alone;
     for (const auto& [where, ranks] : without_summary_) {

@@ -21,7 +21,7 @@ namespace reprise::cli {
 namespace {
 
 constexpr size_t kSizesShown = 5;  // for people; all under --json
-constexpr size_t kSitesShown = 10;
+constexpr size_t kMostShown = 10;
 constexpr size_t kStreamsShown = 10;
 constexpr int kBarWidth = 24;
 
@@ -30,35 +30,35 @@ struct StatsOptions {
   bool json = false;
 };
 
-std::string Row(std::string_view name, std::string_view value, std::string_view meaning) {
+std::string StatRow(std::string_view name, std::string_view value, std::string_view meaning) {
   return fmt::format("  {:<13}{:>12}  {}\n", name, value, meaning);
 }
 
 std::string LeakRow(const profiler::Stats& stats) {
   if (!stats.leak) return "";
   const auto slope = static_cast<int64_t>(std::llround(stats.leak->bytes_per_iteration));
-  return Row("leaking", FormatSignedSize(Bytes(slope)),
-             fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
+  return StatRow("leaking", FormatSignedSize(Bytes(slope)),
+                 fmt::format("an iteration, by a line through the live bytes at {} cuts", stats.leak->cuts));
 }
 
 std::string PeaksRow(const profiler::Stats& stats) {
   if (!stats.peaks || stats.peaks->least == stats.peaks->most) return "";
-  return Row("least peak", FormatSize(stats.peaks->least),
-             fmt::format("of an iteration; the highest of {} reaches {}", stats.peaks->rounds,
-                         FormatSize(stats.peaks->most)));
+  return StatRow("least peak", FormatSize(stats.peaks->least),
+                 fmt::format("of an iteration; the highest of {} reaches {}", stats.peaks->rounds,
+                             FormatSize(stats.peaks->most)));
 }
 
 std::string IterationRows(const MeasuredInput& result) {
   const profiler::Stats& stats = result.stats;
   if (result.input.is_lifetimes()) return "";
-  if (!stats.iteration) return Row("iterations", "none", "the sequence does not repeat");
+  if (!stats.iteration) return StatRow("iterations", "none", "the sequence does not repeat");
   const profiler::IterationStats& iteration = *stats.iteration;
-  return Row("iterations", fmt::format("{}", stats.iterations),
-             fmt::format("the last of {} allocations of at least 4 KiB, first found at event {}",
-                         iteration.tokens, iteration.first)) +
-         Row("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
-         Row("iteration", FormatSize(iteration.peak - iteration.persistent),
-             fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +
+  return StatRow("iterations", fmt::format("{}", stats.iterations),
+                 fmt::format("the last of {} allocations of at least 4 KiB, first found at event {}",
+                             iteration.tokens, iteration.first)) +
+         StatRow("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
+         StatRow("iteration", FormatSize(iteration.peak - iteration.persistent),
+                 fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +
          PeaksRow(stats) + LeakRow(stats);
 }
 
@@ -90,7 +90,7 @@ std::string SiteRows(const MeasuredInput& result) {
   if (result.sites_at_peak.empty()) return "";
   std::string text =
       fmt::format("  top sites at the peak; {} of its bytes have one\n", FormatShare(result.attributed));
-  for (size_t i = 0; i < std::min(kSitesShown, result.sites_at_peak.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMostShown, result.sites_at_peak.size()); ++i) {
     const profiler::SiteBytes& c = result.sites_at_peak[i];
     const profiler::Site& site = result.sites.sites[c.site];
     const std::string library = site.library.empty() ? "" : fmt::format(" ({})", Printable(site.library));
@@ -99,8 +99,8 @@ std::string SiteRows(const MeasuredInput& result) {
                                     static_cast<double>(result.stats.live_peak.count())),
                         c.blocks, Printable(site.label), library);
   }
-  if (result.sites_at_peak.size() > kSitesShown) {
-    text += fmt::format("  and {} more, under --json\n", result.sites_at_peak.size() - kSitesShown);
+  if (result.sites_at_peak.size() > kMostShown) {
+    text += fmt::format("  and {} more, under --json\n", result.sites_at_peak.size() - kMostShown);
   }
   const SymbolCounts& symbols = result.input.symbols;
   if (symbols.unnamed > 0) {
@@ -176,20 +176,20 @@ std::string DeviceRows(const MeasuredInput& result) {
     if (total.kind == profiler::ActivityKind::kMarker || total.count == 0) continue;
     all_ns += static_cast<double>(total.ns);
     const std::string moved = total.bytes > Bytes(0) ? fmt::format(", {}", FormatSize(total.bytes)) : "";
-    text +=
-        Row(fmt::format("{} time", NameOf(total.kind)), FormatDuration(static_cast<double>(total.ns) * kNs),
-            fmt::format("of the device's streams, in {}{}", total.count, moved));
+    text += StatRow(fmt::format("{} time", NameOf(total.kind)),
+                    FormatDuration(static_cast<double>(total.ns) * kNs),
+                    fmt::format("of the device's streams, in {}{}", total.count, moved));
   }
   if (!device.by_name.empty()) text += "  most time of the device\n";
-  for (size_t i = 0; i < std::min(kSitesShown, device.by_name.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMostShown, device.by_name.size()); ++i) {
     const profiler::ActivityTotal& total = device.by_name[i];
     text +=
         fmt::format("  {:>10}  {:>8}  x {:<10}  {}\n", FormatDuration(static_cast<double>(total.ns) * kNs),
                     FormatShare(static_cast<double>(total.ns) / std::max(1.0, all_ns)), total.count,
                     Shortened(NameOf(stacks, total.name)));
   }
-  if (device.by_name.size() > kSitesShown) {
-    text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kSitesShown);
+  if (device.by_name.size() > kMostShown) {
+    text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kMostShown);
   }
   text += "  under way when the peak was asked for\n";
   for (const profiler::Activity& activity : device.at) {
@@ -207,18 +207,19 @@ std::string StatsText(const MeasuredInput& result) {
   std::string text = fmt::format("{}: {}{}\n", Printable(result.input.name),
                                  NameOf(result.input.content.format), Whose(result.input));
   if (result.input.is_lifetimes()) {
-    text += Row("buffers", fmt::format("{}", stats.allocs), "");
+    text += StatRow("buffers", fmt::format("{}", stats.allocs), "");
   } else {
-    text += Row("events", fmt::format("{}", stats.events),
-                fmt::format("{} allocations of {}, {} frees, {} marks", stats.allocs,
-                            FormatSize(stats.allocated), stats.frees, stats.marks));
+    text += StatRow("events", fmt::format("{}", stats.events),
+                    fmt::format("{} allocations of {}, {} frees, {} marks", stats.allocs,
+                                FormatSize(stats.allocated), stats.frees, stats.marks));
   }
   if (stats.allocs == 0) return text;
-  text += Row("live peak", FormatSize(stats.live_peak),
+  text +=
+      StatRow("live peak", FormatSize(stats.live_peak),
               fmt::format("first at {} {}", result.input.is_lifetimes() ? "tick" : "event", stats.peak_at));
-  text += Row("lower bound", FormatSize(result.lower_bound), "no slab for all of it can be smaller");
+  text += StatRow("lower bound", FormatSize(result.lower_bound), "no slab for all of it can be smaller");
   if (!result.input.is_lifetimes()) {
-    text += Row("live at end", FormatSize(stats.live_at_end), "");
+    text += StatRow("live at end", FormatSize(stats.live_at_end), "");
   }
   return text + IterationRows(result) + HistogramRows(stats) + LifetimeRows(result) + PeakRows(stats) +
          StreamRows(result) + LibraryRows(result) + SiteRows(result) + DeviceRows(result);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/json_text.h"
+#include "cli/or_null.h"
 
 namespace reprise::cli {
 namespace {
@@ -18,11 +19,6 @@ Json ArrayOf(const Range& range, F&& as_json) {
   Json array = Json::array();
   for (const auto& each : range) array.push_back(as_json(each));
   return array;
-}
-
-template <typename T, typename F>
-Json OrNull(const std::optional<T>& value, F&& as_json) {
-  return value ? as_json(*value) : Json(nullptr);
 }
 
 Json IterationJson(const profiler::IterationStats& iteration) {

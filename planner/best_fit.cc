@@ -1,7 +1,6 @@
 #include "planner/best_fit.h"
 
 #include <algorithm>
-#include <numeric>
 #include <queue>
 #include <vector>
 
@@ -11,13 +10,11 @@
 namespace reprise::planner {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoLine = -1;
 constexpr int32_t kNoRank = Unplaced::kNoRank;
 constexpr int64_t kStepsOfALine = 3;   // a search in the tree of the unplaced
 constexpr size_t kMostInChain = 2000;  // that it is chosen from
 constexpr size_t kCandidatesPerStep = 4;
-
-int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 // The addresses between pinned buffers, of which each is taken to be in use all the time.
 class Obstacles {
@@ -66,18 +63,18 @@ class Obstacles {
 
 // Lines of the skyline, in order of time; in a cyclic instance the last is followed by the first, and one
 // line may go past the end of the cycle.
-class Skyline {
+class RingSkyline {
  public:
   struct Line {
     int32_t begin = 0;
     int32_t length = 0;  // 0: merged into another
     int64_t height = 0;
-    int32_t previous = kNone;
-    int32_t next = kNone;
+    int32_t previous = kNoLine;
+    int32_t next = kNoLine;
   };
 
-  Skyline(int32_t slots, bool ring, int64_t height) : slots_(slots) {
-    const int32_t line = Add({0, slots, height, kNone, kNone});
+  RingSkyline(int32_t slots, bool ring, int64_t height) : slots_(slots) {
+    const int32_t line = Add({0, slots, height, kNoLine, kNoLine});
     if (ring) lines_[line].previous = lines_[line].next = line;
   }
 
@@ -95,8 +92,8 @@ class Skyline {
     const int32_t before = (begin - lines_[line].begin + slots_) % slots_;
     const int32_t after = lines_[line].length - before - length;
     const int64_t old = lines_[line].height;
-    if (before > 0) InsertBefore(line, {lines_[line].begin, before, old, kNone, kNone});
-    if (after > 0) InsertAfter(line, {(begin + length) % slots_, after, old, kNone, kNone});
+    if (before > 0) InsertBefore(line, {lines_[line].begin, before, old, kNoLine, kNoLine});
+    if (after > 0) InsertAfter(line, {(begin + length) % slots_, after, old, kNoLine, kNoLine});
     lines_[line].begin = begin % slots_;
     lines_[line].length = length;
     SetHeight(line, height);
@@ -109,7 +106,7 @@ class Skyline {
   // Raises the line to the lowest of its neighbours and of `height`.
   void Lift(int32_t line, int64_t height) {
     for (int32_t neighbour : {lines_[line].previous, lines_[line].next}) {
-      if (neighbour != kNone && neighbour != line) height = std::min(height, lines_[neighbour].height);
+      if (neighbour != kNoLine && neighbour != line) height = std::min(height, lines_[neighbour].height);
     }
     SetHeight(line, height);
     MergeWithEqualNeighbours(line);
@@ -138,8 +135,8 @@ class Skyline {
   }
 
   void Link(int32_t a, int32_t b) {
-    if (a != kNone) lines_[a].next = b;
-    if (b != kNone) lines_[b].previous = a;
+    if (a != kNoLine) lines_[a].next = b;
+    if (b != kNoLine) lines_[b].previous = a;
   }
 
   void InsertBefore(int32_t line, Line added) {
@@ -156,12 +153,12 @@ class Skyline {
 
   void MergeWithEqualNeighbours(int32_t line) {
     const int32_t previous = lines_[line].previous;
-    if (previous != kNone && previous != line && lines_[previous].height == lines_[line].height) {
+    if (previous != kNoLine && previous != line && lines_[previous].height == lines_[line].height) {
       lines_[line].begin = lines_[previous].begin;
       Swallow(line, previous);
     }
     const int32_t next = lines_[line].next;
-    if (next != kNone && next != line && lines_[next].height == lines_[line].height) Swallow(line, next);
+    if (next != kNoLine && next != line && lines_[next].height == lines_[line].height) Swallow(line, next);
   }
 
   void Swallow(int32_t line, int32_t neighbour) {
@@ -177,14 +174,6 @@ class Skyline {
 };
 
 // The grain of all heights: what every alignment is a multiple of.
-int64_t CommonAlignment(const Instance& instance) {
-  int64_t grain = 0;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) grain = std::gcd(grain, instance.alignment[i]);
-  }
-  return std::max<int64_t>(grain, 1);
-}
-
 std::vector<int32_t> FreeOnes(const Instance& instance) {
   std::vector<int32_t> free;
   for (int32_t i = 0; i < instance.buffers(); ++i) {
@@ -199,7 +188,7 @@ struct BestFit::Pass {
   Pass(const Instance& instance, const Obstacles& obstacles)
       : skyline(instance.slots, instance.cyclic, obstacles.Above(0)), offsets(instance.pinned) {}
 
-  Skyline skyline;
+  RingSkyline skyline;
   std::vector<int64_t> offsets;
   std::span<const double> values;  // in a chain; none: without chains
 };
@@ -254,7 +243,7 @@ bool BestFit::Place(Search& search) {
 
 int64_t BestFit::FillLowestLine() {
   const Obstacles& obstacles = room_->obstacles;
-  Skyline& skyline = pass_->skyline;
+  RingSkyline& skyline = pass_->skyline;
   const int32_t slots = instance_.slots;
   int32_t line = skyline.Lowest();
   const int64_t height = skyline[line].height;

@@ -12,9 +12,7 @@
 namespace reprise::planner {
 namespace {
 
-constexpr int32_t kNone = -1;
-
-int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+constexpr int32_t kNoObstacle = -1;
 
 // Every offset of a placement is a multiple of this.
 int64_t CommonGrain(const Instance& instance) {
@@ -29,9 +27,9 @@ int64_t CommonGrain(const Instance& instance) {
 // The pinned buffers in use in the current slot: how high must one go for a given amount of free room?
 // A segment tree over the obstacles by offset; each node knows the room that its live ones take, and the
 // highest.
-class Obstacles {
+class ObstacleTree {
  public:
-  Obstacles(const Instance& instance, int64_t grain) {
+  ObstacleTree(const Instance& instance, int64_t grain) {
     for (int32_t i = 0; i < instance.buffers(); ++i) {
       if (instance.is_pinned(i)) sorted_.push_back(i);
     }
@@ -54,7 +52,7 @@ class Obstacles {
     for (node /= 2; node > 0; node /= 2) {
       const Node& left = nodes_[2 * node];
       const Node& right = nodes_[2 * node + 1];
-      nodes_[node] = {left.taken + right.taken, right.highest != kNone ? right.highest : left.highest};
+      nodes_[node] = {left.taken + right.taken, right.highest != kNoObstacle ? right.highest : left.highest};
     }
   }
 
@@ -76,12 +74,12 @@ class Obstacles {
  private:
   struct Node {
     int64_t taken = 0;
-    int32_t highest = kNone;  // the highest live obstacle, as an index into offset_ and size_
+    int32_t highest = kNoObstacle;  // the highest live obstacle, as an index into offset_ and size_
   };
 
   // Is even the highest obstacle of the node in the way, `below` being taken below the node?
   bool InTheWay(const Node& node, int64_t below, int64_t room) const {
-    if (node.highest == kNone) return true;
+    if (node.highest == kNoObstacle) return true;
     return offset_[node.highest] - (below + node.taken - size_[node.highest]) < room;
   }
 
@@ -148,7 +146,7 @@ class Sweep {
 
   const Instance& instance_;
   int64_t grain_;
-  Obstacles obstacles_;
+  ObstacleTree obstacles_;
   int64_t room_ = 0;                                        // what the free buffers in use need
   std::priority_queue<std::pair<int64_t, int32_t>> slack_;  // of free buffers in use, and of some past ones
 };

@@ -7,8 +7,6 @@
 namespace reprise::planner {
 namespace {
 
-int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 // The least and the largest of some values.
 struct Spread {
   int32_t least;

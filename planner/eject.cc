@@ -25,7 +25,7 @@ constexpr double kHardlyMore = 1.2;
 // More take too long: to be put into boxes, which nothing interrupts, and to be looked at in each move.
 constexpr int32_t kMostBuffers = 200'000;
 constexpr int32_t kMostBoxes = 30'000;
-constexpr int64_t kLooksPerStep = 48;
+constexpr int64_t kPileLooksPerStep = 48;
 
 // Of the way from the best slab to the target: the first leap, and from which on the boxes are too coarse.
 constexpr double kFirstLeaps[kMostThreads] = {0.7, 0.2};
@@ -46,7 +46,7 @@ constexpr double kBriefLife = 0.05;
 constexpr double kLittleArea = 0.25;
 
 // Of the free ones: obstacles may lie above the slab.
-int64_t LargestLoad(const Instance& instance) {
+int64_t HighestLoad(const Instance& instance) {
   int64_t largest = 0;
   for (int64_t load : LoadOfSlots(instance, /*only_free=*/true)) largest = std::max(largest, load);
   return largest;
@@ -58,8 +58,8 @@ struct Crate {
       : boxes(std::move(of_whole)),
         pile(boxes.instance, height),
         first_fit(boxes.instance),
-        largest_load(LargestLoad(boxes.instance)),
-        waste(largest_load - LargestLoad(whole)) {
+        largest_load(HighestLoad(boxes.instance)),
+        waste(largest_load - HighestLoad(whole)) {
     const double area = static_cast<double>(largest_load) * boxes.instance.slots;
     for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
@@ -237,7 +237,7 @@ class Ejection {
         SettleAll();
         if (!Unpack()) return FirstFit::Outcome::kStopped;
       }
-      if (search_.Stop(1 + (pile.looks() - looks) / kLooksPerStep)) return FirstFit::Outcome::kStopped;
+      if (search_.Stop(1 + (pile.looks() - looks) / kPileLooksPerStep)) return FirstFit::Outcome::kStopped;
     }
   }
 

@@ -19,7 +19,7 @@ constexpr double kLargestFailure = 1e50;  // where all are scaled down, far from
 // Of large instances, some nodes take as much as thousands of small ones.
 constexpr int64_t kNodesBetweenPolls = 64;
 constexpr int64_t kStepsBetweenPolls = 10'000;
-constexpr int64_t kLooksPerStep = 8;  // at lists' entries that lie side by side
+constexpr int64_t kListLooksPerStep = 8;  // at lists' entries that lie side by side
 
 // Nothing is built for an instance that is too large to be looked at.
 const Instance& OrNone(const Instance& instance) {
@@ -232,7 +232,7 @@ bool ExactSearch::OutOfNodes() {
   return stopped_ || nodes_ > stop_at_node_;
 }
 
-int64_t ExactSearch::steps() const { return (state_.looks() + looks_) / kLooksPerStep; }
+int64_t ExactSearch::steps() const { return (state_.looks() + looks_) / kListLooksPerStep; }
 
 void ExactSearch::Poll() {
   const int64_t worked = steps() - steps_told_;

@@ -15,8 +15,6 @@ constexpr int32_t kBranches =
 // are of use. Where none of many is large enough, they would be walked through anew for every buffer.
 constexpr int64_t kLooks = 512;
 
-int64_t RoundUpTo(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 // The first node of each level, from the words up to the root, and one past it.
 std::vector<int32_t> LevelsOver(int32_t words) {
   std::vector<int32_t> begin = {0};

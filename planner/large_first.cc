@@ -23,12 +23,12 @@ constexpr int64_t kLooksPerStep = 16;
 // In steps: first-fit costs about half as much for a buffer.
 constexpr int64_t kStepsBetweenPlacements = 40;
 
-struct Division {
+struct BySize {
   std::vector<int32_t> large;  // and what is pinned
   std::vector<int32_t> small;  // in the order for first-fit
 };
 
-Division DivisionOf(const Instance& instance) {
+BySize DivideBySize(const Instance& instance) {
   const auto area = [&](int32_t i) { return static_cast<double>(instance.size[i]) * instance.length(i); };
   double whole = 0;
   const std::vector<int32_t> by_size = SortedBy(Order::kSize, instance);
@@ -40,7 +40,7 @@ Division DivisionOf(const Instance& instance) {
     taken += area(i);
     least = instance.size[i];
   }
-  Division division;
+  BySize division;
   for (int32_t i : SortedBy(Order::kCrowdSize, instance)) {
     if (instance.size[i] < least) division.small.push_back(i);
   }
@@ -60,8 +60,7 @@ std::vector<int64_t> Of(const std::vector<int32_t>& buffers, const std::vector<i
 
 class LargeFirst {
  public:
-  LargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view),
-             Division division)
+  LargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view), BySize division)
       : search_(search),
         name_(name),
         small_(std::move(division.small)),
@@ -111,7 +110,7 @@ class LargeFirst {
 }  // namespace
 
 Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view)) {
-  Division division = DivisionOf(search.instance());
+  BySize division = DivideBySize(search.instance());
   if (division.small.empty()) return [] { return false; };
   return [those = std::make_shared<LargeFirst>(search, name, begin, std::move(division))] {
     return those->Run();

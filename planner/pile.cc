@@ -9,10 +9,6 @@ namespace {
 constexpr int32_t kBuffersOfAShelf = 32;
 constexpr int64_t kNoHeight = std::numeric_limits<int64_t>::max() / 2;
 
-int64_t RoundUpTo(int64_t value, int64_t step) {
-  return step == 1 ? value : (value + step - 1) / step * step;
-}
-
 }  // namespace
 
 Pile::Pile(const Instance& instance, int64_t height)

@@ -218,7 +218,7 @@ int32_t QuietestBegin(const Instance& instance) {
 }
 
 // Lets the cycle begin at slot `origin`.
-void Turn(int32_t origin, Instance& instance) {
+void TurnCycle(int32_t origin, Instance& instance) {
   const int32_t slots = instance.slots;
   bool wraps = false;
   for (int32_t i = 0; i < instance.buffers(); ++i) {
@@ -317,7 +317,7 @@ Instance Compress(const Problem& problem, bool turn_cycles) {
     Normalise(instance.all_ranges, instance.first_range.back());
   }
   instance.first_range.push_back(static_cast<int32_t>(instance.all_ranges.size()));
-  if (instance.cyclic && instance.slots > 0) Turn(turn_cycles ? QuietestBegin(instance) : 0, instance);
+  if (instance.cyclic && instance.slots > 0) TurnCycle(turn_cycles ? QuietestBegin(instance) : 0, instance);
   return instance;
 }
 
@@ -328,6 +328,14 @@ bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
     earlier = earlier.subspan(1);
   }
   return false;
+}
+
+int64_t CommonAlignment(const Instance& instance) {
+  int64_t grain = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) grain = std::gcd(grain, instance.alignment[i]);
+  }
+  return std::max<int64_t>(grain, 1);
 }
 
 std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free) {

@@ -69,6 +69,14 @@ struct Instance {
   }
 };
 
+// `value` rounded up to a multiple of `step` (step > 0; most often 1, and no division then).
+inline int64_t RoundUpTo(int64_t value, int64_t step) {
+  return step == 1 ? value : (value + step - 1) / step * step;
+}
+
+// What the alignment of every free buffer is a multiple of; 1 where none is free.
+int64_t CommonAlignment(const Instance& instance);
+
 // Do two buffers, given by their ranges, have a slot in common? Linear in the ranges.
 bool ShareSlot(std::span<const Range> a, std::span<const Range> b);
 

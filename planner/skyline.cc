@@ -9,18 +9,6 @@ namespace {
 constexpr int64_t kStepsOfALook = 8;
 constexpr int64_t kMostLooks = 16;  // for each buffer, on average
 
-int64_t RoundUpTo(int64_t value, int64_t step) {
-  return step == 1 ? value : (value + step - 1) / step * step;
-}
-
-int64_t CommonAlignment(const Instance& instance) {
-  int64_t grain = 0;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) grain = std::gcd(grain, instance.alignment[i]);
-  }
-  return std::max<int64_t>(grain, 1);
-}
-
 std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
   std::vector<int64_t> heights;
   heights.reserve(instance.size.size());

@@ -7,7 +7,7 @@
 namespace reprise::planner {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoSlot = -1;
 constexpr int32_t kShareOfLeast = 8;  // that is worth a stretch where nothing crosses its end
 
 // What crosses the boundary before each slot.
@@ -40,21 +40,21 @@ struct Boundaries {
 std::vector<int32_t> CutWhereQuiet(const Instance& instance, int32_t least, int32_t most) {
   const Boundaries at(instance);
   std::vector<int32_t> cuts = {0};
-  int32_t quietest = kNone;
+  int32_t quietest = kNoSlot;
   for (int32_t slot = 1; slot < instance.slots; ++slot) {
     const int32_t begun = at.begun[slot] - at.begun[cuts.back()];
     if (at.crossing[slot] == 0 && begun >= least / kShareOfLeast) {
       cuts.push_back(slot);
-      quietest = kNone;
+      quietest = kNoSlot;
       continue;
     }
-    if (begun > most && quietest != kNone) {
+    if (begun > most && quietest != kNoSlot) {
       slot = quietest;
-      cuts.push_back(std::exchange(quietest, kNone));
+      cuts.push_back(std::exchange(quietest, kNoSlot));
       continue;
     }
     if (begun < least || at.crossing[slot] > begun) continue;
-    if (quietest == kNone || at.bytes[slot] < at.bytes[quietest]) quietest = slot;
+    if (quietest == kNoSlot || at.bytes[slot] < at.bytes[quietest]) quietest = slot;
   }
   cuts.push_back(instance.slots);
   return cuts;

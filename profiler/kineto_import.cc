@@ -17,7 +17,7 @@
 namespace reprise::profiler {
 namespace {
 
-constexpr double kMostMicroseconds = 0x1p52;  // either side of 0: between any two it is no overflow in ns
+constexpr double kFurthestMicroseconds = 0x1p52;  // either side of 0: between any two it is no overflow in ns
 constexpr int64_t kMostBytes = int64_t{1} << 61;
 
 using DeviceKey = std::pair<int64_t, int64_t>;  // type, id
@@ -107,7 +107,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   // What is wrong with the memory event that was read; empty: nothing.
   std::string_view Fault() const {
     if (!ts_) return "\"ts\" is missing, or no number";
-    if (std::abs(*ts_) > kMostMicroseconds) return "\"ts\" is further from 0 than 2^52";
+    if (std::abs(*ts_) > kFurthestMicroseconds) return "\"ts\" is further from 0 than 2^52";
     if (!bytes_) return "\"Bytes\" is missing in its \"args\", or no whole number";
     if (*bytes_ == 0) return "\"Bytes\" is 0";
     if (*bytes_ > kMostBytes || *bytes_ < -kMostBytes) return "\"Bytes\" is further from 0 than 2^61";

@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kMostSites = 10;
 constexpr int64_t kUntimedStep = 1000;  // ns an event
 
-enum Trace : protozero::pbf_tag_type { kPacket = 1 };
-enum TracePacket : protozero::pbf_tag_type {
+enum TraceField : protozero::pbf_tag_type { kPacket = 1 };
+enum TracePacketField : protozero::pbf_tag_type {
   kTimestamp = 8,
   kSequenceId = 10,
   kTrackEvent = 11,
@@ -27,7 +27,7 @@ enum TracePacket : protozero::pbf_tag_type {
   kSequenceFlags = 13,
   kTrackDescriptor = 60
 };
-enum TrackDescriptor : protozero::pbf_tag_type { kUuid = 1, kName = 2, kCounter = 8 };
+enum TrackDescriptor : protozero::pbf_tag_type { kUuid = 1, kTrackName = 2, kCounter = 8 };
 enum CounterDescriptor : protozero::pbf_tag_type { kUnit = 3 };
 enum TrackEvent : protozero::pbf_tag_type { kType = 9, kNameId = 10, kTrackUuid = 11, kCounterValue = 30 };
 enum InternedData : protozero::pbf_tag_type { kEventNames = 2 };
@@ -48,7 +48,7 @@ class Writer {
     packet.add_uint32(kSequenceId, kSequence);
     protozero::pbf_writer track(packet, kTrackDescriptor);
     track.add_uint64(kUuid, uuid);
-    track.add_string(kName, name);
+    track.add_string(kTrackName, name);
     if (slices) return;
     protozero::pbf_writer counter(track, kCounter);
     counter.add_enum(kUnit, kUnitSizeBytes);

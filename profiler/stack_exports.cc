@@ -12,9 +12,9 @@
 namespace reprise::profiler {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view kNoStack = "(no stack)";
+constexpr std::string_view kStackless = "(no stack)";
 
 std::string NameOf(const Frame& frame) {
   std::string name = frame.function;
@@ -40,11 +40,11 @@ std::vector<StackBytes> Allocated(const std::vector<Event>& events, const StackT
   return sums;
 }
 
-Json Profile(const StackTable& stacks, const std::vector<StackBytes>& sums, std::string_view name) {
-  Json samples = Json::array(), weights = Json::array();
+OrderedJson Profile(const StackTable& stacks, const std::vector<StackBytes>& sums, std::string_view name) {
+  OrderedJson samples = OrderedJson::array(), weights = OrderedJson::array();
   int64_t total = 0;
   for (const StackBytes& sum : sums) {
-    Json sample = Json::array();
+    OrderedJson sample = OrderedJson::array();
     const auto frames = stacks.stack(sum.stack);
     for (auto it = frames.rbegin(); it != frames.rend(); ++it) sample.push_back(static_cast<uint32_t>(*it));
     if (sample.empty()) sample.push_back(0);
@@ -70,30 +70,30 @@ std::string ToFolded(const std::vector<Event>& events, const StackTable& stacks)
       if (!line.empty()) line += ';';
       line += name;
     }
-    folded += fmt::format("{} {}\n", line.empty() ? kNoStack : line, sum.bytes.count());
+    folded += fmt::format("{} {}\n", line.empty() ? kStackless : line, sum.bytes.count());
   }
   return folded;
 }
 
 std::string ToSpeedscope(const std::vector<Event>& events, const StackTable& stacks,
                          const std::string& name) {
-  Json frames = Json::array({{{"name", kNoStack}}});
+  OrderedJson frames = OrderedJson::array({{{"name", kStackless}}});
   for (uint32_t i = 1; i <= stacks.frames(); ++i) {
     const Frame& f = stacks.frame(FrameId(i));
-    Json frame = {{"name", f.function.empty() ? NameOf(f) : f.function}};
+    OrderedJson frame = {{"name", f.function.empty() ? NameOf(f) : f.function}};
     if (!f.file.empty()) frame["file"] = f.file;
     if (f.line > 0) frame["line"] = f.line;
     frames.push_back(std::move(frame));
   }
-  const Json json = {
+  const OrderedJson json = {
       {"$schema", "https://www.speedscope.app/file-format-schema.json"},
       {"exporter", "reprise"},
       {"name", name},
       {"activeProfileIndex", 0},
       {"shared", {{"frames", std::move(frames)}}},
-      {"profiles", Json::array({Profile(stacks, LiveAtPeak(events), "live at the peak"),
-                                Profile(stacks, Allocated(events, stacks), "allocated in all")})}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      {"profiles", OrderedJson::array({Profile(stacks, LiveAtPeak(events), "live at the peak"),
+                                       Profile(stacks, Allocated(events, stacks), "allocated in all")})}};
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reprise::profiler

@@ -16,35 +16,36 @@ static_assert(kMostBlockActivities * kMostActivityBytes + 128 < kMostRawBytes);
 
 bool HasBytes(ActivityKind kind) { return kind == ActivityKind::kCopy || kind == ActivityKind::kSet; }
 
-absl::Status Malformed(std::string_view what) {
+absl::Status MalformedActivities(std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("malformed activities: {}", what));
 }
 
 // Decodes the columns of one block. Every read is checked.
-class Decoder {
+class ActivityDecoder {
  public:
   absl::StatusOr<ActivitiesHead> Decode(std::string_view raw, std::vector<Activity>* append_to) {
-    if (raw.empty()) return Malformed("no type");
+    if (raw.empty()) return MalformedActivities("no type");
     raw.remove_prefix(1);
     ActivitiesHead head;
     for (uint64_t* number : {&head.first_activity, &head.dropped, &head.activities}) {
-      if (!TakeVarint(&raw, number)) return Malformed("the head ends early");
+      if (!TakeVarint(&raw, number)) return MalformedActivities("the head ends early");
     }
     for (std::string_view* column : {&kinds_, &begins_, &durations_, &tracks_, &names_, &bytes_}) {
       uint64_t length;
-      if (!TakeVarint(&raw, &length) || length > raw.size()) return Malformed("a column ends early");
+      if (!TakeVarint(&raw, &length) || length > raw.size())
+        return MalformedActivities("a column ends early");
       *column = raw.substr(0, length);
       raw.remove_prefix(length);
     }
-    if (!raw.empty()) return Malformed("bytes after the last column");
-    if (head.activities > kMostBlockActivities) return Malformed("too many activities");
+    if (!raw.empty()) return MalformedActivities("bytes after the last column");
+    if (head.activities > kMostBlockActivities) return MalformedActivities("too many activities");
     for (uint64_t i = 0; i < head.activities; ++i) {
       Activity activity;
       if (absl::Status status = Next(&activity); !status.ok()) return status;
       append_to->push_back(activity);
     }
     for (const std::string_view column : {kinds_, begins_, durations_, tracks_, names_, bytes_}) {
-      if (!column.empty()) return Malformed("a column is longer than its activities");
+      if (!column.empty()) return MalformedActivities("a column is longer than its activities");
     }
     return head;
   }
@@ -54,22 +55,23 @@ class Decoder {
     uint64_t kind, begin, duration, track, name, bytes = 0;
     if (!TakeVarint(&kinds_, &kind) || !TakeVarint(&begins_, &begin) || !TakeVarint(&durations_, &duration) ||
         !TakeVarint(&tracks_, &track) || !TakeVarint(&names_, &name)) {
-      return Malformed("a column ends early");
+      return MalformedActivities("a column ends early");
     }
-    if (kind >= kActivityKinds) return Malformed("an unknown kind");
+    if (kind >= kActivityKinds) return MalformedActivities("an unknown kind");
     activity->kind = static_cast<ActivityKind>(kind);
-    if (HasBytes(activity->kind) && !TakeVarint(&bytes_, &bytes)) return Malformed("a column ends early");
+    if (HasBytes(activity->kind) && !TakeVarint(&bytes_, &bytes))
+      return MalformedActivities("a column ends early");
     constexpr uint64_t kMost32 = std::numeric_limits<uint32_t>::max();
-    if (track > kMost32 || name > kMost32) return Malformed("a number above 32 bits");
+    if (track > kMost32 || name > kMost32) return MalformedActivities("a number above 32 bits");
     if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      return Malformed("bytes above 63 bits");
+      return MalformedActivities("bytes above 63 bits");
     activity->track = static_cast<uint32_t>(track);
     activity->name = FrameId(static_cast<uint32_t>(name));
     activity->bytes = Bytes(static_cast<int64_t>(bytes));
     if (__builtin_add_overflow(end_ns_, UnZigZag(begin), &activity->begin_ns) ||
         activity->begin_ns > kMostActivityNs || activity->begin_ns < -kMostActivityNs ||
         duration > static_cast<uint64_t>(kMostActivityNs)) {
-      return Malformed("a time out of range");
+      return MalformedActivities("a time out of range");
     }
     activity->duration_ns = static_cast<int64_t>(duration);
     end_ns_ = activity->begin_ns + activity->duration_ns;
@@ -108,7 +110,7 @@ std::string_view ActivityEncoder::Take(uint64_t dropped) {
 }
 
 absl::StatusOr<ActivitiesHead> DecodeActivities(std::string_view raw, std::vector<Activity>* append_to) {
-  return Decoder().Decode(raw, append_to);
+  return ActivityDecoder().Decode(raw, append_to);
 }
 
 }  // namespace reprise::profiler

@@ -37,33 +37,33 @@ class Strings {
   std::string bytes_;
 };
 
-absl::Status Malformed(std::string_view what) {
+absl::Status MalformedStacks(std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("malformed stacks: {}", what));
 }
 
 // Decodes one block. Every read is checked, and no number is believed before it is.
-class Decoder {
+class StackDecoder {
  public:
-  explicit Decoder(StackTable* table) : table_(table) {}
+  explicit StackDecoder(StackTable* table) : table_(table) {}
 
   absl::Status Decode(std::string_view raw) {
-    if (raw.empty()) return Malformed("no type");
+    if (raw.empty()) return MalformedStacks("no type");
     raw.remove_prefix(1);
     uint64_t first_frame = 0, frames = 0, first_stack = 0, stacks = 0, first_module = 0, modules = 0;
     for (uint64_t* number : {&first_frame, &frames, &first_stack, &stacks, &first_module, &modules}) {
-      if (!TakeVarint(&raw, number)) return Malformed("the head ends early");
+      if (!TakeVarint(&raw, number)) return MalformedStacks("the head ends early");
     }
     std::string_view strings;
     for (std::string_view* column : {&strings, &frames_, &stacks_, &modules_}) {
       uint64_t length;
-      if (!TakeVarint(&raw, &length) || length > raw.size()) return Malformed("a column ends early");
+      if (!TakeVarint(&raw, &length) || length > raw.size()) return MalformedStacks("a column ends early");
       *column = raw.substr(0, length);
       raw.remove_prefix(length);
     }
-    if (!raw.empty()) return Malformed("bytes after the last column");
+    if (!raw.empty()) return MalformedStacks("bytes after the last column");
     if (first_frame != table_->frames() || first_stack != table_->stacks() ||
         first_module != table_->modules().size()) {
-      return Malformed("they do not follow those before; a block is missing or doubled");
+      return MalformedStacks("they do not follow those before; a block is missing or doubled");
     }
     if (frames > kMostFrames - std::min(kMostFrames, table_->frames()) ||
         stacks > kMostStacks - std::min(kMostStacks, table_->stacks()) ||
@@ -76,15 +76,16 @@ class Decoder {
     for (uint64_t i = 0; status.ok() && i < modules; ++i) status = TakeModule();
     if (!status.ok()) return status;
     const bool all = frames_.empty() && stacks_.empty() && modules_.empty();
-    return all ? absl::OkStatus() : Malformed("a column is longer than what it holds");
+    return all ? absl::OkStatus() : MalformedStacks("a column is longer than what it holds");
   }
 
  private:
   absl::Status TakeStrings(std::string_view column) {
     while (!column.empty()) {
       uint64_t length;
-      if (!TakeVarint(&column, &length) || length > column.size()) return Malformed("a string ends early");
-      if (length > kMostStackText) return Malformed("a string longer than any that is recorded");
+      if (!TakeVarint(&column, &length) || length > column.size())
+        return MalformedStacks("a string ends early");
+      if (length > kMostStackText) return MalformedStacks("a string longer than any that is recorded");
       strings_.push_back(column.substr(0, length));
       column.remove_prefix(length);
     }
@@ -105,7 +106,7 @@ class Decoder {
         !TakeString(&frames_, &frame.function) || !TakeString(&frames_, &frame.file) ||
         !TakeVarint(&frames_, &line) || !TakeString(&frames_, &frame.module) ||
         !TakeVarint(&frames_, &frame.address)) {
-      return Malformed("a frame is damaged");
+      return MalformedStacks("a frame is damaged");
     }
     frame.kind = static_cast<FrameKind>(kind);
     frame.line = UnZigZag(line);
@@ -113,32 +114,32 @@ class Decoder {
     if (table_->Intern(frame) == FrameId(0)) {
       return absl::ResourceExhaustedError("longer names of frames than a trace may have");
     }
-    return table_->frames() > before ? absl::OkStatus() : Malformed("a frame is there twice");
+    return table_->frames() > before ? absl::OkStatus() : MalformedStacks("a frame is there twice");
   }
 
   absl::Status TakeStack() {
     uint64_t depth;
     if (!TakeVarint(&stacks_, &depth) || depth == 0 || depth > kMostStackDepth) {
-      return Malformed("a stack of no frames, or of too many");
+      return MalformedStacks("a stack of no frames, or of too many");
     }
     std::array<FrameId, kMostStackDepth> frames;
     uint64_t id = 0;
     for (uint64_t i = 0; i < depth; ++i) {
       uint64_t distance;
-      if (!TakeVarint(&stacks_, &distance)) return Malformed("a stack ends early");
+      if (!TakeVarint(&stacks_, &distance)) return MalformedStacks("a stack ends early");
       id += static_cast<uint64_t>(UnZigZag(distance));
-      if (id == 0 || id > table_->frames()) return Malformed("a stack names a frame that is not there");
+      if (id == 0 || id > table_->frames()) return MalformedStacks("a stack names a frame that is not there");
       frames[i] = FrameId(static_cast<uint32_t>(id));
     }
     const size_t before = table_->stacks();
     table_->Intern(std::span(frames).first(depth));
-    return table_->stacks() > before ? absl::OkStatus() : Malformed("a stack is there twice");
+    return table_->stacks() > before ? absl::OkStatus() : MalformedStacks("a stack is there twice");
   }
 
   absl::Status TakeModule() {
     Module module;
     if (!TakeString(&modules_, &module.path) || !TakeString(&modules_, &module.build_id)) {
-      return Malformed("a module is damaged");
+      return MalformedStacks("a module is damaged");
     }
     table_->AddModule(std::move(module));
     return absl::OkStatus();
@@ -200,6 +201,6 @@ std::string EncodeStacks(const StackTable& table, StacksWritten* written) {
   return raw;
 }
 
-absl::Status DecodeStacks(std::string_view raw, StackTable* table) { return Decoder(table).Decode(raw); }
+absl::Status DecodeStacks(std::string_view raw, StackTable* table) { return StackDecoder(table).Decode(raw); }
 
 }  // namespace reprise::profiler

@@ -42,13 +42,13 @@ int OpenPipe(int ends[2], int) {
   return 0;
 }
 
-ssize_t Read(int fd, void* bytes, size_t count) {
+ssize_t ReadCall(int fd, void* bytes, size_t count) {
   if (fd != kReadEnd) return read(fd, bytes, count);
   errno = 0;
   return 1;
 }
 
-ssize_t Write(int fd, const void* bytes, size_t count) {
+ssize_t WriteCall(int fd, const void* bytes, size_t count) {
   return fd == kWriteEnd ? WriteByteAt(bytes) : write(fd, bytes, count);
 }
 
@@ -73,7 +73,7 @@ Redirect To(const char* name, Call call) {
 bool KeepFromPipe(void* library) {
   const link_map* map = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return false;
-  const std::array uses = {To("read", &Read), To("write", &Write), To("syscall", &Syscall)};
+  const std::array uses = {To("read", &ReadCall), To("write", &WriteCall), To("syscall", &Syscall)};
   const std::array opens = {To("pipe2", &OpenPipe)};
   return RedirectCalls(uses, map->l_name) > 0 && RedirectCalls(opens, map->l_name) > 0;
 }

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;                // of the page's data
+constexpr int kPageFormat = 1;            // of the page's data
 constexpr size_t kMostPeakStacks = 5000;  // in the flame graph
 constexpr uint32_t kNowhere = UINT32_MAX;
 
@@ -31,7 +31,7 @@ const Contender* Find(const Findings& findings, std::string_view name) {
 }
 
 // `jobs_peak`: where it is above the input's, the input ends before it.
-std::string Verdict(const Findings& findings, Bytes jobs_peak) {
+std::string VerdictOn(const Findings& findings, Bytes jobs_peak) {
   const Bytes peak = findings.stats.stats.live_peak;
   std::string text = fmt::format("Peak {}", FormatSize(jobs_peak));
   if (jobs_peak > peak) {
@@ -241,8 +241,8 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
   const Bytes jobs_peak = JobsPeak(input, findings.stats.stats.live_peak, summary);
   if (options.redacted) summary = CountersAlone(summary);
   Payload payload;
-  Json head = {{"format", kFormat},
-               {"verdict", Verdict(findings, jobs_peak)},
+  Json head = {{"format", kPageFormat},
+               {"verdict", VerdictOn(findings, jobs_peak)},
                {"coverage", coverage},
                {"provenance", ProvenanceOf(input, options)},
                {"stats", Json::parse(StatsJson(input, findings.stats))},

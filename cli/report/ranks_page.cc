@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using replay::JobRanks;
 using replay::ProcessSummary;
 
-constexpr int kFormat = 1;           // of the page's data
+constexpr int kRanksPageFormat = 1;  // of the page's data
 constexpr double kStandsOut = 1.05;  // times the median
 
 // The row in which a rank is furthest above the median, and how far.
@@ -38,7 +38,7 @@ std::string MostOfIt(const RankTraces& traces, int rank) {
                      widest->label, not_whole.empty() ? "" : fmt::format(" ({})", not_whole));
 }
 
-std::string Verdict(const JobRanks& job, const RankTraces& traces, std::optional<Bytes> capacity) {
+std::string VerdictOn(const JobRanks& job, const RankTraces& traces, std::optional<Bytes> capacity) {
   std::string text =
       fmt::format("{}: summaries of {} of {} ranks.", NameOf(job), job.ranks.size(), job.world_size);
   if (job.ranks.size() > 1) {
@@ -64,7 +64,7 @@ std::string Verdict(const JobRanks& job, const RankTraces& traces, std::optional
 Json JobJson(size_t number, const JobRanks& job, const RankTraces& traces, std::optional<Bytes> capacity,
              Payload& payload) {
   Json json = {{"name", NameOf(job)},
-               {"verdict", Verdict(job, traces, capacity)},
+               {"verdict", VerdictOn(job, traces, capacity)},
                {"by", traces.by_site ? "site" : "size"},
                {"traces", Json::array()},
                {"rows", Json::array()},
@@ -107,7 +107,7 @@ absl::StatusOr<std::string> RanksPageOf(const MergedSummaries& merged, const std
   for (size_t i = 0; i < merged.jobs.size(); ++i) {
     jobs.push_back(JobJson(i, merged.jobs[i], traces[i], options.capacity, payload));
   }
-  const Json head = {{"format", kFormat},
+  const Json head = {{"format", kRanksPageFormat},
                      {"provenance",
                       {{"input", options.input},
                        {"summaries", merged.files},

@@ -5,7 +5,7 @@
 namespace reprise::replay {
 namespace {
 
-constexpr Bytes kUnit{256};
+constexpr Bytes kBfcUnit{256};
 constexpr Bytes kStep{kMiB * 2};
 constexpr Bytes kMostWaste{kMiB * 128};
 constexpr Bytes kWithoutLimit{int64_t{1} << 61};  // sums of two stay in range
@@ -13,13 +13,13 @@ constexpr Bytes kWithoutLimit{int64_t{1} << 61};  // sums of two stay in range
 }  // namespace
 
 BfcArena::BfcArena(Bytes capacity, Kind kind)
-    : kind_(kind), most_(capacity > Bytes(0) ? kUnit * (capacity / kUnit) : kWithoutLimit) {
+    : kind_(kind), most_(capacity > Bytes(0) ? kBfcUnit * (capacity / kBfcUnit) : kWithoutLimit) {
   if (kind_ == Kind::kXla && most_ > Bytes(0))
     free_.insert(&blocks_.Add({.address = Offset(0), .size = most_}));
 }
 
 std::optional<Offset> BfcArena::Allocate(Bytes bytes, Stream) {
-  const Bytes size = RoundUp(bytes, kUnit);
+  const Bytes size = RoundUp(bytes, kBfcUnit);
   Block* block = nullptr;
   if (const auto it = BestFit(free_, size, Stream{0}); it != free_.end()) {
     block = *it;

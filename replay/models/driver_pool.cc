@@ -3,13 +3,13 @@
 namespace reprise::replay {
 namespace {
 
-constexpr Bytes kUnit{512};
+constexpr Bytes kPoolUnit{512};
 constexpr Bytes kChunk{kMiB * 32};
 
 }  // namespace
 
 std::optional<Offset> DriverPool::Allocate(Bytes bytes, Stream) {
-  const Bytes size = RoundUp(bytes, kUnit);
+  const Bytes size = RoundUp(bytes, kPoolUnit);
   Block* block = TakeFree(size);
   if (block == nullptr) block = NewChunk(size);
   if (block == nullptr) {

@@ -45,7 +45,7 @@ struct PlanRow {
   bool is_placed() const { return status == kFine || status == kDoesNotFit; }
 };
 
-std::optional<int64_t> NumberIn(const char* name) {
+std::optional<int64_t> NumberFromEnvironment(const char* name) {
   const char* const text = getenv(name);
   if (text == nullptr) return std::nullopt;
   int64_t number = 0;
@@ -57,9 +57,11 @@ std::optional<int64_t> NumberIn(const char* name) {
 // Which of how many tasks of an array this one is, from 0. nullopt: none, or one of an array whose numbers do
 // not tell.
 std::optional<std::pair<int64_t, int64_t>> TaskOfArray() {
-  const auto id = NumberIn("SLURM_ARRAY_TASK_ID"), count = NumberIn("SLURM_ARRAY_TASK_COUNT"),
-             first = NumberIn("SLURM_ARRAY_TASK_MIN"), last = NumberIn("SLURM_ARRAY_TASK_MAX"),
-             step = NumberIn("SLURM_ARRAY_TASK_STEP");
+  const auto id = NumberFromEnvironment("SLURM_ARRAY_TASK_ID"),
+             count = NumberFromEnvironment("SLURM_ARRAY_TASK_COUNT"),
+             first = NumberFromEnvironment("SLURM_ARRAY_TASK_MIN"),
+             last = NumberFromEnvironment("SLURM_ARRAY_TASK_MAX"),
+             step = NumberFromEnvironment("SLURM_ARRAY_TASK_STEP");
   if (!id || !count || !first || !last) return std::nullopt;
   const int64_t by = std::max<int64_t>(1, step.value_or(1));
   if ((*last - *first) / by + 1 != *count || *id < *first || *id > *last) return std::nullopt;

@@ -173,7 +173,6 @@ class RingSkyline {
   std::priority_queue<Entry> heap_;  // has stale entries; those of the present have the line's present height
 };
 
-// The grain of all heights: what every alignment is a multiple of.
 std::vector<int32_t> FreeOnes(const Instance& instance) {
   std::vector<int32_t> free;
   for (int32_t i = 0; i < instance.buffers(); ++i) {

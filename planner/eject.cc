@@ -45,8 +45,8 @@ constexpr double kWorth = 1 << 20;
 constexpr double kBriefLife = 0.05;
 constexpr double kLittleArea = 0.25;
 
-// Of the free ones: obstacles may lie above the slab.
-int64_t HighestLoad(const Instance& instance) {
+// Obstacles, which are left out, may lie above the slab.
+int64_t LargestFreeLoad(const Instance& instance) {
   int64_t largest = 0;
   for (int64_t load : LoadOfSlots(instance, /*only_free=*/true)) largest = std::max(largest, load);
   return largest;
@@ -58,8 +58,8 @@ struct Crate {
       : boxes(std::move(of_whole)),
         pile(boxes.instance, height),
         first_fit(boxes.instance),
-        largest_load(HighestLoad(boxes.instance)),
-        waste(largest_load - HighestLoad(whole)) {
+        largest_load(LargestFreeLoad(boxes.instance)),
+        waste(largest_load - LargestFreeLoad(whole)) {
     const double area = static_cast<double>(largest_load) * boxes.instance.slots;
     for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
       const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;

@@ -69,12 +69,12 @@ struct Instance {
   }
 };
 
-// `value` rounded up to a multiple of `step` (step > 0; most often 1, and no division then).
+// `value` rounded up to a multiple of `step` (step > 0; no division where it is 1).
 inline int64_t RoundUpTo(int64_t value, int64_t step) {
   return step == 1 ? value : (value + step - 1) / step * step;
 }
 
-// What the alignment of every free buffer is a multiple of; 1 where none is free.
+// The largest number that the alignment of every free buffer is a multiple of; 1 where none is free.
 int64_t CommonAlignment(const Instance& instance);
 
 // Do two buffers, given by their ranges, have a slot in common? Linear in the ranges.

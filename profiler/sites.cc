@@ -110,7 +110,6 @@ Role RoleOf(const Frame& frame) {
   return known == nullptr ? Role::kOther : known->role;
 }
 
-constexpr std::string_view kNoStack = "(no stack)";
 constexpr std::string_view kBackwardLabel = "backward pass";
 
 constexpr std::array<std::string_view, 2> kPackageFolders = {"/site-packages/", "/dist-packages/"};

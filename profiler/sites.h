@@ -9,6 +9,8 @@
 
 namespace reprise::profiler {
 
+inline constexpr std::string_view kNoStack = "(no stack)";  // the name of what has none
+
 struct Site {
   std::string label{};     // "train.py:12 step"
   std::string file{};      // of source code; empty: not known

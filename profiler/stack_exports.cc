@@ -8,13 +8,12 @@
 #include "profiler/exports.h"
 #include "profiler/lifetimes.h"
 #include "profiler/site_stats.h"
+#include "profiler/sites.h"
 
 namespace reprise::profiler {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr std::string_view kStackless = "(no stack)";
 
 std::string NameOf(const Frame& frame) {
   std::string name = frame.function;
@@ -70,14 +69,14 @@ std::string ToFolded(const std::vector<Event>& events, const StackTable& stacks)
       if (!line.empty()) line += ';';
       line += name;
     }
-    folded += fmt::format("{} {}\n", line.empty() ? kStackless : line, sum.bytes.count());
+    folded += fmt::format("{} {}\n", line.empty() ? kNoStack : line, sum.bytes.count());
   }
   return folded;
 }
 
 std::string ToSpeedscope(const std::vector<Event>& events, const StackTable& stacks,
                          const std::string& name) {
-  OrderedJson frames = OrderedJson::array({{{"name", kStackless}}});
+  OrderedJson frames = OrderedJson::array({{{"name", kNoStack}}});
   for (uint32_t i = 1; i <= stacks.frames(); ++i) {
     const Frame& f = stacks.frame(FrameId(i));
     OrderedJson frame = {{"name", f.function.empty() ? NameOf(f) : f.function}};

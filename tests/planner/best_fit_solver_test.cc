@@ -46,7 +46,7 @@ TEST(BestFitSolver, WithoutPricesItIsTheLongestLifetime) {
 }
 
 // The gap above the bound, in thousandths.
-double Gap(std::string_view solver, const Problem& problem, const Rules& rules = {}) {
+double GapInThousandths(std::string_view solver, const Problem& problem, const Rules& rules = {}) {
   Budget budget;
   budget.seconds = 1000;
   budget.steps = 2'000'000;
@@ -63,8 +63,8 @@ double Gaps(bool cyclic, const Rules& rules) {
   RandomProblems random(11);
   double gaps = 0;
   for (int round = 0; round < 6; ++round) {
-    gaps += Gap("best-fit", random.Make({.buffers = 1500, .ticks = 600, .max_size = 3000, .cyclic = cyclic}),
-                rules);
+    gaps += GapInThousandths(
+        "best-fit", random.Make({.buffers = 1500, .ticks = 600, .max_size = 3000, .cyclic = cyclic}), rules);
   }
   return gaps;
 }
@@ -88,8 +88,8 @@ TEST(BestFitSolver, ChainsHelpWhereSizesComeAgain) {
       problem.buffers.push_back(
           Block(begin, begin + 1 + random.Below(50'000), int64_t{50} << random.Below(5)));
     }
-    with += Gap("chains", problem);
-    without += Gap("best-fit", problem);
+    with += GapInThousandths("chains", problem);
+    without += GapInThousandths("best-fit", problem);
   }
   EXPECT_LT(with, 0.8 * without);
 }

@@ -47,11 +47,6 @@ TEST(Crossings, WhoHadItLastCounts) {
             (std::vector<bool>{false, true, true}));
 }
 
-Buffer OnLane(int32_t lane, Buffer buffer) {
-  buffer.lane = lane;
-  return buffer;
-}
-
 TEST(CountCrossings, OfAPlacement) {
   const Problem problem{{OnLane(0, Block(0, 2, 4)), OnLane(1, Block(2, 4, 4)), OnLane(0, Block(4, 6, 4))}};
   EXPECT_EQ(CountCrossings(problem, At({0, 0, 0}, 4)), 2);

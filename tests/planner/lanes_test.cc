@@ -22,11 +22,6 @@
 namespace reprise::planner {
 namespace {
 
-Buffer OnLane(int32_t lane, Buffer buffer) {
-  buffer.lane = lane;
-  return buffer;
-}
-
 // Two lanes that take turns: sharing needs 4 bytes, apart they need 8.
 Problem TakingTurns(Reuse reuse) {
   Problem problem{{OnLane(0, Block(0, 2, 4)), OnLane(1, Block(2, 4, 4)), OnLane(0, Block(4, 6, 4))}};

@@ -11,11 +11,11 @@ namespace {
 using testing::ElementsAre;
 
 // Slots 0 to 4, loads 100, 110, 10, 16, 6.
-const Problem kProblem{
+const Problem kFourSlots{
     {Block(0, 1, 40), Block(0, 2, 60), Block(1, 2, 50), Block(2, 3, 10), Block(3, 5, 6), Block(3, 4, 10)}};
 
 TEST(Orders, RankByWhatTheyAreNamedFor) {
-  const Instance instance = Compress(kProblem);
+  const Instance instance = Compress(kFourSlots);
   ASSERT_EQ(instance.slots, 4) << "the end of buffer 4 does not begin a slot";
   EXPECT_THAT(SortedBy(Order::kSize, instance), ElementsAre(1, 2, 0, 3, 5, 4));
   EXPECT_THAT(SortedBy(Order::kArea, instance), ElementsAre(1, 2, 0, 3, 5, 4));

@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string FaultOf(std::string_view text) {
+std::string FaultOfText(std::string_view text) {
   const auto plan = ParsePlan(text, "p.json");
   EXPECT_TRUE(absl::IsInvalidArgument(plan.status())) << plan.status();
   EXPECT_THAT(std::string(plan.status().message()), StartsWith("p.json: "));
@@ -25,7 +25,7 @@ std::string FaultWith(std::string_view from, std::string_view to) {
   std::string text = FormatPlan(SomePlan());
   const size_t at = text.find(from);
   EXPECT_NE(at, text.npos) << from;
-  return FaultOf(text.replace(at, from.size(), to));
+  return FaultOfText(text.replace(at, from.size(), to));
 }
 
 TEST(ParsePlan, GivesBackWhatWasFormatted) {
@@ -51,28 +51,29 @@ TEST(ParsePlan, AnEmptyPlanIsAPlan) {
 
 TEST(ParsePlan, EveryTruncationIsAnError) {
   const std::string text = FormatPlan(SomePlan());
-  EXPECT_THAT(FaultOf(""), HasSubstr("the file is empty"));
-  for (size_t length = 0; length + 2 < text.size(); ++length) FaultOf(text.substr(0, length));
-  EXPECT_THAT(FaultOf(text.substr(0, 40)), AllOf(HasSubstr("byte 4"), HasSubstr("unexpected end of input")));
+  EXPECT_THAT(FaultOfText(""), HasSubstr("the file is empty"));
+  for (size_t length = 0; length + 2 < text.size(); ++length) FaultOfText(text.substr(0, length));
+  EXPECT_THAT(FaultOfText(text.substr(0, 40)),
+              AllOf(HasSubstr("byte 4"), HasSubstr("unexpected end of input")));
 }
 
 TEST(ParsePlan, NamesTheByteOfWhatIsNotJson) {
-  EXPECT_THAT(FaultOf("id,lower,upper,size\n0,1,2,3\n"), HasSubstr("byte 1: syntax error"));
-  EXPECT_THAT(FaultOf(FormatPlan(SomePlan()) + "x"), HasSubstr("byte"));
-  EXPECT_THAT(FaultOf("{\"a\": \"\xff\"}"), HasSubstr("byte 8"));
-  EXPECT_THAT(FaultOf("{\"gap\": 1e999}"), HasSubstr("number overflow"));
-  EXPECT_THAT(FaultOf("{\"gap\": NaN}"), HasSubstr("byte 9: syntax error"));
+  EXPECT_THAT(FaultOfText("id,lower,upper,size\n0,1,2,3\n"), HasSubstr("byte 1: syntax error"));
+  EXPECT_THAT(FaultOfText(FormatPlan(SomePlan()) + "x"), HasSubstr("byte"));
+  EXPECT_THAT(FaultOfText("{\"a\": \"\xff\"}"), HasSubstr("byte 8"));
+  EXPECT_THAT(FaultOfText("{\"gap\": 1e999}"), HasSubstr("number overflow"));
+  EXPECT_THAT(FaultOfText("{\"gap\": NaN}"), HasSubstr("byte 9: syntax error"));
 }
 
 TEST(ParsePlan, RefusesOtherJson) {
-  EXPECT_THAT(FaultOf("[]"), HasSubstr("should be a JSON object, not an array"));
-  EXPECT_THAT(FaultOf("7"), HasSubstr("should be a JSON object, not 7"));
-  EXPECT_THAT(FaultOf("null"), HasSubstr("should be a JSON object, not null"));
-  EXPECT_THAT(FaultOf("{}"), HasSubstr("field \"format\": is not \"reprise-plan\""));
+  EXPECT_THAT(FaultOfText("[]"), HasSubstr("should be a JSON object, not an array"));
+  EXPECT_THAT(FaultOfText("7"), HasSubstr("should be a JSON object, not 7"));
+  EXPECT_THAT(FaultOfText("null"), HasSubstr("should be a JSON object, not null"));
+  EXPECT_THAT(FaultOfText("{}"), HasSubstr("field \"format\": is not \"reprise-plan\""));
 }
 
 TEST(ParsePlan, RefusesOtherVersionsBeforeAnythingElse) {
-  EXPECT_THAT(FaultOf("{\"format\":\"reprise-plan\",\"version\":2}"),
+  EXPECT_THAT(FaultOfText("{\"format\":\"reprise-plan\",\"version\":2}"),
               HasSubstr("field \"version\": is 2, this program reads 1"));
 }
 
@@ -141,12 +142,12 @@ TEST(ParsePlan, SkipsFieldsItDoesNotKnow) {
 
 TEST(ParsePlan, DepthCostsNothing) {
   constexpr size_t kDepth = 1000000;
-  FaultOf(std::string(kDepth, '['));
-  FaultOf("{\"a\":" + std::string(kDepth, '['));
-  FaultOf("{\"a\":" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}");
+  FaultOfText(std::string(kDepth, '['));
+  FaultOfText("{\"a\":" + std::string(kDepth, '['));
+  FaultOfText("{\"a\":" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}");
   std::string objects;
   for (size_t i = 0; i < kDepth; ++i) objects += "{\"a\":";
-  FaultOf(objects);
+  FaultOfText(objects);
 }
 
 }  // namespace

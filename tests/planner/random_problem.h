@@ -17,6 +17,11 @@ inline Buffer Pinned(int64_t lower, int64_t upper, int64_t size, int64_t offset)
   return Buffer{Tick(lower), Tick(upper), Bytes(size), Bytes(1), Offset(offset)};
 }
 
+inline Buffer OnLane(int32_t lane, Buffer buffer) {
+  buffer.lane = lane;
+  return buffer;
+}
+
 inline Placement At(std::initializer_list<int64_t> offsets, int64_t slab) {
   Placement placement;
   for (int64_t offset : offsets) placement.offsets.emplace_back(offset);

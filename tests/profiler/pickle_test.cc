@@ -19,7 +19,7 @@ std::string Bytestring(const char (&text)[N]) {
   return std::string(text, N - 1);
 }
 
-std::string ErrorOf(const std::string& contents) {
+std::string PickleError(const std::string& contents) {
   const auto pickle = ParsePickle(contents, "p.pickle");
   return pickle.ok() ? "no error" : Text(pickle.status());
 }
@@ -116,7 +116,7 @@ TEST(Pickle, WhatWouldRunCodeIsRefusedByNameAndByte) {
         Hostile{"\x81", "NEWOBJ"}, Hostile{"\x92", "NEWOBJ_EX"}, Hostile{"\x82\x01", "EXT1"},
         Hostile{"\x83\x01\x01", "EXT2"}, Hostile{"\x84\x01\x01\x01\x01", "EXT4"}, Hostile{"Pid\n", "PERSID"},
         Hostile{"Q", "BINPERSID"}, Hostile{"\x97", "NEXT_BUFFER"}, Hostile{"\x98", "READONLY_BUFFER"}}) {
-    const std::string error = ErrorOf(Pickled("]" + hostile.opcodes));
+    const std::string error = PickleError(Pickled("]" + hostile.opcodes));
     EXPECT_THAT(error, HasSubstr("p.pickle: byte 3: " + std::string(hostile.name) + " would run code"))
         << error;
   }
@@ -124,7 +124,7 @@ TEST(Pickle, WhatWouldRunCodeIsRefusedByNameAndByte) {
 
 TEST(Pickle, OpcodesThatDataDoesNotNeedAreRefused) {
   for (const char opcode : {'I', 'L', 'F', 'S', 'V', 'p', 'g', '0', '1', '2', '\x99', '\xff', '\0'}) {
-    EXPECT_THAT(ErrorOf(Pickled(std::string("]") + opcode)), HasSubstr("byte 3: opcode 0x"));
+    EXPECT_THAT(PickleError(Pickled(std::string("]") + opcode)), HasSubstr("byte 3: opcode 0x"));
   }
 }
 
@@ -136,16 +136,16 @@ TEST(Pickle, LengthsThatTheFileDoesNotHave) {
                    "abc"),
         Bytestring("B\xff\xff\xff\x7f"), Bytestring("\x8b\xff\xff\xff\xff\x01"), Bytestring("\x8a\xff\x01"),
         Bytestring("\x96\xff\xff\xff\xff\xff\xff\xff\x7f"), Bytestring("M\x01")}) {
-    EXPECT_THAT(ErrorOf("\x80\x04" + value), HasSubstr("byte 2: "));
-    EXPECT_THAT(ErrorOf("\x80\x04" + value), HasSubstr("announced"));
+    EXPECT_THAT(PickleError("\x80\x04" + value), HasSubstr("byte 2: "));
+    EXPECT_THAT(PickleError("\x80\x04" + value), HasSubstr("announced"));
   }
 }
 
 TEST(Pickle, AnyPrefixIsAnError) {
   const std::string contents = Pickled(PickledDict({{"a", PickledList({"K\x01", PickledString("x")})}}));
-  ASSERT_EQ(ErrorOf(contents), "no error");
+  ASSERT_EQ(PickleError(contents), "no error");
   for (size_t length = 0; length < contents.size(); ++length) {
-    EXPECT_THAT(ErrorOf(contents.substr(0, length)), HasSubstr("p.pickle: byte ")) << length;
+    EXPECT_THAT(PickleError(contents.substr(0, length)), HasSubstr("p.pickle: byte ")) << length;
   }
 }
 
@@ -174,7 +174,7 @@ TEST(Pickle, AStackThatDoesNotHaveIt) {
                                      Bytestring(""),
                                      Bytestring("K\x01K\x01"),
                                      Bytestring("(K\x01")}) {
-    EXPECT_THAT(ErrorOf(Pickled(opcodes)), HasSubstr("p.pickle: byte "));
+    EXPECT_THAT(PickleError(Pickled(opcodes)), HasSubstr("p.pickle: byte "));
   }
 }
 
@@ -183,9 +183,9 @@ TEST(Pickle, OtherProtocolsAndOtherFiles) {
        {Bytestring(""), Bytestring("\x80"), Bytestring("\x80\x01."), Bytestring("\x80\x06N."),
         Bytestring("(lp0\n."), Bytestring("id,lower\n")}) {
     EXPECT_FALSE(LooksLikePickle(contents));
-    EXPECT_THAT(ErrorOf(contents), HasSubstr("not a pickle of protocol 2 to 5"));
+    EXPECT_THAT(PickleError(contents), HasSubstr("not a pickle of protocol 2 to 5"));
   }
-  EXPECT_THAT(ErrorOf(Pickled("N") + "N."), HasSubstr("byte 4: 2 bytes after the end"));
+  EXPECT_THAT(PickleError(Pickled("N") + "N."), HasSubstr("byte 4: 2 bytes after the end"));
 }
 
 TEST(Pickle, ValuesAreCountedAgainstALimit) {

@@ -11,14 +11,6 @@ namespace {
 
 constexpr char kTorch[] = "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py";
 
-Frame Python(std::string file, int64_t line, std::string function) {
-  return {.kind = FrameKind::kPython, .function = std::move(function), .file = std::move(file), .line = line};
-}
-
-Frame Native(std::string module, uint64_t address, std::string function = "") {
-  return {.function = std::move(function), .module = std::move(module), .address = address};
-}
-
 class SitesTest : public ::testing::Test {
  protected:
   StackId Stack(const std::vector<Frame>& frames) {
@@ -32,8 +24,8 @@ class SitesTest : public ::testing::Test {
 };
 
 TEST_F(SitesTest, TheInnermostLineOfTheJobsOwn) {
-  const Site site = Of({Python(kTorch, 114, "forward"), Python("/job/gpt.py", 25, "Attention.forward"),
-                        Python(kTorch, 1194, "_call_impl"), Python("/job/train.py", 9, "main")});
+  const Site site = Of({Python("forward", 114, kTorch), Python("Attention.forward", 25, "/job/gpt.py"),
+                        Python("_call_impl", 1194, kTorch), Python("main", 9, "/job/train.py")});
   EXPECT_EQ(site, (Site{.label = "gpt.py:25 Attention.forward",
                         .file = "/job/gpt.py",
                         .line = 25,
@@ -42,10 +34,10 @@ TEST_F(SitesTest, TheInnermostLineOfTheJobsOwn) {
 }
 
 TEST_F(SitesTest, ALibrarysLineWhereTheJobHasNone) {
-  const Site site = Of({Python("/usr/lib/python3.11/threading.py", 975, "run"), Python(kTorch, 1, "f")});
+  const Site site = Of({Python("run", 975, "/usr/lib/python3.11/threading.py"), Python("f", 1, kTorch)});
   EXPECT_EQ(site.label, "threading.py:975 run");
   EXPECT_EQ(site.library, "Python");
-  EXPECT_EQ(Of({Python(kTorch, 114, "forward")}).library, "torch");
+  EXPECT_EQ(Of({Python("forward", 114, kTorch)}).library, "torch");
 }
 
 // As PyTorch's own snapshots have them: no modules, and its unwinder innermost.
@@ -103,8 +95,8 @@ TEST_F(SitesTest, WhoseCodeItIs) {
 }
 
 TEST_F(SitesTest, ThreadsWithoutCode) {
-  EXPECT_EQ(Of({Python("", 0, std::string(kBackwardFrame))}).label, "backward pass");
-  EXPECT_EQ(Of({Python("", 0, std::string(kThreadFrame) + "worker>")}).label, "thread worker");
+  EXPECT_EQ(Of({Python(std::string(kBackwardFrame), 0, "")}).label, "backward pass");
+  EXPECT_EQ(Of({Python(std::string(kThreadFrame) + "worker>", 0, "")}).label, "thread worker");
 }
 
 TEST_F(SitesTest, NativeOutsideOfAllocatorsAndFrameworks) {
@@ -147,8 +139,8 @@ TEST_F(SitesTest, NothingIsKnown) {
 }
 
 TEST_F(SitesTest, AThreadsNameSaysNotWhere) {
-  EXPECT_TRUE(SaysWhere(Of({Python("train.py", 3, "step")})));
-  EXPECT_FALSE(SaysWhere(Of({Python("", 0, "<thread x>")})));
+  EXPECT_TRUE(SaysWhere(Of({Python("step", 3, "train.py")})));
+  EXPECT_FALSE(SaysWhere(Of({Python("<thread x>", 0, "")})));
   EXPECT_FALSE(SaysWhere(SiteOf(stacks_, StackId(0))));
 }
 

@@ -62,7 +62,7 @@ Snapshot Read(const std::string& contents) {
   return snapshot.ok() ? *std::move(snapshot) : Snapshot{};
 }
 
-std::string ErrorOf(const std::string& contents) {
+std::string SnapshotError(const std::string& contents) {
   const auto snapshot = ParseSnapshot(contents, "s.pickle");
   return snapshot.ok() ? "no error" : Text(snapshot.status());
 }
@@ -164,22 +164,22 @@ TEST(SnapshotImport, OlderSnapshotsDoNotSayWhereABlockIsNorWhatWasAskedFor) {
 }
 
 TEST(SnapshotImport, ErrorsNameTheEntry) {
-  EXPECT_THAT(ErrorOf(Pickled("]")), HasSubstr("s.pickle: the snapshot: not a dict"));
-  EXPECT_THAT(ErrorOf(Pickled("}")), HasSubstr("no list 'segments'"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{Entry("alloc", 1, 1), Entry("alloc", 2, 0)}})),
+  EXPECT_THAT(SnapshotError(Pickled("]")), HasSubstr("s.pickle: the snapshot: not a dict"));
+  EXPECT_THAT(SnapshotError(Pickled("}")), HasSubstr("no list 'segments'"));
+  EXPECT_THAT(SnapshotError(SnapshotOf({}, {{Entry("alloc", 1, 1), Entry("alloc", 2, 0)}})),
               HasSubstr("device_traces[0][1]: 'size' is 0"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{Entry("alloc", -1, 1)}})),
+  EXPECT_THAT(SnapshotError(SnapshotOf({}, {{Entry("alloc", -1, 1)}})),
               HasSubstr("device_traces[0][0]: 'addr' is -1"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{PickledDict({{"addr", PickledInt(1)}})}})),
+  EXPECT_THAT(SnapshotError(SnapshotOf({}, {{PickledDict({{"addr", PickledInt(1)}})}})),
               HasSubstr("'action' is missing"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({}, {{"K\x01"}})), HasSubstr("device_traces[0][0]: not a dict"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({Segment(0, 100, {BlockAt(0, 101, 1, "inactive")})}, {})),
+  EXPECT_THAT(SnapshotError(SnapshotOf({}, {{"K\x01"}})), HasSubstr("device_traces[0][0]: not a dict"));
+  EXPECT_THAT(SnapshotError(SnapshotOf({Segment(0, 100, {BlockAt(0, 101, 1, "inactive")})}, {})),
               HasSubstr("segments[0].blocks[0]: 'size' is 101"));
-  EXPECT_THAT(ErrorOf(SnapshotOf({Segment(50, 100, {BlockAt(40, 1, 1, "inactive")})}, {})),
+  EXPECT_THAT(SnapshotError(SnapshotOf({Segment(50, 100, {BlockAt(40, 1, 1, "inactive")})}, {})),
               HasSubstr("outside the segment"));
   EXPECT_THAT(
-      ErrorOf(SnapshotOf({}, {{Entry("alloc", 1, int64_t{1} << 61), Entry("alloc", 2, int64_t{1} << 61),
-                               Entry("alloc", 3, int64_t{1} << 61)}})),
+      SnapshotError(SnapshotOf({}, {{Entry("alloc", 1, int64_t{1} << 61), Entry("alloc", 2, int64_t{1} << 61),
+                                     Entry("alloc", 3, int64_t{1} << 61)}})),
       HasSubstr("2^62"));
 }
 
@@ -191,15 +191,16 @@ TEST(SnapshotImport, EntriesThatTheFileDoesNotPayForAreRefused) {
   std::string segment_blocks;
   const std::string contents = Pickled("}(" + PickledString("device_traces") + "](" + trace + "e" +
                                        PickledString("segments") + "]" + "u");
-  EXPECT_EQ(ErrorOf(contents), "no error") << "a few bytes each are paid for";
+  EXPECT_EQ(SnapshotError(contents), "no error") << "a few bytes each are paid for";
   std::string blocks = "](" + BlockAt(0, 0, 0, "inactive") + "\x94";
   for (int i = 0; i < 1000; ++i) blocks += std::string("h\0", 2);
   blocks += "e";
   std::string segment =
       PickledDict({{"address", PickledInt(0)}, {"total_size", PickledInt(0)}, {"blocks", blocks}}) + "\x94";
   for (int i = 0; i < 100; ++i) segment += std::string("h\1", 2);
-  EXPECT_THAT(ErrorOf(Pickled(PickledDict({{"segments", "](" + segment + "e"}, {"device_traces", "]"}}))),
-              HasSubstr("more entries than bytes"));
+  EXPECT_THAT(
+      SnapshotError(Pickled(PickledDict({{"segments", "](" + segment + "e"}, {"device_traces", "]"}}))),
+      HasSubstr("more entries than bytes"));
 }
 
 TEST(SnapshotImport, IsToldByContent) {

@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/profiler/testing.h"
+
 namespace reprise::profiler {
 namespace {
-
-Frame Python(const char* function, int64_t line) {
-  return Frame{.kind = FrameKind::kPython, .function = function, .file = "train.py", .line = line};
-}
 
 TEST(StackTable, EqualFramesAreOne) {
   StackTable table;

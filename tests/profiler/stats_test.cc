@@ -7,32 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/profiler/testing.h"
+
 namespace reprise::profiler {
 namespace {
 
 using testing::ElementsAre;
-
-Event Alloc(uint64_t id, int64_t bytes) {
-  Event event;
-  event.kind = EventKind::kAlloc;
-  event.id = BlockId{id};
-  event.bytes = Bytes(bytes);
-  return event;
-}
-
-Event Free(uint64_t id) {
-  Event event;
-  event.kind = EventKind::kFree;
-  event.id = BlockId{id};
-  return event;
-}
-
-Event Mark(uint64_t number) {
-  Event event;
-  event.kind = EventKind::kMark;
-  event.id = BlockId{number};
-  return event;
-}
 
 TEST(StatsOf, NothingIsNothing) {
   const Stats stats = StatsOf({});

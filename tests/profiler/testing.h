@@ -7,9 +7,11 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "profiler/stacks.h"
 #include "profiler/types.h"
 
 namespace reprise::profiler {
@@ -32,6 +34,13 @@ inline std::string Text(const absl::Status& status) { return std::string(status.
 
 inline void WriteFile(const std::string& path, const std::string& contents) {
   std::ofstream(path, std::ios::binary) << contents;
+}
+
+inline Frame Python(std::string function, int64_t line, std::string file = "train.py") {
+  return {.kind = FrameKind::kPython, .function = std::move(function), .file = std::move(file), .line = line};
+}
+inline Frame Native(std::string module, uint64_t address, std::string function = "") {
+  return {.function = std::move(function), .module = std::move(module), .address = address};
 }
 
 inline Event Alloc(uint64_t id, int64_t bytes, uint64_t stream = 0) {

@@ -227,29 +227,34 @@ std::string Raw(const std::vector<uint64_t>& head, const std::vector<std::vector
   return raw;
 }
 
-std::string ErrorOf(const std::string& raw) {
+std::string ActivitiesError(const std::string& raw) {
   std::vector<Activity> activities;
   return Text(DecodeActivities(raw, &activities).status());
 }
 
 TEST(TraceActivities, NonsenseIsNamed) {
   constexpr uint64_t k63 = uint64_t{1} << 63;
-  EXPECT_EQ(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {}})), "");
-  EXPECT_THAT(ErrorOf(""), HasSubstr("no type"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0}, {})), HasSubstr("the head ends early"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 2}, {{0}, {2}, {3}, {4}, {0}, {}})), HasSubstr("a column ends early"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {}})), HasSubstr("a column ends early"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {9}})),
+  EXPECT_EQ(ActivitiesError(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {}})), "");
+  EXPECT_THAT(ActivitiesError(""), HasSubstr("no type"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0}, {})), HasSubstr("the head ends early"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 2}, {{0}, {2}, {3}, {4}, {0}, {}})),
+              HasSubstr("a column ends early"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {}})),
+              HasSubstr("a column ends early"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{0}, {2}, {3}, {4}, {0}, {9}})),
               HasSubstr("longer than its activities"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{4}, {2}, {3}, {4}, {0}, {}})), HasSubstr("an unknown kind"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {3}, {uint64_t{1} << 32}, {0}, {}})),
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{4}, {2}, {3}, {4}, {0}, {}})), HasSubstr("an unknown kind"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{0}, {2}, {3}, {uint64_t{1} << 32}, {0}, {}})),
               HasSubstr("above 32 bits"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {k63}})), HasSubstr("above 63 bits"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {k63}, {3}, {4}, {0}, {}})), HasSubstr("a time out of range"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 1}, {{0}, {2}, {k63}, {4}, {0}, {}})), HasSubstr("a time out of range"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, kMostBlockActivities + 1}, {{}, {}, {}, {}, {}, {}})),
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{1}, {2}, {3}, {4}, {0}, {k63}})), HasSubstr("above 63 bits"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{0}, {k63}, {3}, {4}, {0}, {}})),
+              HasSubstr("a time out of range"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 1}, {{0}, {2}, {k63}, {4}, {0}, {}})),
+              HasSubstr("a time out of range"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, kMostBlockActivities + 1}, {{}, {}, {}, {}, {}, {}})),
               HasSubstr("too many"));
-  EXPECT_THAT(ErrorOf(Raw({0, 0, 0}, {{}, {}, {}, {}, {}, {}}) + "x"), HasSubstr("after the last column"));
+  EXPECT_THAT(ActivitiesError(Raw({0, 0, 0}, {{}, {}, {}, {}, {}, {}}) + "x"),
+              HasSubstr("after the last column"));
 }
 
 }  // namespace

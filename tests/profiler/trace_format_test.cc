@@ -41,7 +41,7 @@ std::string Block(uint64_t events, const std::string& codes, const std::string& 
   return raw;
 }
 
-std::string ErrorOf(std::string_view raw) {
+std::string EventsError(std::string_view raw) {
   std::vector<Event> events;
   return Text(DecodeEvents(raw, &events).status());
 }
@@ -120,38 +120,40 @@ TEST(Events, SmallOnesFillABlockByNumber) {
 TEST(Events, EveryTruncationIsRefused) {
   const std::string raw = Encode(RandomEvents(3, 200));
   for (size_t size = 0; size < raw.size(); ++size) {
-    EXPECT_THAT(ErrorOf(std::string_view(raw).substr(0, size)), HasSubstr("malformed events")) << size;
+    EXPECT_THAT(EventsError(std::string_view(raw).substr(0, size)), HasSubstr("malformed events")) << size;
   }
 }
 
 TEST(Events, BytesLeftOverAreRefused) {
   // A fifth column may be there, of stacks.
-  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + std::string("\x01\x00\x00", 3)),
+  EXPECT_THAT(EventsError(Encode({Alloc(0, 1)}) + std::string("\x01\x00\x00", 3)),
               HasSubstr("after the last column"));
-  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + std::string("\x02\x00\x00", 3)),
+  EXPECT_THAT(EventsError(Encode({Alloc(0, 1)}) + std::string("\x02\x00\x00", 3)),
               HasSubstr("longer than its events"));
-  EXPECT_THAT(ErrorOf(Encode({Alloc(0, 1)}) + '\0'), HasSubstr("the stacks end early"));
-  EXPECT_THAT(ErrorOf(Block(1, std::string("\x00\x00", 2), "\x01")), HasSubstr("longer than its events"));
-  EXPECT_THAT(ErrorOf(Block(1, std::string("\x00", 1), "\x01\x01")), HasSubstr("longer than its events"));
+  EXPECT_THAT(EventsError(Encode({Alloc(0, 1)}) + '\0'), HasSubstr("the stacks end early"));
+  EXPECT_THAT(EventsError(Block(1, std::string("\x00\x00", 2), "\x01")), HasSubstr("longer than its events"));
+  EXPECT_THAT(EventsError(Block(1, std::string("\x00", 1), "\x01\x01")), HasSubstr("longer than its events"));
 }
 
 TEST(Events, MoreEventsThanCodesAreRefusedBeforeAnythingIsAllocated) {
-  EXPECT_THAT(ErrorOf(Block(uint64_t{1} << 60, "\x01", "", "\x05")), HasSubstr("too many events"));
-  EXPECT_THAT(ErrorOf(Block(2, "\x01", "", "\x05")), HasSubstr("too many events"));
+  EXPECT_THAT(EventsError(Block(uint64_t{1} << 60, "\x01", "", "\x05")), HasSubstr("too many events"));
+  EXPECT_THAT(EventsError(Block(2, "\x01", "", "\x05")), HasSubstr("too many events"));
 }
 
-TEST(Events, AnUnknownClassIsRefused) { EXPECT_THAT(ErrorOf(Block(1, "\x05")), HasSubstr("unknown class")); }
+TEST(Events, AnUnknownClassIsRefused) {
+  EXPECT_THAT(EventsError(Block(1, "\x05")), HasSubstr("unknown class"));
+}
 
 TEST(Events, AThreadAbove32BitsIsRefused) {
   std::string arguments(1, '\0');
   PutVarint(uint64_t{1} << 32, &arguments);
-  EXPECT_THAT(ErrorOf(Block(1, "\x03\x01", "", arguments + '\0')), HasSubstr("thread"));
+  EXPECT_THAT(EventsError(Block(1, "\x03\x01", "", arguments + '\0')), HasSubstr("thread"));
 }
 
 TEST(Events, ATimeOutOfRangeIsRefused) {
   std::string times;
   PutVarint(~uint64_t{0} - 1, &times);
-  EXPECT_THAT(ErrorOf(Block(1, "\x01", "", std::string(1, '\0'), times)), HasSubstr("time out of range"));
+  EXPECT_THAT(EventsError(Block(1, "\x01", "", std::string(1, '\0'), times)), HasSubstr("time out of range"));
 }
 
 TEST(Metadata, ComesBack) {

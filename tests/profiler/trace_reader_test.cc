@@ -61,7 +61,7 @@ std::string Block(const std::string& raw) {
 
 std::string Preamble() { return Write({}, 1).bytes.substr(0, kPreambleBytes); }
 
-std::string ErrorOf(const std::string& bytes) { return Text(ParseTrace(bytes, "t.reprise").status()); }
+std::string TraceError(const std::string& bytes) { return Text(ParseTrace(bytes, "t.reprise").status()); }
 
 TEST(TraceReader, CutAtAnyByteGivesAPrefix) {
   const std::vector<Event> events = RandomEvents(1, 60);
@@ -126,36 +126,37 @@ TEST(TraceReader, AMissingADoubledAndAMovedBlockAreFound) {
   };
   const std::string begin = file.bytes.substr(0, file.blocks[1]), footer = file.bytes.substr(file.blocks[4]);
   ASSERT_EQ(begin + part(1) + part(2) + part(3) + footer, file.bytes);
-  EXPECT_THAT(ErrorOf(begin + part(1) + part(3) + footer), HasSubstr("missing or doubled"));
-  EXPECT_THAT(ErrorOf(begin + part(1) + part(2) + part(2) + footer), HasSubstr("missing or doubled"));
-  EXPECT_THAT(ErrorOf(begin + part(2) + part(1) + part(3) + footer), HasSubstr("missing or doubled"));
-  EXPECT_THAT(ErrorOf(begin + part(1) + part(2) + footer),
+  EXPECT_THAT(TraceError(begin + part(1) + part(3) + footer), HasSubstr("missing or doubled"));
+  EXPECT_THAT(TraceError(begin + part(1) + part(2) + part(2) + footer), HasSubstr("missing or doubled"));
+  EXPECT_THAT(TraceError(begin + part(2) + part(1) + part(3) + footer), HasSubstr("missing or doubled"));
+  EXPECT_THAT(TraceError(begin + part(1) + part(2) + footer),
               HasSubstr("the footer counts 60 events, and there are 40"));
-  EXPECT_THAT(ErrorOf(file.bytes + part(1)), HasSubstr("after the footer"));
-  EXPECT_THAT(ErrorOf(begin + begin.substr(kPreambleBytes) + part(1)),
+  EXPECT_THAT(TraceError(file.bytes + part(1)), HasSubstr("after the footer"));
+  EXPECT_THAT(TraceError(begin + begin.substr(kPreambleBytes) + part(1)),
               HasSubstr("metadata must be the first"));
-  EXPECT_THAT(ErrorOf(Preamble() + part(1)), HasSubstr("metadata must be the first"));
+  EXPECT_THAT(TraceError(Preamble() + part(1)), HasSubstr("metadata must be the first"));
 }
 
 TEST(TraceReader, WhatIsNoTraceIsRefused) {
-  EXPECT_THAT(ErrorOf("event,id,bytes,stream\n"), HasSubstr("t.reprise: byte 0: not a Reprise trace"));
-  EXPECT_THAT(ErrorOf(""), HasSubstr("nothing was recorded"));
+  EXPECT_THAT(TraceError("event,id,bytes,stream\n"), HasSubstr("t.reprise: byte 0: not a Reprise trace"));
+  EXPECT_THAT(TraceError(""), HasSubstr("nothing was recorded"));
   std::string converted = Write({}, 1).bytes;
   converted.erase(8, 1);  // a text mode took the carriage return
-  EXPECT_THAT(ErrorOf(converted), HasSubstr("not a Reprise trace"));
+  EXPECT_THAT(TraceError(converted), HasSubstr("not a Reprise trace"));
 }
 
 TEST(TraceReader, AnotherVersionIsNamed) {
   std::string bytes = Write({}, 1).bytes;
   bytes[kTraceMagic.size()] = 9;
-  EXPECT_THAT(ErrorOf(bytes), HasSubstr("byte 12: trace format version 9, and this Reprise reads version 1"));
+  EXPECT_THAT(TraceError(bytes),
+              HasSubstr("byte 12: trace format version 9, and this Reprise reads version 1"));
 }
 
 TEST(TraceReader, EventsThatContradictEachOtherAreRefused) {
-  EXPECT_THAT(ErrorOf(Write({Alloc(0, 1), Free(1)}, 9).bytes),
+  EXPECT_THAT(TraceError(Write({Alloc(0, 1), Free(1)}, 9).bytes),
               HasSubstr("event 1: free of 1, which is not live"));
-  EXPECT_THAT(ErrorOf(Write({Alloc(3, 1), Alloc(2, 1)}, 9).bytes), HasSubstr("ids must rise"));
-  EXPECT_THAT(ErrorOf(Write({Alloc(0, -4)}, 9).bytes), HasSubstr("of -4 bytes"));
+  EXPECT_THAT(TraceError(Write({Alloc(3, 1), Alloc(2, 1)}, 9).bytes), HasSubstr("ids must rise"));
+  EXPECT_THAT(TraceError(Write({Alloc(0, -4)}, 9).bytes), HasSubstr("of -4 bytes"));
 }
 
 TEST(TraceReader, OfMoreEventsThanWantedTheFirstBlocksAreRead) {
@@ -204,18 +205,18 @@ TEST(TraceReader, ACountThatNoBlockHasIsNoFullTrace) {
   std::string raw(1, '\x02');
   for (const uint64_t number : {uint64_t{0}, uint64_t{0}, ~uint64_t{0}, uint64_t{0}}) PutVarint(number, &raw);
   raw += std::string(4, '\0');
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block(raw)), HasSubstr("too many events"));
+  EXPECT_THAT(TraceError(Preamble() + Block("\x01{}") + Block(raw)), HasSubstr("too many events"));
 }
 
 TEST(TraceReader, ABlockThatUnpacksToMoreThanAnyBlockIsRefusedUnread) {
-  EXPECT_THAT(ErrorOf(Preamble() + Block(std::string(size_t{1} << 28, '\0'))), HasSubstr("no block has"));
+  EXPECT_THAT(TraceError(Preamble() + Block(std::string(size_t{1} << 28, '\0'))), HasSubstr("no block has"));
 }
 
 TEST(TraceReader, RightChecksumsDoNotMakeNonsenseRight) {
-  EXPECT_THAT(ErrorOf(Preamble() + Block(std::string(1, '\0'))), HasSubstr("a block of type 0"));
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{")), HasSubstr("malformed metadata"));
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block("\x03{")), HasSubstr("malformed footer"));
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x01{}") + Block("\x02")), HasSubstr("malformed events"));
+  EXPECT_THAT(TraceError(Preamble() + Block(std::string(1, '\0'))), HasSubstr("a block of type 0"));
+  EXPECT_THAT(TraceError(Preamble() + Block("\x01{")), HasSubstr("malformed metadata"));
+  EXPECT_THAT(TraceError(Preamble() + Block("\x01{}") + Block("\x03{")), HasSubstr("malformed footer"));
+  EXPECT_THAT(TraceError(Preamble() + Block("\x01{}") + Block("\x02")), HasSubstr("malformed events"));
 }
 
 TEST(TraceReader, BlocksOfALaterVersionAreSkippedAndCounted) {
@@ -228,7 +229,7 @@ TEST(TraceReader, BlocksOfALaterVersionAreSkippedAndCounted) {
   EXPECT_EQ(trace->events, events);
   EXPECT_TRUE(trace->closed);
   EXPECT_THAT(trace->notes, Contains(HasSubstr("2 blocks of a kind that this version does not know")));
-  EXPECT_THAT(ErrorOf(Preamble() + Block("\x63")), HasSubstr("metadata must be the first"));
+  EXPECT_THAT(TraceError(Preamble() + Block("\x63")), HasSubstr("metadata must be the first"));
 }
 
 TEST(TraceReader, AFileThatIsNotThereIsNamed) {

@@ -22,14 +22,6 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-Frame Python(std::string function, int64_t line, std::string file = "train.py") {
-  return {.kind = FrameKind::kPython, .function = std::move(function), .file = std::move(file), .line = line};
-}
-
-Frame Native(std::string module, uint64_t address) {
-  return {.module = std::move(module), .address = address};
-}
-
 StackId Intern(SharedStacks* stacks, const std::vector<Frame>& frames) {
   std::vector<FrameId> ids;
   for (const Frame& frame : frames) ids.push_back(stacks->Intern(frame));

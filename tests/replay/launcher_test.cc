@@ -12,7 +12,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-Launched In(const Environment& environment) {
+Launched StartedIn(const Environment& environment) {
   return LaunchedBy([&](const char* name) -> const char* {
     const auto found = environment.find(name);
     return found == environment.end() ? nullptr : found->second.c_str();
@@ -21,7 +21,7 @@ Launched In(const Environment& environment) {
 
 void ExpectRank(const Environment& environment, const char* launcher, int rank, int local_rank,
                 int world_size) {
-  const Launched launched = In(environment);
+  const Launched launched = StartedIn(environment);
   EXPECT_EQ(launched.launcher, launcher);
   EXPECT_EQ(launched.rank, rank) << launcher;
   EXPECT_EQ(launched.local_rank, local_rank) << launcher;
@@ -36,9 +36,9 @@ const Environment kStep = {{"SLURM_JOB_ID", "77"},
 
 TEST(Launcher, None) {
   ExpectRank({}, "", 0, 0, 1);
-  EXPECT_EQ(In({}).job, "0");
-  EXPECT_EQ(In({}).step, "0");
-  EXPECT_FALSE(In({}).OneOfMany());
+  EXPECT_EQ(StartedIn({}).job, "0");
+  EXPECT_EQ(StartedIn({}).step, "0");
+  EXPECT_FALSE(StartedIn({}).OneOfMany());
 }
 
 TEST(Launcher, EachSaysItInItsOwnWay) {
@@ -54,22 +54,22 @@ TEST(Launcher, EachSaysItInItsOwnWay) {
 }
 
 TEST(Launcher, HowOftenAJobWasPutBack) {
-  EXPECT_EQ(In(kStep).restart, 0);
+  EXPECT_EQ(StartedIn(kStep).restart, 0);
   Environment again = kStep;
   again.insert({"SLURM_RESTART_COUNT", "2"});
-  EXPECT_EQ(In(again).restart, 2);
+  EXPECT_EQ(StartedIn(again).restart, 2);
   again["SLURM_RESTART_COUNT"] = "x";
-  EXPECT_EQ(In(again).restart, 0);
+  EXPECT_EQ(StartedIn(again).restart, 0);
   again["TORCHELASTIC_RESTART_COUNT"] = "1";
-  EXPECT_EQ(In(again).restart, 1) << "or its ranks by torchrun";
+  EXPECT_EQ(StartedIn(again).restart, 1) << "or its ranks by torchrun";
 }
 
 TEST(Launcher, TheInnermostCounts) {
   Environment both = kStep;
   both.insert({{"TORCHELASTIC_RUN_ID", "x"}, {"RANK", "9"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "32"}});
   ExpectRank(both, "torchrun", 9, 1, 32);
-  EXPECT_EQ(In(both).job, "77");
-  EXPECT_EQ(In(both).step, "2");
+  EXPECT_EQ(StartedIn(both).job, "77");
+  EXPECT_EQ(StartedIn(both).step, "2");
 }
 
 TEST(Launcher, ABatchScriptIsNoRank) {
@@ -93,16 +93,16 @@ TEST(Launcher, ARankAloneIsLeftFromSomethingElse) {
 
 TEST(Launcher, AWorldThatIsNotSaidOrCannotBe) {
   ExpectRank({{"JOB_COMPLETION_INDEX", "0"}}, "Kubernetes", 0, 0, 0);
-  EXPECT_TRUE(In({{"JOB_COMPLETION_INDEX", "0"}}).OneOfMany());
+  EXPECT_TRUE(StartedIn({{"JOB_COMPLETION_INDEX", "0"}}).OneOfMany());
   ExpectRank({{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "RANK", 4, 0, 0);
   ExpectRank({{"RANK", "0"}, {"WORLD_SIZE", "-3"}}, "RANK", 0, 0, 0);
 }
 
 TEST(Launcher, AJobIsTheSchedulersBeforeTheLaunchers) {
-  EXPECT_EQ(In({{"PMIX_NAMESPACE", "42"}}).job, "42");
-  EXPECT_EQ(In({{"TORCHELASTIC_RUN_ID", "none"}, {"PMIX_NAMESPACE", "42"}}).job, "42");
-  EXPECT_EQ(In({{"TORCHELASTIC_RUN_ID", "mine"}}).job, "mine");
-  EXPECT_EQ(In({{"PBS_JOBID", "7.host"}, {"TORCHELASTIC_RUN_ID", "mine"}}).job, "7.host");
+  EXPECT_EQ(StartedIn({{"PMIX_NAMESPACE", "42"}}).job, "42");
+  EXPECT_EQ(StartedIn({{"TORCHELASTIC_RUN_ID", "none"}, {"PMIX_NAMESPACE", "42"}}).job, "42");
+  EXPECT_EQ(StartedIn({{"TORCHELASTIC_RUN_ID", "mine"}}).job, "mine");
+  EXPECT_EQ(StartedIn({{"PBS_JOBID", "7.host"}, {"TORCHELASTIC_RUN_ID", "mine"}}).job, "7.host");
 }
 
 }  // namespace

@@ -10,18 +10,18 @@
 namespace reprise::replay {
 namespace {
 
-constexpr Stream kStream{0};
+constexpr Stream kOurs{0};
 constexpr Stream kOther{7};
 constexpr uint32_t kNo = Matcher::kNoSlot;
 
 ServingPlan PlanOf(std::initializer_list<int64_t> sizes) {
   ServingPlan plan;
   for (const int64_t size : sizes)
-    plan.slots.push_back({.bytes = Bytes(size), .stream = kStream, .offset = {}});
+    plan.slots.push_back({.bytes = Bytes(size), .stream = kOurs, .offset = {}});
   return plan;
 }
 
-std::vector<uint32_t> Feed(Matcher& matcher, std::initializer_list<int64_t> sizes, Stream stream = kStream) {
+std::vector<uint32_t> Feed(Matcher& matcher, std::initializer_list<int64_t> sizes, Stream stream = kOurs) {
   std::vector<uint32_t> slots;
   for (const int64_t size : sizes) slots.push_back(matcher.Step(Bytes(size), stream));
   return slots;
@@ -38,19 +38,19 @@ TEST(Matcher, FollowsTheCycleRound) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
   Feed(matcher, {1, 2, 3, 4});
   EXPECT_EQ(Feed(matcher, {5, 1, 2, 3, 4, 5, 1}), (Slots{4, 0, 1, 2, 3, 4, 0}));
-  EXPECT_TRUE(matcher.InStep(kStream));
+  EXPECT_TRUE(matcher.InStep(kOurs));
 }
 
 TEST(Matcher, IsSureAfterFourInARow) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
-  EXPECT_FALSE(matcher.Sure(kStream));
+  EXPECT_FALSE(matcher.Sure(kOurs));
   Feed(matcher, {1, 2, 3, 4});
-  EXPECT_TRUE(matcher.Sure(kStream));
+  EXPECT_TRUE(matcher.Sure(kOurs));
   Feed(matcher, {6});
-  EXPECT_TRUE(matcher.InStep(kStream));
-  EXPECT_FALSE(matcher.Sure(kStream)) << "it has just skipped one";
+  EXPECT_TRUE(matcher.InStep(kOurs));
+  EXPECT_FALSE(matcher.Sure(kOurs)) << "it has just skipped one";
   Feed(matcher, {7, 8, 1, 2});
-  EXPECT_TRUE(matcher.Sure(kStream));
+  EXPECT_TRUE(matcher.Sure(kOurs));
   EXPECT_FALSE(matcher.Sure(kOther));
 }
 
@@ -99,7 +99,7 @@ TEST(Matcher, TakesTheRoundsInTurn) {
   Feed(matcher, {5, 6, 7, 8});
   ASSERT_EQ(matcher.AtCut(), 8u);
   for (uint32_t slot = 8; slot < 40; ++slot) {
-    EXPECT_EQ(matcher.Step(Bytes(slot % 8 + 1), kStream), slot % 24);
+    EXPECT_EQ(matcher.Step(Bytes(slot % 8 + 1), kOurs), slot % 24);
     EXPECT_EQ(matcher.AtCut(), slot % 8 == 7 ? (slot + 1) % 24 : kNo) << slot;
   }
 }
@@ -118,7 +118,7 @@ TEST(Matcher, ComesBackInTheNextRound) {
   Feed(matcher, {5, 6, 7, 8, 1, 2});
   ASSERT_EQ(Feed(matcher, {3}), Slots{10});
   Feed(matcher, {90, 91, 92, 93});
-  ASSERT_FALSE(matcher.InStep(kStream));
+  ASSERT_FALSE(matcher.InStep(kOurs));
   EXPECT_EQ(Feed(matcher, {5, 6, 7, 8}), (Slots{kNo, kNo, kNo, 15})) << "ahead of where it stopped";
   Feed(matcher, {90, 91, 92, 93});
   EXPECT_EQ(Feed(matcher, {2, 3, 4, 5}), (Slots{kNo, kNo, kNo, 20}));
@@ -134,7 +134,7 @@ TEST(Matcher, LostAfterSeveralMissesAndBackWhereItStopped) {
   Feed(matcher, {2, 2, 3, 4});
   Feed(matcher, {1});
   Feed(matcher, {90, 91, 92, 93, 94});
-  EXPECT_FALSE(matcher.InStep(kStream));
+  EXPECT_FALSE(matcher.InStep(kOurs));
   EXPECT_EQ(matcher.times_lost(), 1);
   EXPECT_EQ(Feed(matcher, {1, 1, 1, 1, 1, 2}), (Slots{kNo, kNo, kNo, 4, 5, 6}))
       << "the frozen cursor, although the gram occurs more than once";
@@ -170,7 +170,7 @@ TEST(Matcher, LanesAdvanceApart) {
     plan.slots.push_back({.bytes = Bytes(size), .stream = kOther, .offset = {}});
   Matcher matcher(plan);
   Feed(matcher, {1, 2, 3, 4});
-  EXPECT_TRUE(matcher.InStep(kStream));
+  EXPECT_TRUE(matcher.InStep(kOurs));
   EXPECT_FALSE(matcher.InStep(kOther));
   EXPECT_EQ(Feed(matcher, {10, 20, 30, 40}, kOther), (Slots{kNo, kNo, kNo, 7}));
   EXPECT_EQ(Feed(matcher, {1}), (Slots{0}));
@@ -186,7 +186,7 @@ TEST(Matcher, AnUnknownStreamMatchesNothing) {
 
 TEST(Matcher, APlanWithoutSlotsMatchesNothing) {
   Matcher matcher(ServingPlan{});
-  EXPECT_EQ(matcher.Step(Bytes(1), kStream), kNo);
+  EXPECT_EQ(matcher.Step(Bytes(1), kOurs), kNo);
   EXPECT_EQ(matcher.AtCut(), kNo);
 }
 

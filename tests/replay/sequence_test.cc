@@ -17,16 +17,14 @@
 namespace reprise::replay {
 namespace {
 
-constexpr Stream kStream{0};
-
 using Sizes = std::vector<int64_t>;
 
 // Allocates and frees in a sequence. What it is to plan is planned at once, or when told to.
-class Job {
+class SequenceJob {
  public:
   Tick Alloc(int64_t bytes) {
     Sequence::Step step;
-    sequence.OnAlloc(Bytes(bytes), Bytes(512), kStream, live_, step);
+    sequence.OnAlloc(Bytes(bytes), Bytes(512), Stream{}, live_, step);
     live_ += Bytes(bytes);
     if (step.at_cut) {
       adopted_at.push_back(step.slot);
@@ -42,7 +40,7 @@ class Job {
     return step.token;
   }
   void Free(Tick block, int64_t bytes) {
-    sequence.OnFree(block, kStream);
+    sequence.OnFree(block, Stream{});
     live_ -= Bytes(bytes);
   }
   // Nothing of it outlives it.
@@ -79,14 +77,14 @@ Sizes SizesOf(size_t count, uint32_t seed = 1) {
 }
 
 TEST(Sequence, ACycleOfMoreThanIsRememberedAtFirstIsPlanned) {
-  Job job;
+  SequenceJob job;
   job.Rounds(6, SizesOf(5000));
   EXPECT_EQ(job.periods, std::vector<int64_t>({5000}));
   EXPECT_NE(job.sequence.plan(), nullptr);
 }
 
 TEST(Sequence, TheAllocationThatAdoptsAPlanIsOfThoseThatMatch) {
-  Job job;
+  SequenceJob job;
   for (int round = 0; round < 40; ++round) {
     job.Round(SizesOf(8));
     EXPECT_TRUE(job.sequence.plan() == nullptr || job.sequence.promising());
@@ -102,7 +100,7 @@ std::vector<size_t> LengthsOf(const Sequence& sequence) {
 }
 
 TEST(Sequence, OfThePlansThatWaitTheOneUsedLongestAgoGoes) {
-  Job job;
+  SequenceJob job;
   const auto run = [&](uint32_t number) { job.Rounds(30, SizesOf(40 + 10 * number, number)); };
   for (const uint32_t number : {0, 1, 2, 3}) run(number);
   ASSERT_EQ(LengthsOf(job.sequence), std::vector<size_t>({40, 50, 60, 70}));
@@ -115,10 +113,10 @@ TEST(Sequence, OfThePlansThatWaitTheOneUsedLongestAgoGoes) {
 }
 
 TEST(Sequence, APlanOfAnEarlierRunThatIsFoundAnewIsKeptOnce) {
-  Job first;
+  SequenceJob first;
   first.Rounds(20, SizesOf(60));
   ASSERT_NE(first.sequence.plan(), nullptr);
-  Job job;
+  SequenceJob job;
   job.sequence.Expect({.plan = *first.sequence.plan(), .from = Tick(1 << 20)});  // by then it is over
   job.Rounds(20, SizesOf(60));
   EXPECT_EQ(job.periods.size(), 1u);
@@ -126,8 +124,8 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsFoundAnewIsKeptOnce) {
 }
 
 // `job` is to follow what an earlier run of these rounds was planned as.
-void ExpectPlanOf(const Sizes& sizes, Job& job) {
-  Job earlier;
+void ExpectPlanOf(const Sizes& sizes, SequenceJob& job) {
+  SequenceJob earlier;
   earlier.Rounds(20, sizes);
   ASSERT_NE(earlier.sequence.plan(), nullptr);
   job.sequence.Expect({.plan = *earlier.sequence.plan(), .from = Tick(0)});
@@ -135,7 +133,7 @@ void ExpectPlanOf(const Sizes& sizes, Job& job) {
 
 // Its start is another one by a few allocations.
 TEST(Sequence, APlanOfAnEarlierRunIsFollowedAndNothingIsPlanned) {
-  Job job;
+  SequenceJob job;
   ExpectPlanOf(SizesOf(60), job);
   job.Round(SizesOf(20, 2));
   EXPECT_EQ(job.sequence.plan(), nullptr);
@@ -149,7 +147,7 @@ TEST(Sequence, APlanOfAnEarlierRunIsFollowedAndNothingIsPlanned) {
 }
 
 TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
-  Job job;
+  SequenceJob job;
   ExpectPlanOf(SizesOf(60), job);
   job.Round(SizesOf(61, 2));
   EXPECT_TRUE(job.sequence.expecting());
@@ -159,7 +157,7 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
 }
 
 TEST(Sequence, WhatAPlanDoesNotExpectCountsWhileItIsInUse) {
-  Job job;
+  SequenceJob job;
   const auto counters_after = [&](uint32_t number) {
     job.Rounds(30, SizesOf(60 + 10 * number, number));
     return job.sequence.counters();
@@ -178,7 +176,7 @@ TEST(Sequence, WhatAPlanDoesNotExpectCountsWhileItIsInUse) {
 
 // It is as long, and still the period that was found: the finder steps over what is new.
 TEST(Sequence, ACycleThatHasChangedTakesThePlaceOfTheOneThatWas) {
-  Job job;
+  SequenceJob job;
   Sizes sizes = SizesOf(100);
   job.Rounds(20, sizes);
   ASSERT_EQ(job.periods.size(), 1u);
@@ -194,7 +192,7 @@ TEST(Sequence, ACycleThatHasChangedTakesThePlaceOfTheOneThatWas) {
 
 // Whose allocations behind the cut come now and then in something else.
 void ExpectNeverAdopted(const Sizes& round, const Sizes& other) {
-  Job job;
+  SequenceJob job;
   job.at_once = false;
   for (int i = 0; i < 20 && !job.waits(); ++i) job.Round(round);
   ASSERT_TRUE(job.waits());
@@ -221,7 +219,7 @@ TEST(Sequence, NoPlanIsAdoptedBehindItsCutByAJobThatIsElsewhereInBetween) {
 // A batch of any size comes first, and takes a dozen allocations to be made ready.
 TEST(Sequence, APlanIsAdoptedBehindATenthOfTheRoundThatIsNeverTheSame) {
   Sizes round = SizesOf(400);
-  Job job;
+  SequenceJob job;
   for (uint32_t batch = 0; batch < 20 && job.adopted_at.empty(); ++batch) {
     std::ranges::copy(SizesOf(30, 2 + batch), round.begin());
     job.Round(round);
@@ -234,7 +232,7 @@ TEST(Sequence, APlanIsAdoptedBehindATenthOfTheRoundThatIsNeverTheSame) {
 // What each round hands to the next has two places by turns; which is meant must not depend on noise.
 TEST(Sequence, APlanOfTwoRoundsIsAdoptedInTheNextOneThoughAnAllocationIsMissing) {
   const Sizes sizes = SizesOf(60);
-  Job job;
+  SequenceJob job;
   job.at_once = false;
   Tick handed_on, handed_over;
   bool missing = false;
@@ -262,7 +260,7 @@ TEST(Sequence, APlanOfTwoRoundsIsAdoptedInTheNextOneThoughAnAllocationIsMissing)
 // A gradient: when half of a second round has been seen, nobody knows yet how long it lives.
 TEST(Sequence, ACycleIsPlannedOnceItsLifetimesAreKnown) {
   const Sizes sizes = SizesOf(100);
-  Job job;
+  SequenceJob job;
   std::optional<Tick> gradient;
   for (int round = 0; round < 6; ++round) {
     std::vector<Tick> blocks;
@@ -287,7 +285,7 @@ absl::StatusOr<planner::Solution> Fail(const planner::Problem&, const planner::B
 }
 
 TEST(Sequence, WhatCannotBePlannedIsTriedAgainEvery64RoundsAtTheLatest) {
-  Job job;
+  SequenceJob job;
   job.solve = Fail;
   job.Rounds(600, SizesOf(60));
   EXPECT_GE(job.periods.size(), 13u);
@@ -297,7 +295,7 @@ TEST(Sequence, WhatCannotBePlannedIsTriedAgainEvery64RoundsAtTheLatest) {
 
 // The short plan asks at each round of its own.
 TEST(Sequence, WhatCannotBePlannedIsNotTriedMoreOftenBecauseAShortPlanIsInUse) {
-  Job job;
+  SequenceJob job;
   job.Rounds(50, SizesOf(8));
   ASSERT_NE(job.sequence.plan(), nullptr);
   job.periods.clear();
@@ -309,7 +307,7 @@ TEST(Sequence, WhatCannotBePlannedIsNotTriedMoreOftenBecauseAShortPlanIsInUse) {
 
 TEST(Sequence, IsPromisingFromAPeriodOnWhileItsPlanMayStillCome) {
   const Sizes round = SizesOf(60);
-  Job job;
+  SequenceJob job;
   job.asks = false;
   EXPECT_FALSE(job.sequence.promising());
   while (!job.sequence.period().has_value()) job.Round(round);
@@ -321,7 +319,7 @@ TEST(Sequence, IsPromisingFromAPeriodOnWhileItsPlanMayStillCome) {
 
 TEST(Sequence, IsPromisingWhileItsPlanIsSolvedOrMayBeAdopted) {
   const Sizes round = SizesOf(60);
-  Job job;
+  SequenceJob job;
   job.at_once = false;
   for (int i = 0; i < 20 && !job.waits(); ++i) job.Round(round);
   ASSERT_TRUE(job.waits());
@@ -336,7 +334,7 @@ TEST(Sequence, IsPromisingWhileItsPlanIsSolvedOrMayBeAdopted) {
 }
 
 TEST(Sequence, IsPromisingWhileItsPlanIsFollowed) {
-  Job job;
+  SequenceJob job;
   job.Rounds(20, SizesOf(60));
   ASSERT_NE(job.sequence.plan(), nullptr);
   EXPECT_TRUE(job.sequence.promising());
@@ -347,7 +345,7 @@ TEST(Sequence, IsPromisingWhileItsPlanIsFollowed) {
 // A plan of eight slots asks after every eight allocations, all the time that a long cycle is being planned.
 TEST(Sequence, ALongCycleIsLookedThroughAFewTimesHoweverShortThePlanInUse) {
   constexpr int64_t kShort = 8, kLong = 3000;
-  Job job;
+  SequenceJob job;
   for (int round = 0; round < 100; ++round) {
     std::vector<Tick> blocks;
     for (int64_t i = 1; i <= kShort; ++i) blocks.push_back(job.Alloc(i << 20));

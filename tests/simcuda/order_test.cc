@@ -13,13 +13,13 @@ namespace simtest {
 namespace {
 
 constexpr int kSeeds = 200;
-constexpr size_t kBytes = 4096;
+constexpr size_t kBlockBytes = 4096;
 
 class Order : public Machine {
  protected:
   void SetUp() override {
     Machine::SetUp();
-    memory_ = Allocated(kBytes);
+    memory_ = Allocated(kBlockBytes);
   }
 
   // In how many of all seeds `work` came out with corrupted bytes. It starts with the memory filled from
@@ -28,7 +28,7 @@ class Order : public Machine {
     int hits = 0;
     for (int seed = 1; seed <= kSeeds; ++seed) {
       simReseed(static_cast<unsigned long long>(seed));
-      EXPECT_EQ(simFill(memory_, kBytes, 1, nullptr), CUDA_SUCCESS);
+      EXPECT_EQ(simFill(memory_, kBlockBytes, 1, nullptr), CUDA_SUCCESS);
       EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
       uint64_t before = Corrupted();
       work();
@@ -38,8 +38,8 @@ class Order : public Machine {
     return hits;
   }
 
-  void Fill(uint64_t seed, CUstream stream) { OK(simFill(memory_, kBytes, seed, stream)); }
-  void Verify(uint64_t seed, CUstream stream) { OK(simVerify(memory_, kBytes, seed, stream)); }
+  void Fill(uint64_t seed, CUstream stream) { OK(simFill(memory_, kBlockBytes, seed, stream)); }
+  void Verify(uint64_t seed, CUstream stream) { OK(simVerify(memory_, kBlockBytes, seed, stream)); }
 
   CUdeviceptr memory_ = 0;
 };
@@ -161,7 +161,7 @@ TEST_F(Order, EachThreadHasAPerThreadStreamOfItsOwn) {
               Fill(2, CU_STREAM_PER_THREAD);
               std::thread([&] {
                 EXPECT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
-                EXPECT_EQ(simVerify(memory_, kBytes, 2, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+                EXPECT_EQ(simVerify(memory_, kBlockBytes, 2, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
               }).join();
             }),
             0);
@@ -267,8 +267,8 @@ TEST_F(Order, AKernelThatSpinsHoldsUpItsStreamAlone) {
   CUstream held = NewStream(), free = NewStream();
   int flag = 0;
   OK(simSpinUntil(&flag, held));
-  OK(simFill(memory_, kBytes, 2, held));
-  OK(simVerify(memory_, kBytes, 1, free));
+  OK(simFill(memory_, kBlockBytes, 2, held));
+  OK(simVerify(memory_, kBlockBytes, 1, free));
   OK(cuStreamSynchronize(free));
   EXPECT_EQ(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(simQueuedOperations(held), 2U);
@@ -292,9 +292,9 @@ TEST_F(Order, ThreadsShareTheDevice) {
     CUstream stream = NewStream();
     for (unsigned long long i = 0; i < 100; ++i) {
       CUdeviceptr memory = 0;
-      OK(cuMemAllocAsync(&memory, kBytes, stream));
-      OK(simFill(memory, kBytes, number + i, stream));
-      OK(simVerify(memory, kBytes, number + i, stream));
+      OK(cuMemAllocAsync(&memory, kBlockBytes, stream));
+      OK(simFill(memory, kBlockBytes, number + i, stream));
+      OK(simVerify(memory, kBlockBytes, number + i, stream));
       OK(cuLaunchHostFunc(
           stream, [](void*) {}, nullptr));
       OK(cuMemFreeAsync(memory, stream));
@@ -338,8 +338,8 @@ TEST_F(Order, WhoUsesAStreamOrAnEventThatIsGoneIsEnded) {
 
 TEST_F(Order, FreeingMemoryWaitsForTheWholeDevice) {
   CUstream stream = NewStream();
-  CUdeviceptr doomed = Allocated(kBytes);
-  OK(simFill(doomed, kBytes, 2, stream));
+  CUdeviceptr doomed = Allocated(kBlockBytes);
+  OK(simFill(doomed, kBlockBytes, 2, stream));
   uint64_t waits = simHostSynchronizations();
   OK(cuMemFree(doomed));
   EXPECT_EQ(simHostSynchronizations(), waits + 1);

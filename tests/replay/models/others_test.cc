@@ -3,16 +3,12 @@
 
 #include "replay/models/bfc_arena.h"
 #include "replay/models/driver_pool.h"
+#include "tests/replay/models/small.h"
 
 namespace reprise::replay {
 namespace {
 
-constexpr Stream kA{0}, kB{7};
-constexpr Bytes kNoLimit{0};
-
 constexpr Bytes kOneAndAnEighth{9 << 17};
-
-Bytes MiB(int64_t n) { return kMiB * n; }
 
 TEST(DriverPool, GrowsByWholeChunks) {
   DriverPool model(kNoLimit);

@@ -4,14 +4,10 @@
 
 #include "replay/models/torch_expandable.h"
 #include "replay/models/torch_native.h"
+#include "tests/replay/models/small.h"
 
 namespace reprise::replay {
 namespace {
-
-constexpr Stream kA{0}, kB{7};
-constexpr Bytes kNoLimit{0};
-
-Bytes MiB(int64_t n) { return kMiB * n; }
 
 TEST(TorchSizes, RoundsToUnits) {
   EXPECT_EQ(TorchRounded(Bytes(1)), Bytes(512));

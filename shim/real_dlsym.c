@@ -96,6 +96,10 @@ reprise_dlsym_fn reprise_find_dlsym(void) {
   return found;
 }
 
+/* Before there are threads: to walk the libraries takes a lock of the loader's that dlsym does not take, and that a
+ * fork beside a thread that walks them leaves held in the child. */
+__attribute__((constructor)) static void find_early(void) { reprise_find_dlsym(); }
+
 void* reprise_dlsym(void* handle, const char* name) {
   const reprise_dlsym_fn found = reprise_find_dlsym();
   return found ? found(handle, name) : NULL;

@@ -59,6 +59,9 @@ class Lookups(unittest.TestCase):
         self.assertEqual(self.lookups("missing"), "-1\n-1\n")
         self.assertEqual(self.lookups("missing", [self.at.shim], FAKE_CORE="refuse"), "500\n500\n")
 
+    def test_children_of_a_process_that_had_not_asked(self):
+        self.assertEqual(self.check_same("children"), "found 100\n")
+
     def test_threads(self):
         self.assertEqual(self.check_same("threads"), "found 16000\n")
 

@@ -3,11 +3,14 @@
  * lookups, and a library that has some names beginning with cu (cu_names.c). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char* const hooked[] = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuMemAlloc_v2",
                                      "cuMemFreeAsync", "cuMemFree_v2"};
@@ -143,12 +146,36 @@ static void threads(const char* path) {
   printf("found %ld\n", all);
 }
 
+static int next_library(struct dl_phdr_info* info, size_t bytes, void* unused) { return 0; }
+static void* walks_libraries(void* unused) {
+  for (;;) dl_iterate_phdr(next_library, NULL);
+  return NULL;
+}
+
+/* The first lookup of all is a child's, of a process where another thread holds a lock of the loader's most of the
+ * time. */
+static void children(const char* path) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, walks_libraries, NULL);
+  int found = 0;
+  for (int status = 0; status == 0 && found < 100; found += status == 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20); /* ends it where it would wait for ever */
+      _exit(dlsym(RTLD_DEFAULT, "malloc") == NULL);
+    }
+    waitpid(child, &status, 0);
+  }
+  printf("found %d\n", found);
+}
+
 int main(int count, char** arguments) {
   static const struct {
     const char* name;
     void (*look_up)(const char*);
-  } groups[] = {{"unhooked", unhooked}, {"no_driver", no_driver}, {"errors", errors},  {"next", next},
-                {"found", found},       {"missing", missing},     {"threads", threads}};
+  } groups[] = {{"unhooked", unhooked}, {"no_driver", no_driver}, {"errors", errors},
+                {"next", next},         {"found", found},         {"missing", missing},
+                {"threads", threads},   {"children", children}};
   for (size_t i = 0; i < COUNT(groups) && count > 2; ++i) {
     if (strcmp(arguments[1], groups[i].name) != 0) continue;
     groups[i].look_up(arguments[2]);

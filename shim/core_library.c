@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,8 +47,11 @@ static int is_still_stderr(void) {
 }
 
 /* To stderr. If nobody reads it any more, or it is a file at its limit, that must not end the job, and must not stop
- * it if it is a terminal where only the foreground may write. */
+ * it if it is a terminal where only the foreground may write, or a pipe that is full. */
 static void write_quietly(const char* text, size_t length) {
+  enum { for_a_slow_reader = 1000 }; /* milliseconds */
+  struct pollfd target = {.fd = STDERR_FILENO, .events = POLLOUT};
+  if (poll(&target, 1, for_a_slow_reader) <= 0) return;
   static const struct timespec now;
   sigset_t held, raised, before, pending;
   sigemptyset(&raised);

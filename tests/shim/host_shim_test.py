@@ -139,6 +139,18 @@ class OutOfOrder(ShimTest):
                                   env=clean_environment([self.at.shim]))
         self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
 
+    def test_stderr_is_full_and_nobody_reads_it(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        with os.fdopen(writer, "wb", buffering=0) as stderr:
+            os.set_blocking(writer, False)
+            while stderr.write(bytes(4096)):
+                pass
+            os.set_blocking(writer, True)
+            done = subprocess.run([built("JOB"), "ordinary"], stdout=subprocess.PIPE, stderr=stderr, timeout=TIMEOUT,
+                                  env=clean_environment([self.at.shim]))
+        self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
+
     def test_core_is_not_a_library(self):
         with open(self.at.core, "w") as file:
             file.write("not an ELF file\n" * 100)

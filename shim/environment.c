@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "shim/environment.h"
 
 #include <stdint.h>
@@ -38,7 +39,9 @@ static size_t parse_size(const char* text) {
   return bytes << shift;
 }
 
+/* The C library has no environment before its own constructor has run, and a program may call us earlier. */
 static int is_off_now(void) {
+  if (!environ) return 1;
   const char* const disable = getenv("REPRISE_DISABLE");
   if (disable && *disable && strcmp(disable, "0") != 0) return 1;
   return is("REPRISE_MODE", "off") || getuid() != geteuid() || getgid() != getegid();

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Nothing is to be caught: REPRISE_DISABLE is set to anything but 0, REPRISE_MODE is off, or the program runs
- * with more rights than its caller. */
+/* Nothing is to be caught: REPRISE_DISABLE is set to anything but 0, REPRISE_MODE is off, there is no
+ * environment (yet), or the program runs with more rights than its caller. */
 int reprise_is_off(void);
 
 /* REPRISE_THRESHOLD, from how many bytes on allocations are caught (> 0; 4 KiB by default). SIZE_MAX where

@@ -1,9 +1,11 @@
 // The thin library reads sizes by hand and the core reads them again to say what is wrong with them: both
 // must take the same texts for sizes.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 #include "replay/core_config.h"
 
@@ -69,6 +71,13 @@ TEST(Environment, OffMeansNever) {
   setenv("REPRISE_MODE", "off", 1);
   EXPECT_EQ(reprise_threshold_from_environment(), SIZE_MAX);
   unsetenv("REPRISE_MODE");
+}
+
+TEST(Environment, OffWhereThereIsNoneYet) {
+  char** const saved = std::exchange(environ, nullptr);
+  EXPECT_EQ(reprise_threshold_from_environment(), SIZE_MAX);
+  environ = saved;
+  EXPECT_EQ(reprise_threshold_from_environment(), kDefault);
 }
 
 }  // namespace

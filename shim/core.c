@@ -2,11 +2,13 @@
 #include "shim/core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,17 +82,25 @@ static const struct reprise_host_core* load_core(void) {
   return core;
 }
 
-/* Registered for no library, the handlers stay until the process is gone. pthread_atfork registers them for
- * ours, and exit would take them away while other threads still fork. */
-extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
-                             void* library);
-
 /* 1 while a thread opens the core. */
 static int opening;
 
 /* The forks of this thread that the core was told of, and is to be told the end of: a signal handler may fork
  * while another fork is under way. */
 static __thread int forks_told __attribute__((tls_model("initial-exec")));
+
+/* This thread forks beside others, and no core is open. */
+static __thread int leaves_threads __attribute__((tls_model("initial-exec")));
+
+/* The system's own call, as in core_library.c. A folder's links are its own two, and one for each thread. */
+static int is_only_thread(void) {
+  struct stat threads;
+  const int saved = errno;
+  const int only =
+      syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
+  errno = saved;
+  return only;
+}
 
 /* A fork waits until the core is open: the child would inherit locks of the C library that the opening thread
  * holds (that of exit's list, above all) and hang on them. Not for ever, for another fork handler of the job
@@ -102,6 +112,7 @@ static void before_fork(void) {
     syscall(SYS_futex, &opening, FUTEX_WAIT_PRIVATE, 1, &a_while);
   }
   const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  leaves_threads = !core && !is_only_thread();
   if (!core) return;
   core->before_fork();
   ++forks_told;
@@ -113,10 +124,25 @@ static void after_fork_in_parent(void) {
   open_core->after_fork_in_parent();
 }
 
+/* A thread that is not here any more may have held the loader's locks, and to open a core takes them. */
 static void after_fork_in_child(void) {
+  if (leaves_threads) never_serve();
   if (!forks_told) return;
   --forks_told;
   open_core->after_fork_in_child();
+}
+
+/* Registered for no library, the handlers stay until the process is gone. pthread_atfork registers them for
+ * ours, and exit would take them away while other threads still fork. */
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
+                             void* library);
+
+static int handles_forks;
+
+/* Before any thread is started; the constructors of other libraries may come first, and allocate. */
+__attribute__((constructor)) static void handle_forks(void) {
+  if (handles_forks) return;
+  handles_forks = __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
 }
 
 static void set_opening(int now) {
@@ -134,9 +160,10 @@ __attribute__((noinline, cold)) static void try_to_open(void) {
   int cancel;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* files are opened: a cancellation point is new */
   set_opening(1);
+  handle_forks();
   /* Without the handlers a fork would leave a child with a lock that nobody releases. */
-  const int handled = __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
-  const struct reprise_host_core* const core = handled ? load_core() : NULL;
+  const struct reprise_host_core* const core = handles_forks ? load_core() : NULL;
+  if (dlerror) dlerror(); /* what the loader has said to us is not for the job */
   if (core) {
     __atomic_store_n(&reprise_arena_begin, core->arena_begin, __ATOMIC_RELAXED);
     __atomic_store_n(&reprise_arena_size, core->arena_end - core->arena_begin, __ATOMIC_RELEASE);

@@ -111,6 +111,9 @@ class Processes(ShimTest):
     def test_a_fork_that_the_opening_waits_for_does_not_wait_for_ever(self):
         self.assertIn("allocated 12,", self.job("served", FAKE_CORE="waits_fork").stderr)
 
+    def test_a_fork_beside_threads_before_the_core_is_open(self):
+        self.job("forks_before_opening")
+
     def test_fork_and_exec(self):
         done = self.job("forks")
         self.assertEqual(done.stderr.count("opened"), 2)

@@ -318,6 +318,7 @@ static void ordinary(void) {
 #endif
   for (int i = 0; i < 1000; ++i) free(realloc(malloc(i + 1), 2 * i + 1));
   void* const block = take(64, kLarge);
+  CHECK(dlerror() == NULL); /* what the loader has said to the library is not told to the job */
   printf("%s\n", FAKE_SERVED(block) ? "served" : "not served");
   free(block);
   free(take(64, 16));
@@ -421,6 +422,10 @@ int main(int argc, char** argv) {
 #ifndef STATIC_JOB
   if (strcmp(name, "forks_beside_threads") == 0) {
     forks_beside_threads();
+    return 0;
+  }
+  if (strcmp(name, "forks_before_opening") == 0) {
+    forks_before_opening();
     return 0;
   }
   if (strcmp(name, "forks_unseen") == 0) {

@@ -33,6 +33,7 @@ static inline int all_are(const unsigned char* bytes, size_t count, unsigned cha
 
 void forks(void);
 void forks_beside_threads(void);
+void forks_before_opening(void);
 void forks_unseen(void);
 void forks_in_handler(void);
 void fork_handlers(void);

@@ -36,6 +36,17 @@ static void* in_endless_thread(void* unused) {
   return NULL;
 }
 
+static void fork_and_wait_served(int served) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20); /* ends it where it would wait for ever */
+    _exit(!!FAKE_SERVED(take(64, kLarge)) != served);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static int next_library(struct dl_phdr_info* info, size_t bytes, void* unused) { return 0; }
 
 /* Children that ask the loader, as importing and exceptions do, while other threads allocate. */
@@ -56,6 +67,20 @@ void forks_beside_threads(void) {
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
   }
+}
+
+static void* walks_libraries(void* unused) {
+  for (;;) dl_iterate_phdr(next_library, NULL);
+  return NULL;
+}
+
+/* Children whose first allocation is the first of all, beside a thread that holds a lock of the loader's most of the
+ * time. A child of one thread alone is a process like any other. */
+void forks_before_opening(void) {
+  fork_and_wait_served(1);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, walks_libraries, NULL) == 0);
+  for (int i = 0; i < 100; ++i) fork_and_wait_served(0);
 }
 
 static void* makes_children_unseen(void* inherited) {

@@ -73,6 +73,18 @@ TEST(Environment, OffMeansNever) {
   unsetenv("REPRISE_MODE");
 }
 
+TEST(Environment, OffWithMoreRightsThanTheCaller) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can have others' rights";
+  constexpr unsigned kNobody = 65534;
+  ASSERT_EQ(seteuid(kNobody), 0);
+  EXPECT_EQ(reprise_threshold_from_environment(), SIZE_MAX);
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_EQ(setegid(kNobody), 0);
+  EXPECT_EQ(reprise_threshold_from_environment(), SIZE_MAX);
+  ASSERT_EQ(setegid(getgid()), 0);
+  EXPECT_EQ(reprise_threshold_from_environment(), kDefault);
+}
+
 TEST(Environment, OffWhereThereIsNoneYet) {
   char** const saved = std::exchange(environ, nullptr);
   EXPECT_EQ(reprise_threshold_from_environment(), SIZE_MAX);

@@ -331,12 +331,13 @@ class Stderr(CoreTest):
                "ctypes.CDLL(None).memalign(64, 65536)")
         closed = [sys.executable, "-c", "import os; os.close(2); " + use]
         without = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", use]
-        for command in (closed, without):
+        beside = ["sh", "-c", 'exec "$0" "$@" 2>said', *closed]  # a file on the same device as the job's
+        for command in (closed, without, beside):
             done = run(command, preload=[self.at.shim], cwd=self.folder, REPRISE_LOG="info")
             self.assertEqual((done.returncode, os.path.getsize(os.path.join(self.folder, "data"))), (0, 0), command)
         os.rename(self.at.core, self.at.core + ".away")  # then the preloaded library itself has something to say
         self.addCleanup(os.rename, self.at.core + ".away", self.at.core)
-        for command in (closed, without):
+        for command in (closed, without, beside):
             done = run(command, preload=[self.at.shim], cwd=self.folder)
             self.assertEqual((done.returncode, os.path.getsize(os.path.join(self.folder, "data"))), (0, 0), command)
 

@@ -1,10 +1,14 @@
 """The preload library alone, over a fake core: it serves what it should, answers as the C library does, and
 whatever is wrong with the core costs the job one line and nothing else."""
+import fcntl
 import os
+import pty
 import re
 import resource
 import shutil
 import subprocess
+import sys
+import termios
 import unittest
 
 from preloading import TIMEOUT, Installed, built, clean_environment, run
@@ -141,6 +145,31 @@ class OutOfOrder(ShimTest):
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
                                   env=clean_environment([self.at.shim]))
         self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
+
+    def test_nobody_reads_stderr(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "wb") as stderr:
+            done = subprocess.run([built("JOB"), "refused_lines"], stderr=stderr, timeout=TIMEOUT,
+                                  env=clean_environment([self.at.shim]))
+        self.assertEqual(done.returncode, 0)
+
+    def test_stderr_is_a_terminal_that_stops_who_writes_in_the_background(self):
+        ends = pty.openpty()
+        for end in ends:
+            self.addCleanup(os.close, end)
+        user, terminal = ends
+        settings = termios.tcgetattr(terminal)
+        settings[3] |= termios.TOSTOP
+        termios.tcsetattr(terminal, termios.TCSANOW, settings)
+        foreground = ("import os, sys; job = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, setpgroup=0); "
+                      "sys.exit(os.waitpid(job, os.WUNTRACED)[1] != 0)")
+        done = subprocess.run([sys.executable, "-c", foreground, built("JOB"), "ordinary"], stdout=subprocess.PIPE,
+                              stderr=terminal, timeout=TIMEOUT, env=clean_environment([self.at.shim]),
+                              start_new_session=True,
+                              preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0))
+        self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
+        self.assertIn(b"reprise: cannot open the core library: ", os.read(user, 4096))
 
     def test_stderr_is_full_and_nobody_reads_it(self):
         reader, writer = os.pipe()

@@ -270,6 +270,30 @@ static void cancelled(void) {
   }
 }
 
+/* Run without a core, and with a stderr that nobody reads: what the line about it raises is taken back, what was on
+ * its way to the job before is left, and so is the mask. Each process has one line. */
+static void refused_lines(void) {
+  for (int pending_before = 0; pending_before <= 1; ++pending_before) {
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      sigset_t broken_pipe, before, after, pending;
+      sigemptyset(&broken_pipe);
+      sigaddset(&broken_pipe, SIGPIPE);
+      if (pending_before) CHECK(sigprocmask(SIG_BLOCK, &broken_pipe, NULL) == 0 && raise(SIGPIPE) == 0);
+      sigemptyset(&before);
+      sigemptyset(&after);
+      CHECK(sigprocmask(SIG_BLOCK, NULL, &before) == 0);
+      free(take(64, kLarge));
+      CHECK(sigprocmask(SIG_BLOCK, NULL, &after) == 0 && memcmp(&before, &after, sizeof before) == 0);
+      CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == pending_before);
+      _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+
 #ifdef WITH_PLUGIN
 extern void* plugin_block;
 #endif
@@ -317,8 +341,11 @@ static void ordinary(void) {
   CHECK(FAKE_SERVED(plugin_block));
 #endif
   for (int i = 0; i < 1000; ++i) free(realloc(malloc(i + 1), 2 * i + 1));
+  const int lowest = dup(STDOUT_FILENO);
+  CHECK(close(lowest) == 0);
   void* const block = take(64, kLarge);
-  CHECK(dlerror() == NULL); /* what the loader has said to the library is not told to the job */
+  CHECK(dup(STDOUT_FILENO) == lowest); /* no descriptor is left open */
+  CHECK(dlerror() == NULL);            /* what the loader has said to the library is not told to the job */
   printf("%s\n", FAKE_SERVED(block) ? "served" : "not served");
   free(block);
   free(take(64, 16));
@@ -398,6 +425,7 @@ int main(int argc, char** argv) {
               {"cancelled", cancelled},
               {"main_thread_ends", main_thread_ends},
               {"sparse", sparse},
+              {"refused_lines", refused_lines},
               {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {

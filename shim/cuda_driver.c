@@ -56,11 +56,11 @@ static const struct hook* hook_named(const char* name) {
   return NULL;
 }
 
-/* Who probes for the driver closes it again; the functions that are remembered must outlive that. */
+/* Who probes for the driver closes it again; the functions that are remembered must outlive that, and need not all be
+ * of one library. */
 static void keep_library_of(void* function) {
-  static char kept;
   Dl_info info;
-  if (__atomic_exchange_n(&kept, 1, __ATOMIC_RELAXED) || !dlopen || !dladdr) return;
+  if (!dlopen || !dladdr) return;
   if (dladdr(function, &info) && info.dli_fname) dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 

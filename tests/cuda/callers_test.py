@@ -83,6 +83,9 @@ class Callers(CudaTest):
             with self.subTest(how):
                 self.check(built("OPENED"), how)
 
+    def test_driver_looked_up_after_another_library(self):
+        self.check(built("OPENED"), "again", built("CU_NAMES"))
+
     def test_driver_looked_up_per_thread(self):
         self.check(built("OPENED_PER_THREAD"), expected=PER_THREAD)
 

@@ -1,10 +1,13 @@
 #include "replay/core_log.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -20,6 +23,13 @@ bool StillStderr() {
   struct stat now;
   return at_start->open != 0 && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == at_start->device &&
          now.st_ino == at_start->inode;
+}
+
+// Whether it takes PIPE_BUF bytes: where it is full and nobody reads it, a write would wait for ever.
+bool TakesText() {
+  constexpr int kForASlowReader = 1000;  // milliseconds
+  pollfd target{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&target, 1, kForASlowReader) > 0;
 }
 
 }  // namespace
@@ -58,8 +68,8 @@ void LogText(LogLevel level, std::string_view text) {
   if (level == LogLevel::kQuiet || level > log_level) return;
   const int saved = errno;
   const WriteSignalsHeld signals_held;
-  while (StillStderr() && !text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  while (StillStderr() && !text.empty() && TakesText()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     text.remove_prefix(static_cast<size_t>(written));

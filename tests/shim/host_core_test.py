@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from preloading import TIMEOUT, Installed, built, clean_environment, run
+from preloading import TIMEOUT, Installed, built, clean_environment, full_pipe, run
 
 
 class CoreTest(unittest.TestCase):
@@ -319,6 +319,8 @@ class Stderr(CoreTest):
         with open("/dev/full", "w") as full:
             self.check(full)
         self.check(None, preexec_fn=lambda: os.close(2))
+        with full_pipe() as pipe:
+            self.check(pipe)
 
     def test_its_number_went_to_a_file_of_the_job(self):
         code = ("import ctypes, os; c = ctypes.CDLL(None); c.memalign(64, 65536); os.close(2); "

@@ -11,7 +11,7 @@ import sys
 import termios
 import unittest
 
-from preloading import TIMEOUT, Installed, built, clean_environment, run
+from preloading import TIMEOUT, Installed, built, clean_environment, full_pipe, run
 
 OPENED = "fake core: opened, threshold 4096\n"
 
@@ -172,13 +172,7 @@ class OutOfOrder(ShimTest):
         self.assertIn(b"reprise: cannot open the core library: ", os.read(user, 4096))
 
     def test_stderr_is_full_and_nobody_reads_it(self):
-        reader, writer = os.pipe()
-        self.addCleanup(os.close, reader)
-        with os.fdopen(writer, "wb", buffering=0) as stderr:
-            os.set_blocking(writer, False)
-            while stderr.write(bytes(4096)):
-                pass
-            os.set_blocking(writer, True)
+        with full_pipe() as stderr:
             done = subprocess.run([built("JOB"), "ordinary"], stdout=subprocess.PIPE, stderr=stderr, timeout=TIMEOUT,
                                   env=clean_environment([self.at.shim]))
         self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))

@@ -1,5 +1,6 @@
 """What the tests of the preload library share: a folder with the library and a core beside it, and a way to
 run a program under it. The paths of what was built come from the environment (see meson.build)."""
+import contextlib
 import os
 import shutil
 import subprocess
@@ -36,6 +37,18 @@ def clean_environment(preload=(), **variables):
         environment["LD_PRELOAD"] = " ".join(preload)
     environment.update(variables)
     return environment
+
+
+@contextlib.contextmanager
+def full_pipe():
+    """The writing end of a pipe that is full, and that nobody reads."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as pipe:
+        os.set_blocking(writer, False)
+        while pipe.write(bytes(4096)):
+            pass
+        os.set_blocking(writer, True)
+        yield pipe
 
 
 def run(command, preload=(), cwd=None, **variables):

@@ -36,9 +36,9 @@ class Lookups(unittest.TestCase):
         self.assertIn("layered: 17\n", self.check_same("next"))
 
     def test_the_caller_of_a_next_lookup_beside_other_preloads(self):
-        another = built("LAYERED_PRELOAD")
-        self.assertIn("layered: 37\n", self.check_same("next", before=[another]))
-        self.assertIn("layered: 37\n", self.check_same("next", after=[another]))
+        for another in [built("LAYERED_PRELOAD"), built("LAYERED_PRELOAD_OF_OLD_HASH")]:
+            self.assertIn("layered: 37\n", self.check_same("next", before=[another]))
+            self.assertIn("layered: 37\n", self.check_same("next", after=[another]))
 
     def test_hooked_names_are_swapped_where_they_exist(self):
         without, under = self.lookups("found"), self.lookups("found", [self.at.shim])

@@ -133,8 +133,9 @@ void* reprise_dlsym_hooked(void* handle, const char* name) {
     if (!found) found = reprise_dlsym(RTLD_NEXT, name);
   }
   if (!found || found == hook->ours) return NULL;
+  if (reprise_is_off()) return found;
   remember(hook, found);
-  return reprise_is_off() ? found : hook->ours;
+  return hook->ours;
 }
 
 void* reprise_swapped(const char* query, int version, uint64_t flags, void* found) {

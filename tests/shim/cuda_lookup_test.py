@@ -50,10 +50,12 @@ class Lookups(unittest.TestCase):
     def test_hooked_names_of_a_driver_that_is_preloaded_before_us(self):
         self.assertEqual(self.lookups("found", [built("CU_NAMES"), self.at.shim]).count("libreprise.so+0x"), 4)
 
-    def test_off_swaps_nothing(self):
-        without = self.lookups("found")
-        for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
-            self.assertEqual(self.lookups("found", [self.at.shim], **variables), without)
+    def test_off_swaps_and_keeps_nothing(self):
+        for group in ["found", "closed"]:
+            without = self.lookups(group)
+            for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
+                self.assertEqual(self.lookups(group, [self.at.shim], **variables), without)
+        self.assertIn("still there: 0\n", self.lookups("closed"))
 
     def test_calls_that_the_driver_does_not_have(self):
         self.assertEqual(self.lookups("missing"), "-1\n-1\n")

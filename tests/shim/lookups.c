@@ -113,6 +113,14 @@ static void found(const char* path) {
   say("self", "cuMemFree_v2", dlsym(dlopen(NULL, RTLD_NOW), "cuMemFree_v2"));
 }
 
+/* A driver that is only looked at, and closed. */
+static void closed(const char* path) {
+  void* const library = open_or_exit(path, RTLD_NOW | RTLD_LOCAL);
+  say("local", "cuMemFree_v2", dlsym(library, "cuMemFree_v2"));
+  dlclose(library);
+  printf("still there: %d\n", dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL);
+}
+
 /* What we export and no driver here has: the call is answered, as one that is not found. */
 extern int cuMemGetInfo_v2(size_t* free, size_t* total) __attribute__((weak));
 static void missing(const char* path) {
@@ -175,7 +183,7 @@ int main(int count, char** arguments) {
     void (*look_up)(const char*);
   } groups[] = {{"unhooked", unhooked}, {"no_driver", no_driver}, {"errors", errors},
                 {"next", next},         {"found", found},         {"missing", missing},
-                {"threads", threads},   {"children", children}};
+                {"threads", threads},   {"closed", closed},       {"children", children}};
   for (size_t i = 0; i < COUNT(groups) && count > 2; ++i) {
     if (strcmp(arguments[1], groups[i].name) != 0) continue;
     groups[i].look_up(arguments[2]);

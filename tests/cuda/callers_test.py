@@ -102,13 +102,23 @@ class Cancelled(CudaTest):
             self.assertEqual((under.returncode, under.stdout), (0, without), under.stderr)
 
 
+class WhileOpening(CudaTest):
+    core = "FAKE_CUDA_CORE"
+
+    def test_other_threads_pass_to_the_driver(self):
+        done = self.run_job([built("LINKED")], [self.at.shim], FAKE_CORE="thread")
+        self.assertEqual((done.returncode, done.stdout), (0, HELD), done.stderr)
+        self.assertEqual(caught(done.stderr), CAUGHT)
+
+
 class Asked(CudaTest):
     """cuGetProcAddress of both versions, by the program itself."""
 
     core = "FAKE_CUDA_CORE"
     OURS = {"cuGetProcAddress 11030 0", "cuGetProcAddress 12000 0", "cuMemAlloc 3020 0", "cuMemAlloc 12000 1",
             "cuMemAlloc 12000 2", "cuMemAllocAsync 11020 0", "cuMemAllocAsync 11020 1", "cuMemAllocAsync 11020 2",
-            "cuMemAllocAsync 13000 2", "cuMemCreate 12000 0", "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
+            "cuMemAllocAsync 13000 2", "cuMemCreate 12000 0", "cuStreamBeginCapture 10010 2",
+            "cuStreamDestroy 2000 0", "cuStreamDestroy 4000 0"}
 
     def test_answers(self):
         without = self.run_job([built("ASKED")]).stdout

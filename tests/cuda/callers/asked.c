@@ -1,5 +1,5 @@
 // Asks the driver for its functions by name, version and flags, as libcudart does. Prints for each question
-// the result, the status, and whose function was given; then uses the functions.
+// the result, the status, and which function of whom was given; then uses the functions.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -11,10 +11,14 @@
 typedef CUresult (*ask_v1)(const char*, void**, int, cuuint64_t);
 typedef CUresult (*ask_v2)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
 
-static const char* owner(void* function) {
+static void say(const char* how, int result, int status, void* function) {
   Dl_info info;
-  if (!function || !dladdr(function, &info)) return "nobody";
-  return strstr(info.dli_fname, "/libreprise") ? "ours" : "driver's";
+  printf(" %s %d %d ", how, result, status);
+  if (!function || !dladdr(function, &info)) {
+    printf("nobody's");
+  } else {
+    printf("%s %s", strstr(info.dli_fname, "/libreprise") ? "ours" : "driver's", info.dli_sname);
+  }
 }
 
 static const struct {
@@ -39,6 +43,7 @@ static const struct {
     {"cuMemAllocAsync", 13000, 2},
     {"cuMemAllocAsync_ptsz", 13000, 0},
     {"cuMemCreate", 12000, 0},
+    {"cuStreamBeginCapture", 10010, 2},
     {"cuStreamDestroy", 2000, 0},
     {"cuStreamDestroy", 4000, 0},
     {"cuNoSuchCall", 12000, 0},
@@ -54,8 +59,10 @@ int main(void) {
     void *by_v1 = NULL, *by_v2 = NULL;
     const int result_1 = first(questions[i].name, &by_v1, questions[i].version, questions[i].flags);
     const int result_2 = ask(questions[i].name, &by_v2, questions[i].version, questions[i].flags, &status);
-    printf("%s %d %d: %d %s, %d %d %s\n", questions[i].name, questions[i].version, (int)questions[i].flags,
-           result_1, owner(by_v1), result_2, (int)status, owner(by_v2));
+    printf("%s %d %d:", questions[i].name, questions[i].version, (int)questions[i].flags);
+    say("v1", result_1, 0, by_v1);
+    say("v2", result_2, (int)status, by_v2);
+    printf("\n");
   }
   void* unchanged = (void*)&main;
   printf("bad arguments: %d %d %d\n", ask(NULL, &unchanged, 12000, 0, NULL),

@@ -4,10 +4,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static void* is_cancelled(void* context) {
+static void* is_cancelled(void* unused) {
   CUdeviceptr block = 0;
-  cuCtxSetCurrent((CUcontext)context);
+  CUcontext context;
   pthread_cancel(pthread_self());
+  if (cuDevicePrimaryCtxRetain(&context, 0) != 0 || cuCtxSetCurrent(context) != 0) return NULL;
   const int made = cuMemAllocAsync(&block, 1 << 20, NULL);
   const int freed = cuMemFreeAsync(block, NULL);
   printf("%d %d\n", made, freed);
@@ -17,12 +18,10 @@ static void* is_cancelled(void* context) {
 }
 
 int main(void) {
-  CUcontext context;
   pthread_t thread;
   void* result = NULL;
-  if (cuInit(0) != 0 || cuDevicePrimaryCtxRetain(&context, 0) != 0) return 2;
-  if (pthread_create(&thread, NULL, is_cancelled, context) != 0 || pthread_join(thread, &result) != 0)
-    return 2;
+  if (cuInit(0) != 0) return 2;
+  if (pthread_create(&thread, NULL, is_cancelled, NULL) != 0 || pthread_join(thread, &result) != 0) return 2;
   printf("cancelled: %d\n", result == PTHREAD_CANCELED);
   return 0;
 }

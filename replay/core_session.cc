@@ -25,7 +25,7 @@ namespace {
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
 
-// Spent once, when a run ends that has learnt something.
+// Spent when a run has learnt something.
 constexpr double kSecondsToSave = 0.25;
 
 std::vector<std::string> CommandWords() {
@@ -222,15 +222,15 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
     const std::string path = out_->PathOf(PlansName(device), ".json");
     // The first device's name was claimed with the trace's; of a further one somebody may have kept a file.
     std::error_code error;
-    const absl::Status written = std::filesystem::exists(path, error)
+    const absl::Status written = path != plans.beside && std::filesystem::exists(path, error)
                                      ? absl::AlreadyExistsError(fmt::format("{} is there already", path))
                                      : ReplaceFile(path, text);
     if (written.ok())
-      plans.written = path;
+      plans.beside = path;
     else
       not_kept(written);
   }
-  if (!in_cache.empty()) plans.written = in_cache;
+  plans.written = in_cache.empty() ? plans.beside : in_cache;
 }
 
 Summary CoreSession::NewSummary() const {

@@ -46,7 +46,10 @@ class CoreSession {
   // Gives the engine of a device the plans that an earlier run of this job has left, where there are any.
   // `kind` names what is served: "host", or the device as CUDA calls it.
   PlansSummary ExpectPlans(Engine& engine, const std::string& kind, int device) const;
+  // Whether there is anywhere to leave plans.
+  bool LeavesPlans() const { return config_.mode == Mode::kServe && !(config_.out + config_.cache).empty(); }
   // Leaves what this run has learnt for the next one: in the folder of its files and in that of the cache.
+  // `plans` says what it has left before, which that takes the place of. Of one device by one thread at a time.
   void LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
                   PlansSummary& plans) const;
 

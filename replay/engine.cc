@@ -323,6 +323,7 @@ bool Engine::Adopt(Sequence& sequence) {
   }
   arena_.SetPlanEnd(end);
   CountPlan(sequence);
+  if (options_.learnt) options_.learnt(KnownPlans());
   return true;
 }
 
@@ -372,7 +373,7 @@ absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans)
   return absl::OkStatus();
 }
 
-std::vector<Sequence::Known> Engine::KnownPlans(const Guard&) const {
+std::vector<Sequence::Known> Engine::KnownPlans() const {
   return split_ ? std::vector<Sequence::Known>() : whole_.KnownPlans();
 }
 

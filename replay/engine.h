@@ -101,6 +101,8 @@ class Engine {
     profiler::PeriodFinder::Options period;
     Sequence::Rules sequence_rules;
     Arena::Rules arena_rules;
+    // Told, with the lock, what KnownPlans gives, whenever a plan of the engine's own making is adopted.
+    std::function<void(std::vector<Sequence::Known>)> learnt;
   };
 
   // `runner` outlives the engine, and so does `events`, which is null where there are no streams. Fails when
@@ -198,7 +200,7 @@ class Engine {
   // OutOfRange, and none is taken, where one of them is not for this arena.
   absl::Status Expect(const Guard&, std::vector<Sequence::Expected> plans);
   // What to keep for a later run, of the device as a whole; nothing where threads are planned apart.
-  std::vector<Sequence::Known> KnownPlans(const Guard&) const;
+  std::vector<Sequence::Known> KnownPlans(const Guard&) const { return KnownPlans(); }
   void SetEventSink(const Guard&, EventSink* sink) { sink_ = sink; }
 
  private:
@@ -243,6 +245,7 @@ class Engine {
   void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence);
+  std::vector<Sequence::Known> KnownPlans() const;
   void CountPlan(const Sequence& sequence);
   // What is live, small blocks aside, outside of what the plans in use cover; and what these cover, by granules.
   struct Beside {

@@ -1,13 +1,18 @@
 #include "replay/served_engine.h"
 
+#include <bit>
 #include <chrono>
 #include <utility>
 #include <vector>
+
+#include "replay/core_log.h"
 
 namespace reprise::replay {
 namespace {
 
 constexpr std::chrono::milliseconds kPatienceAtExit{200};
+// Plans may just be laid and written.
+constexpr std::chrono::seconds kPatienceForPlans{5};
 
 }  // namespace
 
@@ -20,6 +25,11 @@ absl::Status ServedEngine::Begin(CoreSession& session, Served served, std::uniqu
   options.plan = session.config().mode == Mode::kServe;
   options.capacity = session.config().capacity;
   options.solve = session.EngineSolver();
+  if (session.LeavesPlans()) {
+    options.learnt = [this, runner](std::vector<Sequence::Known> known) {
+      OnLearnt(std::move(known), *runner);
+    };
+  }
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(options, std::move(memory), runner, events);
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
@@ -35,9 +45,31 @@ void ServedEngine::StopListening(const Engine::Guard& guard) {
   listening_ = false;
 }
 
+// A job may be killed: what it has learnt is left when it has it, after 1, 2, 4, 8, ... plans, and at its end.
+void ServedEngine::OnLearnt(std::vector<Sequence::Known> known, PlanRunner& runner) {
+  const int64_t plans = ++learnt_;
+  if (known.empty() || !std::has_single_bit(static_cast<uint64_t>(plans))) return;
+  runner.Run([this, known = std::move(known), plans] {
+    const WriteSignalsHeld signals_held;  // it may be a thread of the job's
+    try {
+      const std::lock_guard lock(leaving_);
+      LeavePlans(known, plans);
+    } catch (...) {
+      Log(LogLevel::kWarn, "no memory to keep the plans with; they are kept at the end");
+    }
+  });
+}
+
+void ServedEngine::LeavePlans(const std::vector<Sequence::Known>& known, int64_t plans) {
+  if (finished_ || plans <= left_ || !session_->InItsProcess()) return;
+  session_->LeavePlans(known, served_.kind, served_.device, plans_);
+  if (!plans_.written.empty()) left_ = plans;
+}
+
 void ServedEngine::Finish(bool inside, Bytes passed, const std::function<void(const Engine::Guard&)>& last,
                           EngineSummary& summary) {
   std::vector<Sequence::Known> known;  // for the next run, where there is something new
+  int64_t learnt = 0;
   {
     std::optional<Engine::Guard> guard;
     if (!inside) guard = engine_->TryLockFor(kPatienceAtExit);
@@ -45,12 +77,16 @@ void ServedEngine::Finish(bool inside, Bytes passed, const std::function<void(co
     if (guard) {
       last(*guard);
       summary.counters = engine_->counters(*guard);
-      if (summary.counters.plans > summary.counters.plans_resumed) known = engine_->KnownPlans(*guard);
+      learnt = learnt_;
+      if (learnt > 0) known = engine_->KnownPlans(*guard);
       StopListening(*guard);
     }
   }
-  session_->LeavePlans(known, served_.kind, served_.device, plans_);
-  summary.plans = plans_;
+  if (const std::unique_lock lock(leaving_, kPatienceForPlans); lock.owns_lock()) {
+    LeavePlans(known, learnt);
+    finished_ = true;
+    summary.plans = plans_;
+  }
   if (trace_ != nullptr) summary.trace = session_->FinishTrace(served_.device, *trace_, passed);
 }
 

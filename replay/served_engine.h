@@ -3,10 +3,13 @@
 // each memory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "replay/core_session.h"
@@ -50,13 +53,20 @@ class ServedEngine {
 
  private:
   void StopListening(const Engine::Guard& guard);
+  void OnLearnt(std::vector<Sequence::Known> known, PlanRunner& runner);
+  void LeavePlans(const std::vector<Sequence::Known>& known, int64_t plans);
 
   CoreSession* session_ = nullptr;
   Served served_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
-  PlansSummary plans_;
   bool listening_ = false;  // the trace hears of the engine's events; under the lock
+  int64_t learnt_ = 0;      // plans adopted; under the lock
+
+  std::timed_mutex leaving_;
+  PlansSummary plans_;
+  int64_t left_ = 0;       // how many plans had been adopted when plans were left
+  bool finished_ = false;  // nothing is left any more
 };
 
 }  // namespace reprise::replay

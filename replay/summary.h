@@ -44,6 +44,7 @@ struct PlansSummary {
   std::string read;     // the file; empty: there was none
   std::string refused;  // why it was not to be used
   std::string written;  // the file; empty: none
+  std::string beside;   // the same or another, beside the summary; empty: none
 };
 
 // One engine.

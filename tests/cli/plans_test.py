@@ -3,6 +3,7 @@ and those of another job, or a damaged file, must do nothing but say so."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -22,6 +23,12 @@ for round in range(int(sys.argv[1])):
         libc.free(block)
     if round == 0:
         stay += [libc.aligned_alloc(64, 4096 * (i % 5 + 2)) for i in range(20)]
+"""
+
+# The same, killed once there is a file.
+KILLED = "import glob, os\n" + JOB.replace("sys.argv[1]", "os.environ['ROUNDS']") + """
+    if glob.glob(os.environ.get("KILLED_BY", "")):
+        os.kill(os.getpid(), 9)
 """
 
 
@@ -95,6 +102,18 @@ class Plans(command.CommandTest):
                 summary = self.summary(f"out-{file.replace('/', '-')}-{count}")
                 self.assertIn(reason, summary["plans_refused"])
                 self.assertEqual(summary["plans_resumed"], 0)
+
+    def test_a_job_that_is_killed_has_left_its_plans(self):
+        job = ["--", sys.executable, "-c", KILLED]
+        for out, options, left in (("first", ["--cache", "plans"], "plans/*.entry"), ("second", [], "second/plans.json")):
+            done = self.reprise("run", "--host", "--out", out, *options, *job,
+                                env={"ROUNDS": "1000000000", "KILLED_BY": left})
+            self.assert_status(done, -signal.SIGKILL)
+            self.assertFalse(os.path.exists(self.path(out + "/summary.json")))
+            options = options or ["--plan", left]
+            self.ok("run", "--host", "--out", "after-" + out, *options, *job, env={"ROUNDS": "20"})
+            summary = self.summary("after-" + out)
+            self.assertEqual((summary["plans_resumed"], summary["plans_refused"]), (1, ""), summary)
 
     def test_two_jobs_that_save_at_once(self):
         rounds, _ = self.learn()

@@ -78,7 +78,8 @@ absl::StatusOr<std::vector<Offset>> Places(const LoadedInput& input,
 }
 
 absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view format) {
-  // As events they would lose what no event says: alignment, lane and where they are pinned.
+  // As events they would lose what no event says: alignment, where they are pinned, and the one place of a
+  // buffer with gaps.
   if (format == "lifetimes" && input.is_lifetimes()) {
     return profiler::ToLifetimeCsv(input.content.lifetimes);
   }

@@ -35,6 +35,7 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
     profiler::Event event;
     event.kind = change.alloc ? profiler::EventKind::kAlloc : profiler::EventKind::kFree;
     event.id = BlockId{change.index};
+    event.stream = Stream(static_cast<uint64_t>(lifetimes[change.index].lane));
     if (change.alloc) event.bytes = lifetimes[change.index].size;
     timeline.events.push_back(event);
     timeline.ticks.push_back(change.tick);

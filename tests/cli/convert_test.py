@@ -90,6 +90,13 @@ class Convert(command.CommandTest):
         self.assertEqual([line.split(",")[0] for line in out.splitlines()[1:]],
                          ["alloc", "alloc", "free", "alloc", "free", "free"])
 
+    def test_a_lane_becomes_a_stream(self):
+        self.write("a.csv", "id,lower,upper,size,lane\na,0,2,10,7\nb,2,4,10,3\n")
+        self.ok("convert", "a.csv", "out.csv", "--to", "events")
+        self.assertEqual(self.read("out.csv").decode().splitlines()[1:], ["alloc,0,10,7", "free,0,,7", "alloc,1,10,3", "free,1,,3"])
+        for which, slab in (("shared", 10), ("apart", 20)):
+            self.assertEqual([self.json("plan", name, "--streams", which)["slab"] for name in ("a.csv", "out.csv")], [slab] * 2)
+
     def test_json(self):
         self.ok("convert", "s.pickle", "out.json")
         out = json.loads(self.read("out.json"))

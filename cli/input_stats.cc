@@ -58,13 +58,21 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
     // A buffer counts once, whatever gaps it has; only the peak knows of them.
     std::vector<profiler::Lifetime> whole = input.content.lifetimes;
     for (profiler::Lifetime& l : whole) l.gaps.clear();
-    result.stats = profiler::StatsOf(TimelineOf(whole).events);
+    const Timeline of_whole = TimelineOf(whole);
+    result.stats = profiler::StatsOf(of_whole.events);
     if (result.stats.allocs > 0) {
       const Timeline timeline = TimelineOf(input.content.lifetimes);
       const profiler::LifetimeTable table = profiler::LifetimesOf(timeline.events);
       result.stats.live_peak = table.live_peak;
       result.stats.at_peak = profiler::SizesLiveAt(timeline.events, table.peak_at.count());
       result.stats.peak_at = timeline.ticks[static_cast<size_t>(table.peak_at.count())].count();
+      result.streams = profiler::ByStream(timeline.events, table.peak_at.count());
+      // The same streams in the same order: none begins with what follows a gap.
+      const std::vector<profiler::StreamUse> counted = profiler::ByStream(of_whole.events, 0);
+      for (size_t i = 0; i < counted.size(); ++i) {
+        result.streams[i].allocs = counted[i].allocs;
+        result.streams[i].allocated = counted[i].allocated;
+      }
     }
     // The file is one iteration; what repeats inside is none.
     result.stats.iterations = 0;

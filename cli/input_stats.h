@@ -21,7 +21,7 @@ struct InputStats {
   std::string lifetime_unit = "events";              // or "us", or "ticks" of a lifetime CSV
   profiler::SiteTable sites{};                       // empty where the input has no stacks
   std::vector<profiler::SiteBytes> sites_at_peak{};  // the same
-  std::vector<profiler::StreamUse> streams{};        // empty for a lifetime CSV
+  std::vector<profiler::StreamUse> streams{};        // of a lifetime CSV its lanes
   std::vector<profiler::LibraryUse> libraries{};  // at the peak; empty where the input has no native stacks
   double attributed = 0;                          // share of the bytes at the peak whose site says where
   // What the device did, and was at when the peak was asked for; none where the input has no activities.

@@ -144,6 +144,9 @@ function mergedTable(head) {
   if (head.streams.length < 2) {
     return element("p", { className: "quiet", textContent: "There is one stream only." });
   }
+  if (head.what_if.merged.length === 0) {
+    return element("p", { className: "quiet", textContent: "No allocator was tried with that." });
+  }
   return table(head.what_if.merged, [
     { title: "Allocator", cell: (m) => m.name },
     { title: "As recorded", number: true, cell: (m) => formatSize(m.apart) },

@@ -52,6 +52,10 @@ class Page(PageTest):
             "Stream Bytes Share Its own peak Allocated 0x7 4.00 KiB 80.00 % 4.00 KiB 4.10 KiB 0x0 1.00 KiB 20.00 % 1.00 KiB 1.00 KiB"
         ).split())
         self.assertIn("no native stacks", self.text("libraries"))
+        self.write("l.csv", "id,lower,upper,size,lane\na,0,9,400,7\nb,2,4,100,0\n")
+        self.open("l.csv")
+        self.assertIn("0x7 400 B 80.00 % 400 B 400 B", " ".join(self.text("streams").split()))
+        self.assertEqual(self.text("merged"), "No allocator was tried with that.")
 
     def test_every_kind_of_input_opens_without_an_error(self):
         self.write("a.csv", command.LIFETIMES)

@@ -75,6 +75,13 @@ class Stats(command.CommandTest):
         self.write("one.csv", command.EVENTS)
         self.assertNotIn("by stream", self.ok("stats", "one.csv").out)
 
+    def test_by_lane_of_a_lifetime_csv(self):
+        self.write("l.csv", "id,lower,upper,size,lane,gaps\na,0,9,400,7,2-4\nb,2,4,300,0,\nc,2,4,200,0,\nd,5,6,50,7,\n")
+        self.assertEqual(self.json("stats", "l.csv")["streams"], [
+            {"stream": "0x7", "allocs": 2, "allocated": 450, "live_peak": 450, "blocks_at_peak": 0, "bytes_at_peak": 0},
+            {"stream": "0x0", "allocs": 2, "allocated": 500, "live_peak": 500, "blocks_at_peak": 2, "bytes_at_peak": 500}])
+        self.assertIn("by stream", self.ok("stats", "l.csv").out)
+
     def test_iterations_whose_peaks_differ(self):
         self.write("e.csv", job(8))
         peaks = self.json("stats", "e.csv")["iteration_peaks"]

@@ -101,6 +101,10 @@ std::string SolutionText(const planner::Problem& problem, const planner::Solutio
       problem.buffers.size(), FormatSize(solution.lower_bound), FormatSize(solution.placement.slab),
       FormatShare(planner::Gap(solution.placement.slab, solution.lower_bound)),
       solution.proven_optimal ? ", proven optimal" : "", solution.solver, FormatDuration(solution.seconds));
+  if (problem.reuse == planner::Reuse::kPriced) {
+    text += fmt::format("crossings    {:>12}  of memory from one stream to another, priced at {} each\n",
+                        solution.crossings, FormatSize(problem.crossing_price));
+  }
   if (const std::optional<double> kept = planner::ShareKept(problem, solution.placement))
     text += fmt::format("kept         {:>12}  of the buffers that the earlier plan has placed\n",
                         FormatShare(*kept));

@@ -78,6 +78,9 @@ class Plan(command.CommandTest):
         self.write("lanes.csv", "id,lower,upper,size,stream\na,0,2,4,0\nb,2,4,4,1\nc,4,6,4,0\n")
         slabs = [self.json("plan", "lanes.csv", "--streams", which)["slab"] for which in ("shared", "apart", "1", "1K")]
         self.assertEqual(slabs, [4, 8, 4, 8])
+        for price, row in (("1", r"crossings +2  .*, priced at 1 B each"), ("1K", r"crossings +0  .*, priced at 1.00 KiB each")):
+            self.assertRegex(self.ok("plan", "lanes.csv", "--streams", price).out, row)
+        self.assertNotIn("crossings", self.ok("plan", "lanes.csv").out)
         self.fails(2, "plan", "lanes.csv", "--streams", "magic", says="magic is neither shared nor apart nor a size")
 
     def test_more_time_is_not_advised_where_it_is_not_what_ended_the_search(self):

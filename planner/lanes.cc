@@ -39,6 +39,12 @@ struct Lane {
 
 bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
 
+bool HasOneLane(const Problem& problem) {
+  const auto first = std::ranges::find_if(problem.buffers, HasLane);
+  return std::all_of(first, problem.buffers.end(),
+                     [&](const Buffer& buffer) { return !HasLane(buffer) || buffer.lane == first->lane; });
+}
+
 std::vector<Lane> LanesOf(const Problem& problem) {
   std::map<int32_t, Lane> by_lane;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -337,6 +343,7 @@ absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budge
   const Stopwatch stopwatch;
   Problem shared = problem;
   shared.reuse = Reuse::kAllowed;
+  if (HasOneLane(problem)) return solve(shared, budget);  // nothing can cross
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;
   const Bytes bound = lowest->lower_bound;

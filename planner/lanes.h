@@ -24,7 +24,7 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
 // the slab stays under one of several limits; one within the capacity goes before one that is not. A cancel
 // once the lowest is found leaves out what is not there yet; without one, what lies between is tried for a
 // second at most once the time is over. The bound is that of the slab alone, so that only a placement without
-// crossings can be proven optimal.
+// crossings can be proven optimal. Of one lane alone the lowest placement has all of the budget.
 absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budget,
                                      const SolveFunction& solve);
 

@@ -67,6 +67,24 @@ TEST(Lanes, APriceDecides) {
   EXPECT_EQ(solution->crossings, 0);
 }
 
+// Half of the budget would go into what avoids crossings, of which there are none.
+TEST(Lanes, OneAloneHasAllOfTheBudgetWhateverThePrice) {
+  Problem problem = TakingTurns(Reuse::kPriced);
+  problem.crossing_price = Bytes(1);
+  for (Buffer& buffer : problem.buffers) buffer.lane = 3;
+  problem.buffers.push_back(Pinned(0, 6, 4, 0));  // has no lane
+  std::vector<double> shares;
+  const SolveFunction solve = [&](const Problem& part, const Budget& share) {
+    shares.push_back(share.seconds);
+    return Solve(part, share);
+  };
+  const auto solution = SolvePriced(problem, {.seconds = 10}, solve);
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(shares, std::vector<double>{10});
+  EXPECT_EQ(solution->placement.slab, Bytes(8));
+  EXPECT_TRUE(solution->proven_optimal);
+}
+
 TEST(Lanes, CrossingsAreAvoidedWhereThatCostsNothing) {
   // One tall block sets the slab; below it there is room to keep the lanes apart.
   Problem problem = TakingTurns(Reuse::kPriced);

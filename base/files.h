@@ -27,7 +27,8 @@ bool WriteAll(int fd, std::string_view text);
 // Writes the file at once: under another name beside it, synced, then renamed over `path`, so that it is
 // there whole or not at all, after a power failure too. What is there and is not a regular file (a pipe, a
 // terminal) is written to as it is. A file that is there keeps its mode, and its owner and group as far as
-// they may be given; one that may not be written stays. Errors name `path` and the system's reason.
+// they may be given; one that may not be written stays. A signal that ends the process leaves nothing beside
+// it. Errors name `path` and the system's reason.
 absl::Status WriteFile(const std::string& path, std::string_view text);
 
 // The same for a job, which waits neither for the disk nor for the reader of a pipe: nothing is synced, and

@@ -2,7 +2,9 @@
 write to, or a file that is protected; none of that is to be lost, whatever the command line says."""
 
 import ctypes
+import json
 import os
+import signal
 import subprocess
 import unittest
 
@@ -136,6 +138,24 @@ class OutputIsProtected(command.CommandTest):
                    preexec_fn=without_override)
         self.assertEqual(self.read("p.json"), b"old")
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.csv", "p.json"])
+
+
+class OutputIsInterrupted(command.CommandTest):
+    def drafts(self):
+        return [name for name in os.listdir(self.folder) if name.endswith(".part")]
+
+    def test_no_draft_stays(self):
+        rows = (f"alloc,{k},4096,0\nfree,{k},,0\n" for k in range(100_000))  # writing it takes a while
+        self.write("big.csv", "event,id,bytes,stream\n" + "".join(rows))
+        for end in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([command.REPRISE, "convert", "big.csv", "out.json"], cwd=self.folder,
+                                  stderr=subprocess.DEVNULL) as done:
+                while done.poll() is None and not self.drafts():
+                    pass
+                done.send_signal(end)
+            self.assertIn(done.returncode, (-end, 0), "0: it was quicker")
+            self.assertEqual(self.drafts(), [])
+            self.assertIn("stacks", json.loads(self.read("out.json")))
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ std::string FindingJson(const Finding& finding) {
     json["first_overlap"] = {{"first", finding.overlap->first},
                              {"second", finding.overlap->second},
                              {"tick", finding.overlap->tick.count()}};
+    if (finding.input.is_lifetimes()) {
+      json["first_overlap"]["first_id"] =
+          NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->first));
+      json["first_overlap"]["second_id"] =
+          NameOfBuffer(finding.input, static_cast<size_t>(finding.overlap->second));
+    }
   }
   return JsonText(json);
 }

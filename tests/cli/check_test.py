@@ -41,6 +41,7 @@ class Check(command.CommandTest):
         overlap = result["first_overlap"]
         self.assertEqual(sorted((overlap["first"], overlap["second"])), [0, 1])
         self.assertEqual(overlap["tick"], 0)
+        self.assertEqual([overlap["first_id"], overlap["second_id"]], ["abc"[overlap[which]] for which in ("first", "second")])
 
     def test_slab_that_is_not_the_height(self):
         self.fails(3, "check", "a.csv", self.change(slab=100, gap=11.5), says="slab.* is 100, but the buffers end at 8")

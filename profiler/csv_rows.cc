@@ -11,7 +11,6 @@
 namespace reprise::profiler {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r";
 constexpr size_t kLongestLine = size_t{1} << 16;
 constexpr size_t kLongestQuote = 40;

@@ -15,6 +15,9 @@ namespace reprise::profiler {
 inline constexpr int64_t kMostCsvNumber = int64_t{1}
                                           << 62;  // sums and roundings of such numbers stay in range
 
+// Of UTF-8: some programs begin text files with it, and it is no part of the text.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // False when `text` is not, as a whole, a number that fits.
 template <typename Int>
 bool ParseNumber(std::string_view text, Int* value) {

@@ -195,6 +195,7 @@ class Sequencer {
 }  // namespace
 
 bool LooksLikeJson(std::string_view contents) {
+  if (contents.starts_with(kByteOrderMark)) contents.remove_prefix(kByteOrderMark.size());
   const size_t first = contents.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (contents[first] == '{' || contents[first] == '[');
 }

@@ -179,8 +179,8 @@ class Convert(command.CommandTest):
                     live.pop(entry["addr"])
 
     def test_kineto(self):
-        for content in (KINETO, KINETO["traceEvents"]):
-            self.write("k.json", json.dumps(content))
+        for content, begin in ((KINETO, ""), (KINETO["traceEvents"], ""), (KINETO, "\ufeff \n")):
+            self.write("k.json", begin + json.dumps(content))
             done = self.ok("stats", "k.json", "--json")
             stats = json.loads(done.out)
             self.assertEqual((stats["format"], stats["allocs"], stats["frees"]), ("profiler trace", 3, 2))

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -49,22 +50,27 @@ void SetReuse(const std::string& streams, planner::Problem& problem) {
 }
 
 // Sets a flag once the time is over. The solvers take a budget as advice as long as they have no placement;
-// the user's limit holds whatever they have.
+// the user's limit holds whatever they have. Where there can be no thread it is never set, and their clocks are all.
 class Deadline {
  public:
-  explicit Deadline(double seconds)
-      : thread_([this, seconds] {
-          std::unique_lock lock(mutex_);
-          const std::chrono::duration<double> time(seconds);
-          if (!ended_.wait_for(lock, time, [this] { return end_; })) over_ = true;
-        }) {}
+  explicit Deadline(double seconds) {
+    const auto wait = [this, seconds] {
+      std::unique_lock lock(mutex_);
+      const std::chrono::duration<double> time(seconds);
+      if (!ended_.wait_for(lock, time, [this] { return end_; })) over_ = true;
+    };
+    try {
+      thread_ = std::thread(wait);
+    } catch (const std::system_error&) {  // a limit on processes, or on addresses
+    }
+  }
   ~Deadline() {
     {
       const std::lock_guard lock(mutex_);
       end_ = true;
     }
     ended_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -76,7 +82,7 @@ class Deadline {
   std::condition_variable ended_;
   bool end_ = false;
   std::atomic<bool> over_{false};
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;
 };
 
 std::string SolverList() { return fmt::format("{}", fmt::join(planner::SolverNames(), ", ")); }

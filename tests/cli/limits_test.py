@@ -34,6 +34,15 @@ class Limits(command.CommandTest):
                 self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 2 << 30),
                            says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
 
+    def test_a_plan_needs_no_further_thread(self):
+        def no_room_for_a_stack():
+            resource.setrlimit(resource.RLIMIT_STACK, (200 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+            resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))
+
+        self.write("a.csv", command.LIFETIMES)
+        self.ok("plan", "a.csv", "-o", "p.json", preexec_fn=no_room_for_a_stack)
+        self.ok("check", "a.csv", "p.json")
+
     def test_a_limit_on_the_size_of_files_leaves_no_draft(self):
         self.write("old.json", "precious")
         self.fails(2, "convert", "e.csv", "old.json", preexec_fn=limited(resource.RLIMIT_FSIZE, 64),

@@ -24,6 +24,7 @@
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"
+#include "planner/crossings.h"
 
 namespace reprise::cli {
 namespace {
@@ -37,6 +38,8 @@ struct PlanRow {
   size_t buffers = 0;
   Bytes lower_bound;
   Bytes slab;
+  bool proven_optimal = false;
+  int64_t crossings = 0;
   std::string solver;  // empty: there was a plan for it
   double seconds = 0;
   int status = kFine;  // to exit with
@@ -119,12 +122,17 @@ PlanRow PlanOne(const PlanOptions& options, const std::string& input_path, const
     // Not the file's, which may be of the same buffers under another --streams.
     row.lower_bound = planner::LowerBound(*problem);
     row.slab = there->slab;
+    row.crossings = planner::CountCrossings(*problem, {there->offsets, there->slab});
+    const bool crossings_count = problem->reuse == planner::Reuse::kPriced;
+    row.proven_optimal = row.slab == row.lower_bound && (!crossings_count || row.crossings == 0);
     return row;
   }
   const absl::StatusOr<planner::Solution> solution = SolveAsTold(*problem, options);
   if (!solution.ok()) return Failed(input_path, NotSolved(*input, options, solution.status()));
   row.lower_bound = solution->lower_bound;
   row.slab = solution->placement.slab;
+  row.proven_optimal = solution->proven_optimal;
+  row.crossings = planner::CountCrossings(*problem, solution->placement);
   row.solver = solution->solver;
   row.seconds = solution->seconds;
   if (options.capacity && row.slab > *options.capacity) {
@@ -163,6 +171,8 @@ std::string TableJson(const std::vector<PlanRow>& rows) {
                  {"lower_bound", row.lower_bound.count()},
                  {"slab", row.slab.count()},
                  {"gap", planner::Gap(row.slab, row.lower_bound)},
+                 {"proven_optimal", row.proven_optimal},
+                 {"crossings", row.crossings},
                  {"was_there", row.solver.empty()},
                  {"solver", row.solver},
                  {"seconds", row.seconds}});

@@ -32,13 +32,23 @@ class PlanMany(command.CommandTest):
             self.ok("check", name, f"plans/{plan}")
 
     def test_the_rows_are_those_of_single_inputs(self):
-        self.write("d.csv", "id,lower,upper,size\na,0,9,7\nb,0,4,7\n")
-        many = self.json("plan", *self.inputs)["plans"]
+        self.write("d.csv", "id,lower,upper,size,lane\na,0,4,7,0\nb,4,9,7,1\n")
+        self.assertEqual(self.json("plan", "d.csv", "--streams", "1")["crossings"], 1)
+        many = self.json("plan", *self.inputs, "--streams", "1")["plans"]
         for name, row in zip(self.inputs, many):
-            alone = self.json("plan", name)
-            same = ("buffers", "lower_bound", "slab", "gap", "solver")
+            alone = self.json("plan", name, "--streams", "1")
+            same = ("buffers", "lower_bound", "slab", "gap", "proven_optimal", "crossings", "solver")
             self.assertEqual({key: alone[key] for key in same}, {key: row[key] for key in same})
             self.assertEqual((row["input"], row["plan"], row["was_there"]), (name, "", False))
+
+    def test_a_plan_that_was_there_has_its_crossings_counted(self):
+        self.write("d.csv", "id,lower,upper,size,lane\na,0,4,7,0\nb,4,9,7,1\n")
+        words = ("plan", "a.csv", "d.csv", "-o", "plans", "--streams")
+        self.ok(*words, "1")
+        rows = self.json(*words, "1")["plans"]
+        self.assertEqual([(row["was_there"], row["crossings"], row["proven_optimal"]) for row in rows],
+                         [(True, 0, True), (True, 1, False)])
+        self.assertIs(self.json(*words, "shared")["plans"][1]["proven_optimal"], True)
 
     def test_tasks_of_an_array_and_who_gathers(self):
         words = ("plan", *self.inputs, "-o", "plans")

@@ -66,9 +66,10 @@ class Comparer {
   bool AddTrace(const std::string& path, RankTraces::Trace& rank, Held& sites, Held& sizes) {
     absl::StatusOr<profiler::Trace> trace = profiler::ReadTrace(path);
     if (!trace.ok()) {
+      result_.errors.push_back(MessageOf(trace.status()));
       result_.notes.push_back(options_.redactor != nullptr
                                   ? fmt::format("a trace of rank {} cannot be read", rank.rank)
-                                  : MessageOf(trace.status()));
+                                  : result_.errors.back());
       return false;
     }
     symbols_.Name(&trace->stacks);

@@ -27,7 +27,8 @@ struct RankTraces {
   // A site or a size each, and what each of `compared` held of it at its own peak.
   std::vector<RankTable::Row> rows;
   size_t rows_left = 0;
-  std::vector<std::string> notes;  // for people: what is not in the rows, and why
+  std::vector<std::string> notes;   // for people: what is not in the rows, and why
+  std::vector<std::string> errors;  // of traces that cannot be read, with their names
 };
 
 struct RankTracesOptions {

@@ -136,8 +136,8 @@ bool HasRanks(const MergedSummaries& merged, const FilesBelow& files) {
          }) > 1;
 }
 
-absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
-                              const RanksReportOptions& options) {
+absl::StatusOr<bool> WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
+                                      const RanksReportOptions& options) {
   Redactor redactor;
   RankTracesOptions reading;
   reading.end =
@@ -159,7 +159,13 @@ absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
                                    .created = UtcNow()};
   const absl::StatusOr<std::string> page = RanksPageOf(merged, traces, page_options);
   if (!page.ok()) return page.status();
-  return WritePage(options.output, *page, AllOf(files));
+  bool all_read = true;
+  for (const RankTraces& each : traces) {
+    for (const std::string& error : each.errors) Say(error);
+    all_read = all_read && each.errors.empty();
+  }
+  if (absl::Status written = WritePage(options.output, *page, AllOf(files)); !written.ok()) return written;
+  return all_read;
 }
 
 }  // namespace reprise::cli

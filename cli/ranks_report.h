@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/units.h"
 #include "cli/merge.h"
 #include "cli/rank_files.h"
@@ -23,8 +23,9 @@ struct RanksReportOptions {
 // Whether there is more than one rank in it, be it of traces alone.
 bool HasRanks(const MergedSummaries& merged, const FilesBelow& files);
 
-// Writes the page and says so on stderr. Errors: the output's.
-absl::Status WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
-                              const RanksReportOptions& options);
+// Writes the page and says so on stderr, as of every trace that cannot be read. Returns whether all of them were.
+// Errors: the output's.
+absl::StatusOr<bool> WriteRanksReport(MergedSummaries merged, const FilesBelow& files,
+                                      const RanksReportOptions& options);
 
 }  // namespace reprise::cli

@@ -89,11 +89,10 @@ int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& o
       .capacity = options.capacity,
       .seconds = options.seconds};
   const std::string next = NextOfRanks(inputs, merged, files);
-  if (const absl::Status written = WriteRanksReport(std::move(merged), files, ranks); !written.ok()) {
-    return Fail(written, kUsage);
-  }
+  const absl::StatusOr<bool> all_read = WriteRanksReport(std::move(merged), files, ranks);
+  if (!all_read.ok()) return Fail(all_read.status(), kUsage);
   SayNext(next);
-  return unread ? kBadInput : kFine;
+  return unread || !*all_read ? kBadInput : kFine;
 }
 
 // `errors`: what else was wrong where the input is.

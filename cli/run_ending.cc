@@ -91,7 +91,8 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   MergedSummaries merged = MergeBelow(files);
   absl::Status status;
   if (HasRanks(merged, files)) {
-    status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)});
+    status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)})
+                 .status();
   } else if (const std::string largest = LargestTrace(trace_paths); largest.empty()) {
     status = absl::NotFoundError("there is no trace to report on");
   } else {

@@ -92,6 +92,13 @@ class RanksReport(RanksByHand):
         self.assertIn("trace.rank1.reprise", notes)
         self.assertIn("1 of 1 traces are not whole: recording was not finished", notes)
 
+    def test_a_trace_that_cannot_be_read_is_said_and_is_the_status(self):
+        self.record("out", [0, 0])
+        self.write("out/trace.rank1.reprise", b"no trace at all")
+        for more in ([], ["--redact"]):
+            done = self.fails(3, "report", "out", "-o", "page.html", *more, says="out/trace.rank1.reprise: byte 0: not a")
+            self.assertIn("wrote page.html", done.err)
+
     def test_a_trace_that_ended_early_makes_no_outlier_of_the_others_unsaid(self):
         self.record("out", [0, 0, 4, 0])
         for rank in (0, 1, 2, 3):

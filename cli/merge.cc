@@ -55,9 +55,11 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
   const size_t shown = std::min(most_ranks, job.ranks.size());
   for (size_t i = 0; i < shown; ++i) text += RowOf(job.ranks[i]);
   if (shown < job.ranks.size()) text += fmt::format("{:>6}  {} more\n", "...", job.ranks.size() - shown);
-  text += fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>26}\n", "sum", "",
-                      FormatSize(job.live_peak), FormatSize(job.reserved_peak), FormatSize(job.lower_bound),
-                      FormatSize(job.slab), job.faults);
+  const bool planned = std::ranges::any_of(job.ranks, [](const auto& rank) { return rank.plans > 0; });
+  text +=
+      fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>26}\n", "sum", "", FormatSize(job.live_peak),
+                  FormatSize(job.reserved_peak), planned ? FormatSize(job.lower_bound) : "-",
+                  planned ? FormatSize(job.slab) : "-", job.faults);
   const ProcessSummary& largest = job.ranks[job.largest];
   if (job.ranks.size() > 1) {
     text +=

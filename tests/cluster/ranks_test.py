@@ -126,6 +126,10 @@ class Ranks(RanksByHand):
         os.mkdir(self.path("empty"))
         self.fails(3, "merge", "empty", says="no summary")
 
+    def test_ranks_without_a_plan_have_no_sum_of_slabs(self):
+        self.record("out", [0, 0])
+        self.assertRegex(self.ok("merge", "out").out, r"(?m)^ +sum +\S+ MiB +\S+ MiB +- +- +0$")
+
     def thousand(self):
         """A folder with what a thousand ranks would leave, made of real ones; rank 617 holds more."""
         self.record("one", [0, 8], world=1000, rounds=1000)

@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kSitesTried = 20;           // without each of which the peak is worked out
-constexpr size_t kMostWholeBlocks = 20'000;  // of an input that is planned as a whole
-constexpr double kPlanShare = 0.2;           // of the time
+constexpr size_t kSitesTried = 20;            // without each of which the peak is worked out
+constexpr int64_t kMostWholeBlocks = 20'000;  // of an input that is planned as a whole
+constexpr double kPlanShare = 0.2;            // of the time
 constexpr double kMostPlanSeconds = 3;
 
 class Gatherer {
@@ -88,10 +88,10 @@ class Gatherer {
       }
       return;
     }
-    if (findings_.blocks.all.size() > kMostWholeBlocks) {
-      findings_.left_out.push_back(
-          fmt::format("a plan: no iteration was found, and {} blocks are too many to plan as a whole",
-                      findings_.blocks.all.size()));
+    // A buffer with gaps counts once, however many blocks are drawn for it.
+    if (const int64_t blocks = findings_.stats.stats.allocs; blocks > kMostWholeBlocks) {
+      findings_.left_out.push_back(fmt::format(
+          "a plan: no iteration was found, and {} blocks are too many to plan as a whole", blocks));
       return;
     }
     constexpr std::string_view kWhat = "the plan of the whole input";

@@ -266,6 +266,13 @@ class Report(command.CommandTest):
         self.write("e.csv", command.EVENTS)
         self.assertNotIn("left out", self.ok("report", "e.csv", "--time-limit", "99999999999999999999h").err)
 
+    def test_a_buffer_with_gaps_is_one_block_to_plan(self):
+        gaps = " ".join(f"{k}-{k + 1}" for k in range(1, 13000, 3))
+        self.write("l.csv", "id,lower,upper,size,gaps\n" + "".join(f"{k},0,13000,8,{gaps}\n" for k in range(5)))
+        done = self.ok("report", "l.csv", "-o", "l.html")
+        self.assertNotIn("too many to plan", done.err)
+        self.assertEqual([layout["name"] for layout in head_of(self.read("l.html").decode())["layouts"]], ["plan"])
+
     def test_what_cannot_be_reported(self):
         self.write("none.csv", "event,id,bytes,stream\n")
         self.fails(3, "report", "none.csv", says="not one allocation")

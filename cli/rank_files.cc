@@ -136,6 +136,7 @@ class Files {
 
 bool IsSummary(std::string_view name) { return IsBetween(name, kSummaryBegin, kSummaryEnd); }
 bool IsTrace(std::string_view name) { return IsBetween(name, kTraceBegin, kTraceEnd); }
+bool IsPlans(std::string_view name) { return IsBetween(name, "plans", ".json"); }
 
 FilesBelow FilesOfRanks(const std::vector<std::string>& inputs) {
   Files files;

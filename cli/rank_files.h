@@ -9,9 +9,10 @@
 
 namespace reprise::cli {
 
-// Whether a process gives a file of its own that name: summary.rank3.json, trace.rank3.reprise.
+// Whether a process gives a file of its own that name: summary.rank3.json, trace.rank3.reprise, plans.rank3.json.
 bool IsSummary(std::string_view name);
 bool IsTrace(std::string_view name);
+bool IsPlans(std::string_view name);
 
 // A folder's files whose names differ in the word in front alone: trace.rank3.reprise, summary.rank3.json.
 struct RankFiles {

@@ -140,6 +140,11 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     Say(fmt::format(
         "no summary: the job was ended {}; the traces hold what was recorded until then",
         end.signal == 0 ? "in a way that runs no exit handlers, or it could not be written" : "by a signal"));
+    const std::vector<std::string> plans = NewFiles(folder, IsPlans);
+    if (!plans.empty()) {
+      Say(fmt::format("plans for the next run: {}{}", PathsOf(folder, plans).front(),
+                      plans.size() == 1 ? "" : fmt::format(" and {} more", plans.size() - 1)));
+    }
   }
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);

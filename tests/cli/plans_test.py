@@ -110,6 +110,8 @@ class Plans(command.CommandTest):
                                 env={"ROUNDS": "1000000000", "KILLED_BY": left})
             self.assert_status(done, -signal.SIGKILL)
             self.assertFalse(os.path.exists(self.path(out + "/summary.json")))
+            if not options:
+                self.assertIn(f"reprise: plans for the next run: {left}\n", done.err)
             options = options or ["--plan", left]
             self.ok("run", "--host", "--out", "after-" + out, *options, *job, env={"ROUNDS": "20"})
             summary = self.summary("after-" + out)

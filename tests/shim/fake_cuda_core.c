@@ -49,7 +49,7 @@ __attribute__((visibility("default"))) const struct reprise_cuda_core* reprise_c
   if (told("thread")) {
     pthread_t thread;
     void* answered = NULL;
-    if (pthread_create(&thread, NULL, call_driver, &thread) != 0 || pthread_join(thread, &answered) != 0 ||
+    if (pthread_create(&thread, NULL, call_driver, &core) != 0 || pthread_join(thread, &answered) != 0 ||
         !answered)
       return NULL;
   }

@@ -41,7 +41,7 @@ static void fork_and_wait_served(int served) {
   CHECK(child >= 0);
   if (child == 0) {
     alarm(20); /* ends it where it would wait for ever */
-    _exit(!!FAKE_SERVED(take(64, kLarge)) != served);
+    _exit((FAKE_SERVED(take(64, kLarge)) != 0) != served);
   }
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && status == 0);

@@ -8,13 +8,13 @@ static void* is_cancelled(void* unused) {
   CUdeviceptr block = 0;
   CUcontext context;
   pthread_cancel(pthread_self());
-  if (cuDevicePrimaryCtxRetain(&context, 0) != 0 || cuCtxSetCurrent(context) != 0) return NULL;
+  if (cuDevicePrimaryCtxRetain(&context, 0) != 0 || cuCtxSetCurrent(context) != 0) return unused;
   const int made = cuMemAllocAsync(&block, 1 << 20, NULL);
   const int freed = cuMemFreeAsync(block, NULL);
   printf("%d %d\n", made, freed);
   fflush(stdout);
   pthread_testcancel();
-  return NULL;
+  return unused;
 }
 
 int main(void) {

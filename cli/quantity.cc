@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace reprise::cli {
@@ -70,7 +72,9 @@ std::optional<double> ParsePercent(std::string_view text) {
 }
 
 std::string FormatSignedSize(Bytes bytes, std::string_view otherwise) {
-  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : otherwise, FormatSize(Bytes(std::abs(bytes.count()))));
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();  // the least there is has no opposite
+  const Bytes size(std::abs(std::max(bytes.count(), -kMost)));
+  return fmt::format("{}{}", bytes < Bytes(0) ? "-" : otherwise, FormatSize(size));
 }
 
 std::string FormatDuration(double seconds) {

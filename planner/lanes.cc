@@ -257,6 +257,7 @@ int64_t OfferAvoiding(const Problem& problem, const Solution& lowest, const std:
                       Cheapest& cheapest) {
   AvoidingFirstFit avoiding(problem);
   std::vector<int64_t> offsets;
+  offsets.reserve(lowest.placement.offsets.size());
   for (const Offset offset : lowest.placement.offsets) offsets.push_back(offset.count());
   const std::vector<int32_t> order = InOrderOfOffsets(avoiding.instance(), offsets);
   Solution between = lowest;

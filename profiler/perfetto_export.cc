@@ -107,7 +107,7 @@ class Lanes {
     if (free_.empty()) return 0;
     const uint64_t uuid = free_.top();
     free_.pop();
-    busy_.push({end, uuid});
+    busy_.emplace(end, uuid);
     return uuid;
   }
   void Add(uint64_t uuid) { free_.push(uuid); }

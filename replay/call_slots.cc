@@ -111,7 +111,7 @@ class Library {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     auto* const begin =
         reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(slot) & ~(page - 1));  // NOLINT(performance-*)
-    const std::optional<bool> writable = IsWritable(static_cast<const void*>(slot));
+    const std::optional<bool> writable = IsWritable(slot);
     if (!writable || (!*writable && mprotect(begin, page, PROT_READ | PROT_WRITE) != 0)) return false;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
     if (!*writable) mprotect(begin, page, PROT_READ);

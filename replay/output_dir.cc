@@ -39,7 +39,7 @@ bool Exists(const std::string& path) {
 absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid, std::string_view label) {
   std::string folder(path);
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (const absl::Status made = MakeFolder(folder); !made.ok()) return made;
+  if (absl::Status made = MakeFolder(folder); !made.ok()) return made;
   for (int attempt = 0; attempt < kMostNames; ++attempt) {
     // The same process comes again after an exec.
     std::string suffix = label.empty() ? "" : fmt::format(".{}", label);
@@ -48,7 +48,7 @@ absl::StatusOr<OutputDir> OutputDir::Open(std::string_view path, int pid, std::s
     OutputDir names(folder, suffix);
     // The trace may have been moved or removed, and the others kept.
     if (Exists(names.summary_path()) || Exists(names.PathOf("plans", ".json"))) continue;
-    const absl::Status claimed = Claim(names.trace_path());
+    absl::Status claimed = Claim(names.trace_path());
     if (claimed.ok()) return names;
     if (!absl::IsAlreadyExists(claimed)) return claimed;
   }

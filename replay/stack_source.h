@@ -68,8 +68,7 @@ class StackSource {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     try {
       run();
-      // NOLINTNEXTLINE(bugprone-empty-catch): no memory; the event has no stack, and is counted as such
-    } catch (...) {
+    } catch (...) {  // no memory; the event has no stack, and is counted as such
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;

@@ -116,7 +116,7 @@ bool Timeline::StartThread() {
       ended_ = true;
       changed_.notify_all();
     });
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): told by thread_
+  } catch (const std::system_error&) {  // told by thread_
   }
   return thread_.joinable();
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace reprise::cli {
@@ -77,6 +78,8 @@ TEST(FormatSignedSize, ASignInFront) {
   EXPECT_EQ(FormatSignedSize(Bytes(1536)), "1.50 KiB");
   EXPECT_EQ(FormatSignedSize(Bytes(1536), "+"), "+1.50 KiB");
   EXPECT_EQ(FormatSignedSize(Bytes(0), "+"), "+0 B");
+  EXPECT_EQ(FormatSignedSize(Bytes(std::numeric_limits<int64_t>::min())), "-8388608.00 TiB")
+      << "it has no opposite";
 }
 
 TEST(FormatSize, TwoDecimalsAndAUnit) {

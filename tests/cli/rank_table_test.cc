@@ -30,6 +30,15 @@ constexpr size_t kHeader = alignof(std::max_align_t);
   return static_cast<char*>(at) + kHeader;
 }
 
+// A sanitizer has one of its own, which would not go by ours.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 [[gnu::noinline]] void operator delete(void* at) noexcept {
   if (at == nullptr) return;
   void* const begin = static_cast<char*>(at) - kHeader;

@@ -13,6 +13,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/block_signals.h"
+
 namespace reprise {
 namespace {
 
@@ -90,24 +92,6 @@ bool Protect(int draft, const struct stat& replaced) {
   return fchmod(draft, mode) == 0;
 }
 
-// Who ends the command meanwhile, from the keyboard or by a scheduler, is not left with a draft: what ends it comes
-// once there is none any more. Of this thread; the command has no other that would take the signal.
-class EndHeld {
- public:
-  EndHeld() {
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
-    pthread_sigmask(SIG_BLOCK, &ends, &before_);
-  }
-  ~EndHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  EndHeld(const EndHeld&) = delete;
-  EndHeld& operator=(const EndHeld&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // `replaced`: what the file is protected as; nullptr: as every new one.
 absl::Status WriteByRename(const std::string& path, std::string_view text, bool synced,
                            const struct stat* replaced) {
@@ -172,7 +156,9 @@ absl::Status WriteFile(const std::string& path, std::string_view text) {
   } else if (access(path.c_str(), W_OK) != 0) {
     return SystemError("cannot replace", path);
   }
-  const EndHeld held;
+  // Who ends the command meanwhile, from the keyboard or by a scheduler, is not left with a draft: that comes once there
+  // is none any more. The command has no other thread that would take the signal.
+  const BlockSignals held{SIGINT, SIGTERM, SIGHUP};
   return WriteByRename(path, text, /*synced=*/true, is_there ? &there : nullptr);
 }
 

@@ -107,7 +107,7 @@ class Plans(command.CommandTest):
         job = ["--", sys.executable, "-c", KILLED]
         for out, options, left in (("first", ["--cache", "plans"], "plans/*.entry"), ("second", [], "second/plans.json")):
             done = self.reprise("run", "--host", "--out", out, *options, *job,
-                                env={"ROUNDS": "1000000000", "KILLED_BY": left})
+                                env={"ROUNDS": "256000", "KILLED_BY": left})
             self.assert_status(done, -signal.SIGKILL)
             self.assertFalse(os.path.exists(self.path(out + "/summary.json")))
             if not options:

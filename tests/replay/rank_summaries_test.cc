@@ -249,7 +249,7 @@ TEST(RankSummaries, JobsAndStepsApart) {
 ProcessSummary Unnumbered(int rank, double started, double ended) {
   ProcessSummary process = Rank(rank, 100, 2);
   process.launched.launcher = "torchrun";
-  process.launched.job = std::string("0");
+  process.launched.job = std::string("0");  // a string: of the letter alone GCC 12 says that it overlaps
   process.started = started;
   process.ended = ended;
   return process;

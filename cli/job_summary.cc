@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "base/shell.h"
 #include "cli/console.h"
-#include "cli/merge.h"
 
 namespace reprise::cli {
 namespace {
@@ -33,16 +32,20 @@ std::string FolderOfRanks(const replay::Launched& launched) {
   return folder;
 }
 
+void SayMerged(const MergedSummaries& merged) {
+  for (const std::string& error : merged.errors) Say(error);
+  const std::string text = MergedText(merged, kMostRanksSaid);
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty())))
+    Say(line);
+}
+
 bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries) {
   std::vector<std::string> files;
   files.reserve(summaries.size());
   for (const std::string& name : summaries) files.push_back(fmt::format("{}/{}", folder, name));
   const MergedSummaries merged = MergeSummaries(files);
   if (!HasRanks(merged)) return false;
-  for (const std::string& error : merged.errors) Say(error);
-  const std::string text = MergedText(merged, kMostRanksSaid);
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty())))
-    Say(line);
+  SayMerged(merged);
   SayNext(fmt::format("merge {}", QuotedFile(folder)));
   return true;
 }

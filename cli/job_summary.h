@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/merge.h"
 #include "replay/launcher.h"
 
 namespace reprise::cli {
@@ -14,6 +15,9 @@ replay::Launched LaunchedHere();
 // Where ranks leave their files unless told: the same for all of them, and another one for the next job where
 // the launcher tells jobs apart.
 std::string FolderOfRanks(const replay::Launched& launched);
+
+// Says what these summaries come to, one line each for the first ranks.
+void SayMerged(const MergedSummaries& merged);
 
 // Says what the ranks left and what comes next; false, and nothing said, where no summary is a rank's.
 bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries);

@@ -47,6 +47,23 @@ std::string RowOf(const ProcessSummary& rank) {
       planned ? fmt::format("{:.1f} %", 100 * rank.planned) : "-", rank.plans_resumed, rank.faults);
 }
 
+// Ranks that have been killed, or still run.
+std::string RunningText(const JobRanks& job) {
+  constexpr size_t kMostNamed = 100;
+  std::vector<int> named;
+  size_t all = 0;
+  double first = 0;
+  for (const ProcessSummary& rank : job.ranks) {
+    if (!rank.running) continue;
+    if (named.size() < kMostNamed) named.push_back(rank.launched.rank);
+    first = all++ == 0 ? rank.ended : std::min(first, rank.ended);
+  }
+  if (all == 0) return "";
+  return fmt::format("  not at its end but at {}{}: rank {}{}; killed since, or still running\n", Utc(first),
+                     all == 1 ? "" : " or later", fmt::join(named, ", "),
+                     all > named.size() ? " and more" : "");
+}
+
 std::string JobText(const JobRanks& job, size_t most_ranks) {
   std::string text = fmt::format("{}: summaries of {} of {} ranks\n", Printable(NameOf(job)),
                                  job.ranks.size(), job.world_size);
@@ -74,6 +91,7 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
     text += fmt::format("  no summary of rank {}{}\n", fmt::join(job.missing, ", "),
                         static_cast<size_t>(job.missing_count) > job.missing.size() ? " and more" : "");
   }
+  text += RunningText(job);
   for (size_t i = 0; i < job.ranks.size(); ++i) {
     const ProcessSummary& rank = job.ranks[i];
     if (rank.refused.empty()) continue;
@@ -92,6 +110,7 @@ Json ProcessJson(const ProcessSummary& process) {
           {"file", process.file},
           {"started", process.started},
           {"ended", process.ended},
+          {"running", process.running},
           {"complete", process.complete},
           {"live_peak", process.live_peak.count()},
           {"reserved_peak", process.reserved_peak.count()},
@@ -150,8 +169,9 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
   if (merged.jobs.empty() && merged.errors.empty()) {
     return Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
   }
-  const bool missing = std::any_of(merged.jobs.begin(), merged.jobs.end(),
-                                   [](const JobRanks& job) { return job.missing_count > 0; });
+  const bool missing = AnyRunning(merged) || std::ranges::any_of(merged.jobs, [](const JobRanks& job) {
+                         return job.missing_count > 0;
+                       });
   const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
   const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
   if (!json && !merged.jobs.empty()) {
@@ -210,6 +230,12 @@ bool HasRanks(const MergedSummaries& merged) {
   });
 }
 
+bool AnyRunning(const MergedSummaries& merged) {
+  return std::ranges::any_of(merged.jobs, [](const JobRanks& job) {
+    return std::ranges::any_of(job.ranks, &ProcessSummary::running);
+  });
+}
+
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks) {
   std::string text;
   for (const JobRanks& job : merged.jobs) text += JobText(job, most_ranks);
@@ -230,7 +256,9 @@ void AddMerge(CLI::App& app, int& exit_status) {
       ->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Status 1: ranks of the job have left no summary. 3: a file cannot be read or is no summary; the "
+      "Status 1: ranks of the job have left no summary, or none of their end. 3: a file cannot be read or is "
+      "no "
+      "summary; the "
       "others are "
       "shown.\n\nExample:\n  reprise merge reprise-out");
   command->callback([options, &exit_status] { exit_status = Merge(options->inputs, options->json); });

@@ -28,6 +28,9 @@ MergedSummaries MergeBelow(const FilesBelow& files);
 // True where at least one of them was started as one of several.
 bool HasRanks(const MergedSummaries& merged);
 
+// True where the summary of a rank is not of its end: it was killed, or still runs.
+bool AnyRunning(const MergedSummaries& merged);
+
 // At most `most_ranks` rows a job; the rest is counted.
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
 std::string MergedJson(const MergedSummaries& merged);

@@ -102,6 +102,25 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
 
+// For a job that could not say it itself: how it was before it was killed, and what it has left.
+void SayInItsPlace(const OutputFolder& folder, const std::vector<std::string>& summaries,
+                   const ChildEnd& end) {
+  const MergedSummaries merged = MergeSummaries(PathsOf(folder, summaries));
+  if (!summaries.empty() && !AnyRunning(merged)) return;
+  const std::string_view how =
+      end.signal == 0 ? "in a way that runs no exit handlers, or it could not be written" : "by a signal";
+  if (summaries.empty()) {
+    Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then", how));
+  } else {
+    Say(fmt::format("no summary of its end: the job was ended {}; this is how it was some time before", how));
+    if (!HasRanks(merged)) SayMerged(merged);
+  }
+  const std::vector<std::string> plans = NewFiles(folder, IsPlans);
+  if (plans.empty()) return;
+  Say(fmt::format("plans for the next run: {}{}", PathsOf(folder, plans).front(),
+                  plans.size() == 1 ? "" : fmt::format(" and {} more", plans.size() - 1)));
+}
+
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
 void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
@@ -136,16 +155,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     SayNothingCaught(options.host, folder);
     return;
   }
-  if (summaries.empty()) {
-    Say(fmt::format(
-        "no summary: the job was ended {}; the traces hold what was recorded until then",
-        end.signal == 0 ? "in a way that runs no exit handlers, or it could not be written" : "by a signal"));
-    const std::vector<std::string> plans = NewFiles(folder, IsPlans);
-    if (!plans.empty()) {
-      Say(fmt::format("plans for the next run: {}{}", PathsOf(folder, plans).front(),
-                      plans.size() == 1 ? "" : fmt::format(" and {} more", plans.size() - 1)));
-    }
-  }
+  SayInItsPlace(folder, summaries, end);
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
   SayIfOursMayBeWhy(options, end);

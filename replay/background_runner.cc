@@ -14,12 +14,25 @@ BackgroundRunner::~BackgroundRunner() {
 }
 
 void BackgroundRunner::Run(std::function<void()> job) {
+  if (!Give(std::move(job))) Empty();
+}
+
+bool BackgroundRunner::TryRun(std::function<void()> job) {
+  if (Give(std::move(job))) return true;
+  const std::lock_guard lock(mutex_);
+  jobs_.clear();
+  emptying_ = false;
+  return false;
+}
+
+// To the thread that there is, or to a new one. False: there is none.
+bool BackgroundRunner::Give(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
-    if (emptying_) return;
+    if (emptying_) return true;
   }
-  if (!Start()) Empty();
+  return Start();
 }
 
 bool BackgroundRunner::Start() {

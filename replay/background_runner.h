@@ -20,8 +20,11 @@ class BackgroundRunner : public PlanRunner {
 
   // Called by one thread at a time. Where no thread can be had the job runs in the caller.
   void Run(std::function<void()> job) override;
+  // The same, for a job that must not run in the caller: false where no thread can be had, and it does not run.
+  bool TryRun(std::function<void()> job);
 
  private:
+  bool Give(std::function<void()> job);
   bool Start();
   void Empty();
 

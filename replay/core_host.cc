@@ -117,6 +117,8 @@ class HostCore {
   void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
+  Summary NewSummary() const;
+  Summary SoFar();
   void Finish();
 
   const reprise_host_shim& shim_;
@@ -149,6 +151,7 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   session_->BeginStacks(shim_.thread_depth);
   if (session_->config().timeline)
     Log(LogLevel::kWarn, "no time line: the host's memory has no device's to show");
+  session_->BeginInterim([this] { ++*shim_.thread_depth(); }, [this] { return SoFar(); });
   return engine_.Begin(*session_, {.kind = "host", .threshold = Threshold()}, std::move(memory), &runner_);
 }
 
@@ -186,7 +189,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
                                                         .alignment = Bytes(static_cast<int64_t>(alignment))});
-        engine_.CheckTrace(*guard);
+        engine_.Tend(*guard);
         return block == Engine::kNowhere ? nullptr : AddressOf(block);
       }
     }
@@ -317,18 +320,29 @@ void HostCore::AtExit() noexcept {
   --*depth;
 }
 
-void HostCore::Finish() {
+Summary HostCore::NewSummary() const {
   Summary summary = session_->NewSummary();
   summary.threshold = Threshold();
+  const int64_t unheard_of = __atomic_load_n(&shim_.passed->requests, __ATOMIC_RELAXED);
+  summary.host_counters = {passed_.load() + unheard_of, late_frees_.load(), errors_.load()};
+  return summary;
+}
+
+Summary HostCore::SoFar() {
+  Summary summary = NewSummary();
+  engine_.SoFar([](const Engine::Guard&) {}, summary);
+  return summary;
+}
+
+void HostCore::Finish() {
+  Summary summary = NewSummary();
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
-  const int64_t unheard_of = __atomic_load_n(&shim_.passed->requests, __ATOMIC_RELAXED);
   const int64_t unheard_of_bytes = __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED);
   engine_.Finish(
       inside, Bytes(passed_bytes_.load() + unheard_of_bytes),
       [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
-  summary.host_counters = {passed_.load() + unheard_of, late_frees_.load(), errors_.load()};
   session_->Report(summary);
 }
 

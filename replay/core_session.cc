@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,9 @@ namespace {
 // A process that held less, followed no plan and was not asked to record says nothing at exit: the helpers of
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
+
+// For the disk to take a summary that is just being written.
+constexpr std::chrono::seconds kPatienceForFile{5};
 
 // Spent when a run has learnt something.
 constexpr double kSecondsToSave = 0.25;
@@ -250,18 +254,47 @@ Summary CoreSession::NewSummary() const {
 
 TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace, Bytes passed) const {
   const absl::Status finished = trace.Finish(passed);
-  TraceSummary summary = {TracePath(device), trace.counters()};
+  TraceSummary summary = SummaryOf(device, trace);
   if (!finished.ok() && summary.counters.stopped.empty()) {
     summary.counters.stopped = std::string(finished.message());
   }
   return summary;
 }
 
-void CoreSession::Report(const Summary& summary) {
-  if (OpenFolder()) {
+void CoreSession::BeginInterim(std::function<void()> on_thread, std::function<Summary()> so_far) {
+  if (config_.out.empty()) return;
+  interim_ = std::make_unique<InterimSummary>(std::move(on_thread),
+                                              [this, so_far = std::move(so_far)] { WriteInterim(so_far); });
+}
+
+// One that cannot be had or written is no loss yet: the last one says what is wrong.
+void CoreSession::WriteInterim(const std::function<Summary()>& so_far) {
+  try {
+    if (!out_ || !InItsProcess()) return;
+    Summary summary = so_far();
+    summary.running = true;
+    const std::lock_guard lock(summary_file_);
+    if (!summary.complete || reported_) return;
     const absl::Status written = WriteSummary(out_->summary_path(), summary);
-    if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
+    if (!written.ok()) Log(LogLevel::kInfo, std::string(written.message()));
+  } catch (...) {
+    Log(LogLevel::kInfo, "no memory to write a summary with; there will be one at the end");
   }
+}
+
+void CoreSession::WriteLast(const Summary& summary) {
+  const std::unique_lock lock(summary_file_, kPatienceForFile);
+  if (!lock.owns_lock()) {
+    Log(LogLevel::kWarn, fmt::format("{} stays as it was: writing it takes too long", out_->summary_path()));
+    return;
+  }
+  reported_ = true;
+  const absl::Status written = WriteSummary(out_->summary_path(), summary);
+  if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
+}
+
+void CoreSession::Report(const Summary& summary) {
+  if (OpenFolder()) WriteLast(summary);
   const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
                      summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary ||
                      !summary.devices.empty();

@@ -1,7 +1,9 @@
 // One process under Reprise, whatever it catches: its configuration, its files, its summary.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "replay/core_config.h"
 #include "replay/core_trace.h"
 #include "replay/engine.h"
+#include "replay/interim_summary.h"
 #include "replay/output_dir.h"
 #include "replay/saved_plan.h"
 #include "replay/shared_solves.h"
@@ -58,15 +61,29 @@ class CoreSession {
 
   // Everything that is known before the counters are.
   Summary NewSummary() const;
+  // What a trace has come to so far.
+  TraceSummary SummaryOf(int device, const CoreTrace& trace) const {
+    return {TracePath(device), trace.counters()};
+  }
   // Ends a trace and says what it came to. `passed`: see CoreTrace::Finish.
   TraceSummary FinishTrace(int device, CoreTrace& trace, Bytes passed) const;
-  // Writes the summary's file, and the lines for people where the process was worth them.
+  // From now on a summary of the process as it is, which is what `so_far` returns, is left beside its traces now
+  // and then. Both run on a thread of ours, `on_thread` first.
+  void BeginInterim(std::function<void()> on_thread, std::function<Summary()> so_far);
+  // Called at some of the requests, by any thread and under an engine's lock.
+  void Tend() {
+    if (interim_ != nullptr) interim_->Tend();
+  }
+  // Writes the summary's file, which none is written after, and the lines for people where the process was worth
+  // them.
   void Report(const Summary& summary);
 
  private:
   CoreSession(Config config, ProcessNames names, std::vector<std::string> command)
       : config_(std::move(config)), names_(std::move(names)), command_(std::move(command)) {}
   bool OpenFolder();
+  void WriteInterim(const std::function<Summary()>& so_far);
+  void WriteLast(const Summary& summary);
   std::string TracePath(int device) const;
   JobSignature Signature(const std::string& kind, int device) const;
 
@@ -78,6 +95,9 @@ class CoreSession {
   std::unique_ptr<StackSource> stacks_;         // null: none are wanted
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere
   profiler::SharedStacks names_of_activities_;  // where there are no stacks
+  std::unique_ptr<InterimSummary> interim_;     // null: no files are wanted
+  std::timed_mutex summary_file_;
+  bool reported_ = false;  // the last summary is written
   bool folder_tried_ = false;
   bool abandoned_ = false;
 };

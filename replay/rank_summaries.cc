@@ -75,6 +75,7 @@ void ReadProcess(JsonFields& fields, ProcessSummary& process) {
   launched.restart = Number(fields, "restart", launched.restart, 0, kMostNumber);
   process.started = fields.RealOr("started", 0, 0, kYear9999);
   process.ended = std::max(process.started, fields.RealOr("ended", 0, 0, kYear9999));
+  process.running = fields.TruthOr("running", false);
   process.complete = fields.TruthOr("complete", true);
   process.planned = fields.RealOr("planned_bytes_after_plan", 0, 0, 1);
   process.first_planned_request = Count(fields, "first_planned_request");

@@ -10,7 +10,7 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::chrono::milliseconds kPatienceAtExit{200};
+constexpr std::chrono::milliseconds kPatienceForLock{200};
 // Plans may just be laid and written.
 constexpr std::chrono::seconds kPatienceForPlans{5};
 
@@ -66,21 +66,30 @@ void ServedEngine::LeavePlans(const std::vector<Sequence::Known>& known, int64_t
   if (!plans_.written.empty()) left_ = plans;
 }
 
-void ServedEngine::Finish(bool inside, Bytes passed, const std::function<void(const Engine::Guard&)>& last,
-                          EngineSummary& summary) {
+std::optional<Engine::Guard> ServedEngine::Read(const Look& look, EngineSummary& summary) {
+  std::optional<Engine::Guard> guard = engine_->TryLockFor(kPatienceForLock);
+  summary.complete = guard.has_value();
+  if (guard) {
+    look(*guard);
+    summary.counters = engine_->counters(*guard);
+  }
+  return guard;
+}
+
+void ServedEngine::SoFar(const Look& look, EngineSummary& summary) {
+  Read(look, summary);
+  if (const std::unique_lock lock(leaving_, std::try_to_lock); lock.owns_lock()) summary.plans = plans_;
+  if (trace_ != nullptr) summary.trace = session_->SummaryOf(served_.device, *trace_);
+}
+
+void ServedEngine::Finish(bool inside, Bytes passed, const Look& look, EngineSummary& summary) {
   std::vector<Sequence::Known> known;  // for the next run, where there is something new
   int64_t learnt = 0;
-  {
-    std::optional<Engine::Guard> guard;
-    if (!inside) guard = engine_->TryLockFor(kPatienceAtExit);
-    summary.complete = guard.has_value();
-    if (guard) {
-      last(*guard);
-      summary.counters = engine_->counters(*guard);
-      learnt = learnt_;
-      if (learnt > 0) known = engine_->KnownPlans(*guard);
-      StopListening(*guard);
-    }
+  summary.complete = false;
+  if (const std::optional<Engine::Guard> guard = inside ? std::nullopt : Read(look, summary)) {
+    learnt = learnt_;
+    if (learnt > 0) known = engine_->KnownPlans(*guard);
+    StopListening(*guard);
   }
   if (const std::unique_lock lock(leaving_, kPatienceForPlans); lock.owns_lock()) {
     LeavePlans(known, learnt);

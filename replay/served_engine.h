@@ -38,20 +38,27 @@ class ServedEngine {
   Engine& operator*() const { return *engine_; }
   CoreTrace* trace() const { return trace_.get(); }  // null: there is none
 
-  // Called now and then with the lock: a trace that has ended costs nothing any more.
-  void CheckTrace(const Engine::Guard& guard) {
+  // Called with the lock, at every request: a trace that has ended costs nothing any more, and the session is
+  // called now and then.
+  void Tend(const Engine::Guard& guard) {
     if (listening_ && trace_->done()) StopListening(guard);
+    if (++tended_ % kTendedAtOnce == 0) session_->Tend();
   }
 
+  using Look = std::function<void(const Engine::Guard&)>;
+  // Tells `summary` how it goes. Not for a thread that may have the lock, which is waited for, but not for ever:
+  // without it the summary is incomplete. `look` is called with the lock, before the counters are read.
+  void SoFar(const Look& look, EngineSummary& summary);
   // Tells `summary` how it went, leaves what has been learnt for the next run and ends the trace; nothing is
-  // recorded after it. Waits for the lock, but not for ever, and not at all where the caller may be `inside` the
-  // engine: then the summary is incomplete. `last` is called with the lock, before the counters are read.
-  // `passed`: bytes in requests that the engine was not asked for.
-  void Finish(bool inside, Bytes passed, const std::function<void(const Engine::Guard&)>& last,
-              EngineSummary& summary);
+  // recorded after it. Where the caller may be `inside` the engine, its lock is not waited for: then the summary is
+  // incomplete. `passed`: bytes in requests that the engine was not asked for.
+  void Finish(bool inside, Bytes passed, const Look& look, EngineSummary& summary);
   void AbandonAfterFork() noexcept;
 
  private:
+  static constexpr uint32_t kTendedAtOnce = 256;
+
+  std::optional<Engine::Guard> Read(const Look& look, EngineSummary& summary);
   void StopListening(const Engine::Guard& guard);
   void OnLearnt(std::vector<Sequence::Known> known, PlanRunner& runner);
   void LeavePlans(const std::vector<Sequence::Known>& known, int64_t plans);
@@ -61,6 +68,7 @@ class ServedEngine {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CoreTrace> trace_;
   bool listening_ = false;  // the trace hears of the engine's events; under the lock
+  uint32_t tended_ = 0;     // requests; under the lock
   int64_t learnt_ = 0;      // plans adopted; under the lock
 
   std::timed_mutex leaving_;

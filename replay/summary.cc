@@ -252,6 +252,7 @@ std::string SummaryJson(const Summary& summary) {
       {"run", summary.run},
       {"started", summary.started},
       {"ended", summary.ended},
+      {"running", summary.running},
       {"command", summary.command},
       {"threshold", summary.threshold.count()},
       {"capacity", summary.capacity.count()},

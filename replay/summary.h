@@ -86,8 +86,9 @@ struct Summary : EngineSummary {
   std::string host;
   std::string run;  // what the process was a part of; empty: nothing that has a name
   Launched launched;
-  double started = 0;  // seconds since 1970: when the core was opened
-  double ended = 0;    // when this was put together
+  double started = 0;    // seconds since 1970: when the core was opened
+  double ended = 0;      // when this was put together
+  bool running = false;  // the process went on then; it has left this if it was killed
   std::string command;
   Bytes threshold;  // of the host's allocations
   Bytes capacity;   // 0: no limit

@@ -26,11 +26,17 @@ std::string Text(const Json& object, std::string_view name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+bool Truth(const Json& object, std::string_view name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
 // What a summary says of the trace's part of the job: a device has a trace of its own, and the summary's top
 // level is not about all of them.
 struct Part {
   const Json* counters = nullptr;  // null: the summary does not say what was counted
   std::string where;               // of which device, where there are several
+  bool running = false;            // not at the job's end
 };
 
 bool Counted(const Json& part) {
@@ -44,10 +50,11 @@ bool Counted(const Json& part) {
 Part PartOf(const Json& summary, int64_t device) {
   if (!Counted(summary)) return {};
   const auto devices = summary.find("devices");
-  if (devices == summary.end() || !devices->is_array() || devices->empty()) return {&summary, ""};
+  const bool running = Truth(summary, "running");
+  if (devices == summary.end() || !devices->is_array() || devices->empty()) return {&summary, "", running};
   for (const Json& each : *devices) {
     if (!Counted(each) || !each.contains("device") || Count(each, "device") != device) continue;
-    return {&each, devices->size() > 1 ? fmt::format(" on device {}", device) : ""};
+    return {&each, devices->size() > 1 ? fmt::format(" on device {}", device) : "", running};
   }
   return {};
 }
@@ -74,22 +81,26 @@ std::vector<std::string> Reasons(const Json& counters, const profiler::Trace& tr
   return reasons;
 }
 
+std::string ByTraceAlone(const profiler::Trace& trace) {
+  return trace.whole()
+             ? "The recording was closed in order. By earlier versions it also was where, while serving, "
+               "the first plan was adopted."
+             : fmt::format("The trace may not hold all of the job: {}.", trace.WhyNotWhole());
+}
+
 std::string OfTrace(const profiler::Trace& trace, int64_t allocs, const Json& summary, bool redacted) {
   const Part part = PartOf(summary, trace.metadata.device);
-  if (part.counters == nullptr) {
-    return trace.whole()
-               ? "The recording was closed in order. By earlier versions it also was where, while serving, "
-                 "the first plan was adopted."
-               : fmt::format("The trace may not hold all of the job: {}.", trace.WhyNotWhole());
-  }
+  if (part.counters == nullptr) return ByTraceAlone(trace);
   const int64_t requests = Count(*part.counters, "requests");
+  if (part.running && requests <= allocs) return ByTraceAlone(trace);
   if (requests <= allocs) {
     return fmt::format("The trace covers all of the job's {} allocations{}.", requests, part.where);
   }
   const std::vector<std::string> reasons = Reasons(*part.counters, trace, redacted);
+  const std::string share =
+      part.running ? "when its last summary was written" : FormatShare(replay::Share(allocs, requests));
   return fmt::format("The trace covers {} of the job's {} allocations{} ({}){}{}.", allocs, requests,
-                     part.where, FormatShare(replay::Share(allocs, requests)), reasons.empty() ? "" : ": ",
-                     fmt::join(reasons, "; "));
+                     part.where, share, reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ function gapOf(rank) {
   return rank.plans > 0 && rank.lower_bound > 0 ? formatShare(rank.slab / rank.lower_bound - 1) : "-";
 }
 
+// Of a rank whose summary is not of its end.
+function asOf(rank) {
+  return rank.running ? `as of ${new Date(1000 * rank.ended).toISOString().replace(/\.\d+/, "")}; killed since, or still running` : "";
+}
+
 const FACTS = [
   { title: "Rank", number: true, cell: (r) => String(r.rank) },
   { title: "Host", cell: (r) => r.host || "-" },
@@ -29,7 +34,7 @@ const FACTS = [
   { title: "Planned", number: true, cell: (r) => (r.plans > 0 ? formatShare(r.planned_bytes_after_plan) : "-") },
   { title: "Resumed", number: true, cell: (r) => (r.summary ? formatCount(r.plans_resumed) : "-") },
   { title: "Faults", number: true, cell: (r) => (r.summary ? formatCount(r.faults) : "-") },
-  { title: "", cell: (r) => (r.summary ? r.plans_refused :
+  { title: "", cell: (r) => (r.summary ? [asOf(r), r.plans_refused].filter(Boolean).join("; ") :
     `no summary; the peak is that of its trace${r.trace.why_not_whole && `: ${r.trace.why_not_whole}`}`) },
 ];
 

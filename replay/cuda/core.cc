@@ -165,26 +165,31 @@ void Core::AfterForkInChild() noexcept {
   }
 }
 
+Summary Core::Summarize(DeviceSummary (Device::*of_device)()) {
+  Summary summary = session_->NewSummary();
+  summary.host_counters.errors = errors_;
+  for (const std::atomic<Device*>& known : by_ordinal_) {
+    if (Device* const device = known.load(std::memory_order_acquire))
+      summary.devices.push_back((device->*of_device)());
+  }
+  if (const std::unique_lock lock(opening_, std::try_to_lock); lock.owns_lock())
+    summary.devices.insert(summary.devices.end(), refused_.begin(), refused_.end());
+  if (summary.devices.empty()) return summary;
+  const auto busiest = std::max_element(summary.devices.begin(), summary.devices.end(),
+                                        [](const DeviceSummary& a, const DeviceSummary& b) {
+                                          return a.counters.live_peak < b.counters.live_peak;
+                                        });
+  static_cast<EngineSummary&>(summary) = *busiest;
+  summary.complete = std::ranges::all_of(summary.devices, &DeviceSummary::complete);
+  return summary;
+}
+
 void Core::AtExit() noexcept {
   if (!session_->InItsProcess() || std::exchange(finished_, true)) return;
   const WriteSignalsHeld signals_held;
   try {
-    Summary summary = session_->NewSummary();
-    summary.host_counters.errors = errors_;
-    for (const std::unique_ptr<Device>& device : devices_) {
-      if (device == nullptr) continue;
-      summary.devices.push_back(device->Finish());
-    }
-    if (const std::unique_lock lock(opening_, std::try_to_lock); lock.owns_lock())
-      summary.devices.insert(summary.devices.end(), refused_.begin(), refused_.end());
-    if (summary.devices.empty()) return;
-    const auto busiest = std::max_element(summary.devices.begin(), summary.devices.end(),
-                                          [](const DeviceSummary& a, const DeviceSummary& b) {
-                                            return a.counters.live_peak < b.counters.live_peak;
-                                          });
-    static_cast<EngineSummary&>(summary) = *busiest;
-    summary.complete = std::ranges::all_of(summary.devices, &DeviceSummary::complete);
-    session_->Report(summary);
+    const Summary summary = Summarize(&Device::Finish);
+    if (!summary.devices.empty()) session_->Report(summary);
   } catch (...) {
     Log(LogLevel::kWarn, "an error while ending; no summary");
   }

@@ -36,6 +36,7 @@ class Core {
       : driver_(driver), session_(std::move(session)) {
     session_->BeginStacks(nullptr);
     if (session_->config().timeline) timeline_ = Timeline::Begin(session_->activity_names());
+    session_->BeginInterim([] {}, [this] { return Summarize(&Device::SoFar); });
   }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -169,6 +170,7 @@ class Core {
       Fail();
     }
   }
+  Summary Summarize(DeviceSummary (Device::*of_device)());
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
   // waited for, given back and asked for again first.
   template <typename Real>

@@ -52,7 +52,8 @@ std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context c
   return gone;
 }
 
-DeviceSummary Device::Finish() {
+DeviceSummary Device::Summarize(
+    const std::function<void(const ServedEngine::Look&, EngineSummary&)>& tell) const {
   DeviceSummary summary;
   summary.ordinal = ordinal_;
   summary.name = name_;
@@ -64,7 +65,7 @@ DeviceSummary Device::Finish() {
     summary.granules_in_host_peak = held.in_host_peak;
     summary.on_device_full = memory_->granule() * held.on_device_full;
   };
-  engine_.Finish(/*inside=*/false, Bytes(capture_passed), look_at_memory, summary);
+  tell(look_at_memory, summary);
   summary.capture_passes = capture_passes;
   summary.memory_waits = memory_waits;
   summary.refused_exports = refused_exports;

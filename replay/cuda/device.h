@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,10 +36,10 @@ class Device {
   int ordinal() const { return ordinal_; }
   Engine& engine() { return *engine_; }
   DeviceMemory& memory() { return *memory_; }
-  // The lock, with the trace's listening kept up to date.
+  // The lock, as it is taken for every request.
   Engine::Guard Lock() {
     Engine::Guard guard = engine_->Lock();
-    engine_.CheckTrace(guard);
+    engine_.Tend(guard);
     return guard;
   }
 
@@ -93,8 +94,16 @@ class Device {
   std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, bool reset,
                                   StreamTable& table);
 
-  // The counters, and the trace ended. After it nothing is recorded.
-  DeviceSummary Finish();
+  // How it goes; not for a thread that may have the lock.
+  DeviceSummary SoFar() {
+    return Summarize([this](const ServedEngine::Look& look, EngineSummary& to) { engine_.SoFar(look, to); });
+  }
+  // The same, and the trace ended. After it nothing is recorded.
+  DeviceSummary Finish() {
+    return Summarize([this](const ServedEngine::Look& look, EngineSummary& to) {
+      engine_.Finish(/*inside=*/false, Bytes(capture_passed), look, to);
+    });
+  }
   void AbandonAfterFork() noexcept { engine_.AbandonAfterFork(); }
   CoreTrace* trace() const { return engine_.trace(); }  // null: there is none
 
@@ -130,6 +139,8 @@ class Device {
  private:
   Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)
       : ordinal_(ordinal), streams_(driver, captures) {}
+
+  DeviceSummary Summarize(const std::function<void(const ServedEngine::Look&, EngineSummary&)>& tell) const;
 
   const int ordinal_;
   std::string name_;

@@ -120,6 +120,17 @@ TEST(Coverage, TheJobsPeakIsThatOfItsSummaryWhereItIsHigher) {
   EXPECT_EQ(JobsPeak(other, Bytes(100), Parsed(two)).count(), 100) << "PyTorch counts otherwise";
 }
 
+// A job that was killed has left what it was some time before.
+TEST(Coverage, OfAJobThatHadNotEnded) {
+  EXPECT_EQ(
+      Of(R"({"requests":400,"plans":1,"running":true})", {.closed = false}),
+      "The trace covers 200 of the job's 400 allocations (when its last summary was written): recording "
+      "was not finished.");
+  EXPECT_EQ(Of(R"({"requests":200,"running":true})", {.closed = false}),
+            "The trace may not hold all of the job: recording was not finished.");
+  EXPECT_EQ(Of(R"({"requests":200,"running":true,"devices":[{"device":0,"requests":200}]})"), kUnknown);
+}
+
 TEST(Coverage, NobodyKnowsWhy) {
   EXPECT_EQ(Of(R"({"requests":400,"plans":0})"),
             "The trace covers 200 of the job's 400 allocations (50.00 %).");

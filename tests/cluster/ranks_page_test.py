@@ -115,6 +115,15 @@ class RanksPage(PageTest, RanksByHand):
         self.assertIn("no summary", self.rows("ranks")[0][-1])
         self.assert_quiet()
 
+    def test_a_rank_that_was_killed(self):
+        self.record("out", [0, 1])
+        summary = json.loads(self.read("out/summary.rank1.json"))
+        self.write("out/summary.rank1.json", json.dumps({**summary, "running": True, "ended": 1900000000}))
+        self.open("out")
+        self.assertEqual([row[-1] for row in self.rows("ranks")],
+                         ["", "as of 2030-03-17T17:46:40Z; killed since, or still running"])
+        self.assert_quiet()
+
     def test_a_redacted_page_shows_no_name(self):
         self.record("out", [0, 4])
         self.open("out", "--redact")

@@ -16,13 +16,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROUNDS = [sys.executable, "-B", os.path.join(HERE, "rounds.py")]
 TRAIN = os.path.join(HERE, "train_ddp.py")
 STEPS = "400"
-# Allocates without end, and says so in a file once it does. "polite": SIGTERM is a reason to exit. "hoard": rank 1
-# then keeps what it takes.
+# Allocates without end, and says so in a file once it does and a summary so far is there. "polite": SIGTERM is a reason
+# to exit. "hoard": rank 1 then keeps what it takes.
 ENDLESS = """
-import ctypes, os, signal, sys
+import ctypes, glob, os, signal, sys
 if "polite" in sys.argv:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
-hoard = "hoard" in sys.argv and os.environ["SLURM_PROCID"] == "1"
+rank = os.environ["SLURM_PROCID"]
+summary = os.environ["REPRISE_OUT"] + f"/summary.rank{rank}.*json" if "REPRISE_OUT" in os.environ else "."
+hoard = "hoard" in sys.argv and rank == "1"
 libc = ctypes.CDLL(None)
 libc.aligned_alloc.restype = ctypes.c_void_p
 libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
@@ -32,9 +34,12 @@ while True:
     for block in [libc.aligned_alloc(64, 8192 * (i + 1)) for i in range(16)]:
         libc.free(block)
     count += 1
-    if count == 50000:
-        open(sys.argv[1] + "." + os.environ["SLURM_PROCID"], "w").write(str(os.getpid()))
-    while hoard and count > 50000:
+    begun = count == 50000
+    if begun:
+        while not glob.glob(summary):
+            libc.free(libc.aligned_alloc(64, 8192))
+        open(sys.argv[1] + "." + rank, "w").write(str(os.getpid()))
+    while hoard and begun:
         ctypes.memset(libc.aligned_alloc(64, 8 << 20), 1, 8 << 20)
 """
 RECORD = f"{command.REPRISE} slurm --host --mode record -- "
@@ -271,6 +276,8 @@ class OnTheCluster(command.CommandTest):
         self.go("scancel", number)
         self.assertEqual(self.end_of(number), "CANCELLED")
         self.traces_of(number)
+        job = self.job(f"reprise-out/{number}", status=1)
+        self.assertEqual(([rank["running"] for rank in job["ranks"]], job["missing"]), ([True, True], []))
 
     def test_scancel_with_a_grace_period_leaves_summaries(self):
         number = self.endless("polite")
@@ -302,7 +309,7 @@ class OnTheCluster(command.CommandTest):
     def without_rank_1(self, number):
         self.traces_of(number)
         job = self.job(f"reprise-out/{number}", status=1)
-        self.assertEqual(([rank["rank"] for rank in job["ranks"]], job["missing"]), ([0], [1]))
+        self.assertEqual(([rank["running"] for rank in job["ranks"]], job["missing"]), ([False, True], []))
         self.ok("report", f"reprise-out/{number}")
         (page,) = head_of(self.read(f"reprise-out/{number}/report.html").decode())["jobs"]
         self.assertEqual([trace["rank"] for trace in page["traces"]], [0, 1])
@@ -344,7 +351,7 @@ class OnTheCluster(command.CommandTest):
     def test_requeue(self):
         number = self.endless("polite")
         self.forget_begun()
-        before = {name: self.read(name) for name in self.files_of(number)}
+        before = {name: self.read(name) for name in self.files_of(number) if "summary" not in name}
         self.go("scontrol", "requeue", number)
         wait_for(lambda: cluster.show(number, "JobState") == "PENDING")
         # Not in the same second: nodes refuse a start whose credential is no younger than what the requeue revoked.

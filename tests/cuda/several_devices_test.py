@@ -39,6 +39,13 @@ time.sleep(0.8)
 """
 
 
+# Killed once it has left a summary.
+KILLED = "import os\n" + JOB.replace("range(40):\n    for device", "iter(int, 1):\n    for device") + """
+    if os.path.exists(os.environ["REPRISE_OUT"] + "/summary.json"):
+        os.kill(os.getpid(), 9)
+"""
+
+
 class SeveralDevices(CudaTest):
     core = "CORE_PLANNING_IN_CALLER"
 
@@ -49,6 +56,18 @@ class SeveralDevices(CudaTest):
         with open(os.path.join(out, "summary.json")) as file:
             self.summary = json.load(file)
         return sorted(os.listdir(out)), self.summary["devices"], done.stderr
+
+    def test_a_process_that_is_killed_has_left_a_summary_of_both(self):
+        out = os.path.join(self.at.folder, "killed")
+        done = self.run_job([sys.executable, "-c", KILLED], [self.at.shim], SIMCUDA_DEVICES="2", REPRISE_OUT=out)
+        self.assertEqual(done.returncode, -9, done.stderr)
+        with open(os.path.join(out, "summary.json")) as file:
+            summary = json.load(file)
+        self.assertEqual((summary["running"], len(summary["devices"])), (True, 2))
+        for device in summary["devices"]:
+            self.assertGreater(device["requests"], 40)
+            self.assertEqual((device["plans"], device["complete"]), (1, True))
+            self.assertTrue(device["plans_written"].endswith(".json"))
 
     def test_each_has_its_plans(self):
         files, first, _ = self.play("first")

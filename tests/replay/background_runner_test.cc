@@ -57,5 +57,43 @@ TEST(BackgroundRunner, NoThreadBeforeTheFirstJob) {
   EXPECT_FALSE(marked);
 }
 
+// For as long as it lives no thread can be made: there is no such room for its stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&usual_);
+    pthread_attr_t immense = usual_;
+    pthread_attr_setstacksize(&immense, size_t{1} << 46);
+    pthread_setattr_default_np(&immense);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&usual_);
+    pthread_attr_destroy(&usual_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t usual_{};
+};
+
+TEST(BackgroundRunner, WhereNoThreadCanBeHad) {
+  std::thread::id ran_on;
+  int tried = 0;
+  int ran = 0;
+  {
+    BackgroundRunner runner;
+    {
+      const NoThreads no_threads;
+      runner.Run([&] { ran_on = std::this_thread::get_id(); });
+      EXPECT_FALSE(runner.TryRun([&] { ++tried; }));
+    }
+    EXPECT_TRUE(runner.TryRun([&] { ++ran; }));
+  }
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  EXPECT_EQ(tried, 0);
+  EXPECT_EQ(ran, 1);
+}
+
 }  // namespace
 }  // namespace reprise::replay

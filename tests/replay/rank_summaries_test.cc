@@ -43,6 +43,7 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
                       .restart = 4};
   summary.started = 1795000000.25;
   summary.ended = 1795000001.5;
+  summary.running = true;
   summary.solves = {5, 6};
   summary.counters.live_peak = Bytes(1000);
   summary.counters.reserved_peak = Bytes(1200);
@@ -62,6 +63,7 @@ TEST(RankSummaries, ReadWhatAProcessLeaves) {
   EXPECT_EQ(read->launched.restart, 4);
   EXPECT_EQ(read->started, 1795000000.25);
   EXPECT_EQ(read->ended, 1795000001.5);
+  EXPECT_TRUE(read->running);
   EXPECT_EQ(read->plans_solved_for_ranks, 5);
   EXPECT_EQ(read->plans_taken_from_ranks, 6);
   EXPECT_EQ(read->host, "n1");

@@ -258,9 +258,7 @@ void AddMerge(CLI::App& app, int& exit_status) {
   command->footer(
       "Status 1: ranks of the job have left no summary, or none of their end. 3: a file cannot be read or is "
       "no "
-      "summary; the "
-      "others are "
-      "shown.\n\nExample:\n  reprise merge reprise-out");
+      "summary; the others are shown.\n\nExample:\n  reprise merge reprise-out");
   command->callback([options, &exit_status] { exit_status = Merge(options->inputs, options->json); });
 }
 

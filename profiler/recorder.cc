@@ -318,7 +318,7 @@ bool Recorder::AdmitAlloc(BlockId id, uint64_t waiting) noexcept {
   }
   if (!run_open_) {
     if (runs_ == dropped_runs_.size()) {
-      StopOverrun();
+      Stop(TraceEnd::kOverrun);
       return false;
     }
     dropped_runs_[runs_++] = {id, id, 0};
@@ -336,7 +336,7 @@ bool Recorder::AdmitFree(BlockId id, uint64_t waiting) noexcept {
                                 [id](const DroppedRun& r) { return r.first <= id && id <= r.last; });
   if (run == end) {
     if (waiting < ring_events_) return true;
-    StopOverrun();  // without this free the trace would say that its block lives for ever
+    Stop(TraceEnd::kOverrun);  // without this free the trace would say that its block lives for ever
     return false;
   }
   if (--run->live == 0) {
@@ -347,10 +347,10 @@ bool Recorder::AdmitFree(BlockId id, uint64_t waiting) noexcept {
   return false;
 }
 
-// The trace ends here, consistent, rather than go on with events missing that it cannot do without.
-void Recorder::StopOverrun() noexcept {
-  EndsBy(TraceEnd::kOverrun);
-  state_.store(State::kStopped, std::memory_order_release);
+void Recorder::Stop(TraceEnd why) noexcept {
+  EndsBy(why);
+  State recording = State::kRecording;
+  state_.compare_exchange_strong(recording, State::kStopped, std::memory_order_acq_rel);
 }
 
 absl::Status Recorder::Flush(nanoseconds patience) { return Request(/*finish=*/false, patience); }

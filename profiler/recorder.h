@@ -80,7 +80,10 @@ class Recorder {
     end_.compare_exchange_strong(none, why, std::memory_order_acq_rel);
   }
 
-  // So many bytes were in requests that Append was not told of. Before Finish.
+  // The same where nothing else is to come either: the thread closes the file and ends, and nobody waits for it.
+  void Stop(TraceEnd why) noexcept;
+
+  // So many bytes were in requests that Append was not told of. Before Finish and Stop.
   void SetPassed(Bytes passed) noexcept { passed_.store(passed.count(), std::memory_order_release); }
 
   // Takes activities, in any order. They wait in a queue of bounded length, beside the events, which do not
@@ -119,7 +122,6 @@ class Recorder {
   bool Admit(const Event& event) noexcept;
   bool AdmitAlloc(BlockId id, uint64_t waiting) noexcept;
   bool AdmitFree(BlockId id, uint64_t waiting) noexcept;
-  void StopOverrun() noexcept;
   absl::Status Request(bool finish, std::chrono::nanoseconds patience);
   bool InInertChild() const;
 

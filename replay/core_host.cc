@@ -117,6 +117,9 @@ class HostCore {
   void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
   void Fail() noexcept;
+  Bytes PassedBytes() const {
+    return Bytes(passed_bytes_.load() + __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED));
+  }
   Summary NewSummary() const;
   Summary SoFar();
   void Finish();
@@ -152,7 +155,9 @@ absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   if (session_->config().timeline)
     Log(LogLevel::kWarn, "no time line: the host's memory has no device's to show");
   session_->BeginInterim([this] { ++*shim_.thread_depth(); }, [this] { return SoFar(); });
-  return engine_.Begin(*session_, {.kind = "host", .threshold = Threshold()}, std::move(memory), &runner_);
+  return engine_.Begin(*session_,
+                       {.kind = "host", .threshold = Threshold(), .passed = [this] { return PassedBytes(); }},
+                       std::move(memory), &runner_);
 }
 
 // The lock, or nothing while a fork is going on. To wait for a fork can deadlock: the forking thread holds
@@ -339,10 +344,8 @@ void HostCore::Finish() {
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
   // is never released.
   const bool inside = *shim_.thread_depth() > 1;
-  const int64_t unheard_of_bytes = __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED);
   engine_.Finish(
-      inside, Bytes(passed_bytes_.load() + unheard_of_bytes),
-      [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
+      inside, [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
   session_->Report(summary);
 }
 

@@ -132,7 +132,8 @@ void CoreSession::BeginStacks(int* (*depth)()) {
   stacks_ = std::make_unique<StackSource>(config_.stacks, depth);
 }
 
-std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule) {
+std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule,
+                                                   std::function<Bytes()> passed) {
   const WriteSignalsHeld signals_held;  // its first blocks are written here, on a thread of the job
   if (!OpenFolder()) return nullptr;
   CoreTrace::Options options;
@@ -156,7 +157,9 @@ std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, 
   options.metadata.rank = names_.launched.rank;
   options.metadata.world_size = names_.launched.world_size;
   options.until_planned = config_.mode == Mode::kServe;
+  options.passed = std::move(passed);
   options.stacks = stacks_.get();
+  options.with_activities = config_.timeline;
   if (config_.timeline) options.names = &activity_names();
   options.activity_limit = config_.trace_limit;
   if (options.until_planned) options.limit = config_.trace_limit;
@@ -252,8 +255,8 @@ Summary CoreSession::NewSummary() const {
   return summary;
 }
 
-TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace, Bytes passed) const {
-  const absl::Status finished = trace.Finish(passed);
+TraceSummary CoreSession::FinishTrace(int device, CoreTrace& trace) const {
+  const absl::Status finished = trace.Finish();
   TraceSummary summary = SummaryOf(device, trace);
   if (!finished.ok() && summary.counters.stopped.empty()) {
     summary.counters.stopped = std::string(finished.message());

@@ -44,7 +44,9 @@ class CoreSession {
 
   // A trace of device `device`'s engine, in a folder that is made now. Null where no files are wanted, or
   // after saying why there will be none.
-  std::unique_ptr<CoreTrace> BeginTrace(int device, Bytes threshold, Bytes granule);
+  // `passed`: see CoreTrace::Options.
+  std::unique_ptr<CoreTrace> BeginTrace(int device, Bytes threshold, Bytes granule,
+                                        std::function<Bytes()> passed);
 
   // Gives the engine of a device the plans that an earlier run of this job has left, where there are any.
   // `kind` names what is served: "host", or the device as CUDA calls it.
@@ -65,8 +67,8 @@ class CoreSession {
   TraceSummary SummaryOf(int device, const CoreTrace& trace) const {
     return {TracePath(device), trace.counters()};
   }
-  // Ends a trace and says what it came to. `passed`: see CoreTrace::Finish.
-  TraceSummary FinishTrace(int device, CoreTrace& trace, Bytes passed) const;
+  // Ends a trace and says what it came to.
+  TraceSummary FinishTrace(int device, CoreTrace& trace) const;
   // From now on a summary of the process as it is, which is what `so_far` returns, is left beside its traces now
   // and then. Both run on a thread of ours, `on_thread` first.
   void BeginInterim(std::function<void()> on_thread, std::function<Summary()> so_far);

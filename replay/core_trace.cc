@@ -35,15 +35,22 @@ absl::StatusOr<std::unique_ptr<CoreTrace>> CoreTrace::Begin(const Options& optio
 CoreTrace::CoreTrace(std::unique_ptr<profiler::Recorder> recorder, const Options& options)
     : recorder_(std::move(recorder)),
       until_planned_(options.until_planned),
+      with_activities_(options.with_activities),
+      passed_(options.passed),
       stacks_(options.stacks),
       begun_ns_(MonotonicNs()) {
   if (stacks_ != nullptr) stacks_->BeginListening();
 }
 
-// With the lock, so in order with the events.
+// With the lock, so in order with the events. What the device did meanwhile may not have been told yet.
 void CoreTrace::OnPlanAdopted() {
   if (!until_planned_ || done()) return;
-  recorder_->EndsBy(profiler::TraceEnd::kFirstPlan);
+  if (with_activities_) {
+    recorder_->EndsBy(profiler::TraceEnd::kFirstPlan);
+  } else {
+    recorder_->SetPassed(passed_());
+    recorder_->Stop(profiler::TraceEnd::kFirstPlan);
+  }
   if (stacks_ != nullptr) stacks_->EndListening();
   done_.store(true, std::memory_order_relaxed);
 }
@@ -79,8 +86,8 @@ void CoreTrace::OnActivities(std::vector<profiler::Activity> activities) {
   recorder_->Append(activities);
 }
 
-absl::Status CoreTrace::Finish(Bytes passed) {
-  recorder_->SetPassed(passed);
+absl::Status CoreTrace::Finish() {
+  recorder_->SetPassed(passed_());
   return recorder_->Finish(kPatience);
 }
 

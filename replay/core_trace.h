@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,9 @@ class CoreTrace : public EventSink {
     profiler::TraceMetadata metadata;
     Bytes limit{0};                 // the most to write; 0: no limit
     bool until_planned = true;      // the served path carries no recording
-    Bytes activity_limit{0};        // the most to write of activities, beside that
+    std::function<Bytes()> passed;  // bytes in requests that the engine was not asked for, so far; any thread
+    bool with_activities = false;   // there may be some
+    Bytes activity_limit{0};        // the most to write of them, beside that
     StackSource* stacks = nullptr;  // of the allocating threads, outlives the trace; null: none are kept
     profiler::SharedStacks* names = nullptr;  // of activities, where there are no stacks to keep them with
   };
@@ -46,8 +49,8 @@ class CoreTrace : public EventSink {
   bool wants_activities() const { return !done() && recorder_->takes_activities(); }
 
   // Without the engine's lock, after it has stopped telling. Waits for the recorder's thread, but not for
-  // ever. `passed`: bytes in requests that the engine was not asked for.
-  absl::Status Finish(Bytes passed);
+  // ever.
+  absl::Status Finish();
   // In a child, straight after fork.
   void AbandonAfterFork() noexcept { recorder_->AbandonAfterFork(); }
 
@@ -59,6 +62,8 @@ class CoreTrace : public EventSink {
 
   const std::unique_ptr<profiler::Recorder> recorder_;
   const bool until_planned_;
+  const bool with_activities_;
+  const std::function<Bytes()> passed_;
   StackSource* const stacks_;
   const int64_t begun_ns_;
   std::atomic<int64_t> without_stack_{0};

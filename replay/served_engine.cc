@@ -34,7 +34,7 @@ absl::Status ServedEngine::Begin(CoreSession& session, Served served, std::uniqu
   if (!engine.ok()) return engine.status();
   engine_ = *std::move(engine);
   plans_ = session.ExpectPlans(*engine_, served_.kind, served_.device);
-  trace_ = session.BeginTrace(served_.device, served_.threshold, granule);
+  trace_ = session.BeginTrace(served_.device, served_.threshold, granule, served_.passed);
   listening_ = trace_ != nullptr;
   if (listening_) engine_->SetEventSink(engine_->Lock(), trace_.get());
   return absl::OkStatus();
@@ -82,7 +82,7 @@ void ServedEngine::SoFar(const Look& look, EngineSummary& summary) {
   if (trace_ != nullptr) summary.trace = session_->SummaryOf(served_.device, *trace_);
 }
 
-void ServedEngine::Finish(bool inside, Bytes passed, const Look& look, EngineSummary& summary) {
+void ServedEngine::Finish(bool inside, const Look& look, EngineSummary& summary) {
   std::vector<Sequence::Known> known;  // for the next run, where there is something new
   int64_t learnt = 0;
   summary.complete = false;
@@ -96,7 +96,7 @@ void ServedEngine::Finish(bool inside, Bytes passed, const Look& look, EngineSum
     finished_ = true;
     summary.plans = plans_;
   }
-  if (trace_ != nullptr) summary.trace = session_->FinishTrace(served_.device, *trace_, passed);
+  if (trace_ != nullptr) summary.trace = session_->FinishTrace(served_.device, *trace_);
 }
 
 void ServedEngine::AbandonAfterFork() noexcept {

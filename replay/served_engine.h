@@ -27,6 +27,7 @@ class ServedEngine {
     std::string kind;
     int device = 0;
     Bytes threshold{1};
+    std::function<Bytes()> passed;  // bytes in requests that the engine was not asked for, so far; any thread
   };
 
   // Once, before anything else. `session`, `runner` and `events` (null where there are no streams) outlive it.
@@ -51,8 +52,8 @@ class ServedEngine {
   void SoFar(const Look& look, EngineSummary& summary);
   // Tells `summary` how it went, leaves what has been learnt for the next run and ends the trace; nothing is
   // recorded after it. Where the caller may be `inside` the engine, its lock is not waited for: then the summary is
-  // incomplete. `passed`: bytes in requests that the engine was not asked for.
-  void Finish(bool inside, Bytes passed, const Look& look, EngineSummary& summary);
+  // incomplete.
+  void Finish(bool inside, const Look& look, EngineSummary& summary);
   void AbandonAfterFork() noexcept;
 
  private:

@@ -15,8 +15,10 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
   device->name_ = driver.NameOf(ordinal);
   device->memory_ = memory->get();
-  absl::Status begun = device->engine_.Begin(session, {.kind = device->name_, .device = ordinal},
-                                             *std::move(memory), &device->runner_, &device->streams_);
+  const auto passed = [device = device.get()] { return Bytes(device->capture_passed); };
+  absl::Status begun =
+      device->engine_.Begin(session, {.kind = device->name_, .device = ordinal, .passed = passed},
+                            *std::move(memory), &device->runner_, &device->streams_);
   if (!begun.ok()) return begun;
   return device;
 }

@@ -101,7 +101,7 @@ class Device {
   // The same, and the trace ended. After it nothing is recorded.
   DeviceSummary Finish() {
     return Summarize([this](const ServedEngine::Look& look, EngineSummary& to) {
-      engine_.Finish(/*inside=*/false, Bytes(capture_passed), look, to);
+      engine_.Finish(/*inside=*/false, look, to);
     });
   }
   void AbandonAfterFork() noexcept { engine_.AbandonAfterFork(); }

@@ -125,6 +125,22 @@ TEST_F(RecorderTest, TheFileSaysWhyTheEventsEnd) {
   EXPECT_EQ(Read().events.size(), 1u);
 }
 
+// A job may be killed long after its trace has ended.
+TEST_F(RecorderTest, StoppedItClosesTheFileByItself) {
+  auto recorder = Start();
+  recorder->Append(Alloc(0, 4096));
+  recorder->SetPassed(Bytes(77));
+  recorder->Stop(TraceEnd::kFirstPlan);
+  while (!Read().closed) std::this_thread::yield();
+  EXPECT_EQ(Read().end, TraceEnd::kFirstPlan);
+  EXPECT_EQ(Read().events.size(), 1u);
+  EXPECT_EQ(Read().passed, Bytes(77));
+  recorder->Append(Alloc(1, 4096));
+  EXPECT_TRUE(recorder->Finish(kLong).ok());
+  EXPECT_EQ(recorder->counters().lost, 1u);
+  EXPECT_EQ(recorder->counters().stopped, "");
+}
+
 TEST_F(RecorderTest, ItsDestructorFinishes) {
   {
     auto recorder = Start();

@@ -6,7 +6,7 @@ import re
 import sys
 
 from hog import Hog
-from jobs import NOTHING_CAUGHT, PROGRAMS, compared, first_difference
+from jobs import NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference
 from rows import FAIL, LEFT_OUT, PASS, Finding, Row
 
 SECTION = "8"
@@ -84,11 +84,11 @@ class Correctness:
             "time line", words, deadline, variables, reprise=True, mode="record", options=["--timeline"]
         )
         if without.status != 0:
-            return Finding(FAIL, f"status {without.status} without --timeline: {without.last_error()}")
+            return failed(without, "without --timeline", {})
         ratio = done.seconds / without.seconds
         figures = {"seconds": [plain.seconds, without.seconds, done.seconds], "with": done.figures}
         if done.status != 0:
-            return Finding(FAIL, f"status {done.status} with --timeline: {done.last_error()}", figures)
+            return failed(done, "with --timeline", figures)
         if done.out != plain.out:
             return Finding(FAIL, f"DIFFERS: {first_difference(plain.out, done.out)}", figures)
         none = [text for text in done.err.splitlines() if "no time line" in text]
@@ -122,7 +122,7 @@ class Correctness:
             )
         figures = {"free_before": held.left, "torch_peak": peak, "with": done.figures, "seconds": done.seconds}
         if done.status != 0:
-            return Finding(FAIL, f"status {done.status} with --oversubscribe: {done.last_error()}", figures)
+            return failed(done, "with --oversubscribe", figures)
         if done.out != plain.out:
             return Finding(FAIL, f"DIFFERS: {first_difference(plain.out, done.out)}", figures)
         in_host = done.figures.get("in_host_peak", 0)

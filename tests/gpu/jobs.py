@@ -20,6 +20,7 @@ STEERING = re.compile(
     r"^(REPRISE_.*|LD_PRELOAD|PYTORCH_(CUDA_)?ALLOC_CONF|PYTORCH_NO_CUDA_MEMORY_CACHING|XLA_PYTHON_CLIENT_.*"
     r"|CUBLAS_WORKSPACE_CONFIG)$"
 )
+OURS = re.compile(r"^reprise: .*\n?(?:  .*\n?)*", re.M)
 
 
 @dataclass
@@ -32,7 +33,8 @@ class Done:
     figures: dict  # of Reprise's summary; empty without Reprise, or where it left none
 
     def last_error(self):
-        lines = [text for text in self.err.splitlines() if text.strip() and not text.startswith("reprise: ")]
+        """The last line of the job's own: what we say at its end, and what is indented below it, comes behind."""
+        lines = [text for text in OURS.sub("", self.err).splitlines() if text.strip()]
         return lines[-1][:200] if lines else f"status {self.status}"
 
 
@@ -118,6 +120,13 @@ def first_difference(before, after, first="without", second="with"):
     return ""
 
 
+def failed(done, how, figures, why=None):
+    """The finding on a job that should not have failed, with the end of what it said: nobody may be able to look at its
+    files where it ran."""
+    says = f"status {done.status} {how}".rstrip()
+    return Finding(FAIL, f"{says}: {why or done.last_error()}", {**figures, "err": done.err[-4000:]})
+
+
 def described(figures):
     """`requests 1,234, planned 1,200, plans 1`, as far as it is known."""
     names = ("requests", "planned", "arena", "outside", "passed", "plans", "conflicts", "live_peak", "reserved_peak")
@@ -137,7 +146,7 @@ def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)"))
         "out": plain.out[-400:],
     }
     if served.status != 0:
-        return Finding(FAIL, f"status {served.status} under Reprise: {served.last_error()}", figures)
+        return failed(served, "under Reprise", figures)
     if own.sub("", served.out) != own.sub("", plain.out):
         difference = first_difference(own.sub("", plain.out), own.sub("", served.out))
         again = jobs.run(name, words, deadline, variables)

@@ -26,7 +26,7 @@ import scenarios  # noqa: E402
 from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row  # noqa: E402
 
 # In the place of the command: leaves a summary, changes the job as the variable FAKE says.
-FAKE_REPRISE = """#!/bin/sh
+FAKE_REPRISE = r"""#!/bin/sh
 [ "$1" = stats ] && { echo "$STATS"; exit; }
 [ "$FAKE" = none ] && echo "reprise: no time line: there is no CUPTI" >&2
 while [ "$1" != -- ]; do [ "$1" = --out ] && out=$2; shift; done
@@ -35,6 +35,11 @@ mkdir -p "$out"
 [ "$FAKE" = nothing ] || echo '{"devices": [{"requests": 3, "planned": 2}, {"requests": 9, "name": "x"}]}' > "$out/summary.json"
 [ "$FAKE" = line ] && echo of ours
 [ "$FAKE" = status ] && exit 5
+if [ "$FAKE" = summary ]; then
+  SERVED=1 "$@"; status=$?
+  printf 'reprise: job (pid 7), served\n  trace  724 B  in x\nreprise: in x: all\n' >&2
+  exit $status
+fi
 exec "$@"
 """
 
@@ -71,6 +76,13 @@ class Compared(Folder):
         finding = self.finding("true", "status")
         self.assertEqual(finding.verdict, FAIL)
         self.assertIn("status 5 under Reprise", finding.says)
+
+    def test_a_job_that_fails_under_reprise_says_why(self):
+        """Its own last line, not ours, which come after it; and more of it, as nobody can look at its files later."""
+        script = '[ -z "$SERVED" ] || { echo first >&2; echo CUDA error >&2; exit 4; }'
+        finding = self.finding(script, "summary")
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "status 4 under Reprise: CUDA error"))
+        self.assertIn("first\nCUDA error\n", finding.figures["err"])
 
     def test_nothing_caught(self):
         self.assertEqual(self.finding("echo 1", "nothing").verdict, FAIL)

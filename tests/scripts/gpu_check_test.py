@@ -133,11 +133,48 @@ class Compiled:
     def __init__(self, program):
         self.program = program
 
-    def compile(self, name, deadline):
+    def compile(self, name, deadline, runtime="shared"):
         return self.program
 
     def compile_cuda(self, name, sources, deadline):
         return self.program
+
+
+class Memcheck(Folder):
+    """The sanitizer writes to stdout. Unless it is told otherwise, a call of the driver that answers other than success is
+    an error to it; ours are answered `not ready` as a matter of course."""
+
+    SANITIZER = """#!/bin/sh
+echo "========= COMPUTE-SANITIZER"
+case "$*" in
+  *"--report-api-errors no"*) ;;
+  *) [ -n "$SERVED" ] && { echo "========= Program hit CUDA_ERROR_NOT_READY"; exit 9; } ;;
+esac
+[ "$HOW" = "wrong$SERVED" ] && { echo "========= Invalid __global__ write of size 4 bytes"; exit 9; }
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+
+    def finding(self, how="", fake=""):
+        made = machine.Machine()
+        made.sanitizer = self.write("compute-sanitizer", self.SANITIZER, 0o755)
+        reprise = self.write("reprise", FAKE_REPRISE.replace("exec", "SERVED=1 exec"), 0o755)
+        runner = jobs.Jobs(reprise, self.folder, {"HOW": how, "FAKE": fake})
+        return correctness.Correctness(made, ROOT, runner, Compiled("a program"), None).memcheck(Deadline(30))
+
+    def test_clean(self):
+        self.assertEqual(self.finding().verdict, PASS)
+
+    def test_an_error(self):
+        finding = self.finding("wrong1")
+        self.assertEqual(finding.verdict, FAIL)
+        self.assertEqual(finding.says, "status 9 under Reprise: Invalid __global__ write of size 4 bytes")
+
+    def test_an_error_of_the_programs_own(self):
+        finding = self.finding("wrong")
+        self.assertEqual((finding.verdict, finding.says[-40:]), (LEFT_OUT, "Invalid __global__ write of size 4 bytes"))
+
+    def test_nothing_caught(self):
+        self.assertEqual(self.finding(fake="nothing").verdict, FAIL)
 
 
 class Workload(Folder):

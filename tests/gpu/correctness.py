@@ -51,7 +51,7 @@ class Correctness:
         return find
 
     def memcheck(self, deadline):
-        """Errors of memory alone: to the tool a call of the driver that answers `not ready`, as those of Reprise may, is an
+        """Errors of memory alone: to the tool a call of the driver that answers `not ready`, as ours may, is an
         error too, and the program looks at the results of its own calls."""
         program = self.compiler.compile("allocations", deadline, "static")
         if isinstance(program, Finding):
@@ -175,7 +175,7 @@ class Correctness:
         return [
             Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
             Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
-            Row(SECTION, "tests/cuda: random workload", 90, gpu, self.workload),
+            Row(SECTION, "tests/cuda: random workload", 120, gpu, self.workload),
             Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find(alone=False)),
             Row(SECTION, "compute-sanitizer memcheck", 90, (*gpu, "compute-sanitizer"), self.memcheck),
         ]
@@ -187,16 +187,16 @@ class Correctness:
             for model in ("resnet", "gpt"):
                 for amp in (False, True):
                     name = f"PyTorch {mode}: {model}{' with AMP' if amp else ''}"
-                    rows.append(Row(SECTION, name, 90, ("a GPU", "PyTorch"), self.train(model, mode, amp)))
+                    rows.append(Row(SECTION, name, 150, ("a GPU", "PyTorch"), self.train(model, mode, amp)))
 
         train("cudaMallocAsync")
         name = "PyTorch cudaMallocAsync: GPT on random lengths, evaluations, 200 steps"
-        rows.append(Row(SECTION, name, 120, ("a GPU", "PyTorch"), self.train("varying", "cudaMallocAsync", False)))
+        rows.append(Row(SECTION, name, 150, ("a GPU", "PyTorch"), self.train("varying", "cudaMallocAsync", False)))
         for mode in ("cudaMallocAsync", "uncached"):
             name = f"PyTorch {mode}: prefetch on a stream of its own"
-            rows.append(Row(SECTION, name, 60, ("a GPU", "PyTorch"), self.prefetch(mode)))
-        rows.append(Row(SECTION, "JAX: a training", 90, ("a GPU", "JAX"), self.jax))
-        rows.append(Row(SECTION, "CuPy without its pool", 60, ("a GPU", "CuPy"), self.cupy))
+            rows.append(Row(SECTION, name, 100, ("a GPU", "PyTorch"), self.prefetch(mode)))
+        rows.append(Row(SECTION, "JAX: a training", 150, ("a GPU", "JAX"), self.jax))
+        rows.append(Row(SECTION, "CuPy without its pool", 100, ("a GPU", "CuPy"), self.cupy))
         train("uncached")
         train("native")
         return rows

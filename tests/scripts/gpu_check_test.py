@@ -59,10 +59,10 @@ class Folder(unittest.TestCase):
 
 
 class Compared(Folder):
-    def finding(self, script, fake=""):
+    def finding(self, script, fake="", limit=30):
         reprise = self.write("reprise", FAKE_REPRISE, 0o755)
         runner = jobs.Jobs(reprise, self.folder, {"COUNTER": os.path.join(self.folder, "counter")})
-        return jobs.compared(runner, "a job", ["sh", "-c", script], Deadline(30), {"FAKE": fake})
+        return jobs.compared(runner, "a job", ["sh", "-c", script], Deadline(limit), {"FAKE": fake})
 
     def test_the_same(self):
         finding = self.finding("echo 0x1p-1")
@@ -83,6 +83,15 @@ class Compared(Folder):
         finding = self.finding(script, "summary")
         self.assertEqual((finding.verdict, finding.says), (FAIL, "status 4 under Reprise: CUDA error"))
         self.assertIn("first\nCUDA error\n", finding.figures["err"])
+
+    def test_a_job_that_is_slow_by_itself(self):
+        """Its time under Reprise would not be enough, and that would be said of Reprise."""
+        finding = self.finding("sleep 2", limit=3)
+        self.assertEqual((finding.verdict, finding.says), (LEFT_OUT, "the job takes too long without Reprise"))
+
+    def test_a_job_that_is_slow_under_reprise(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.finding('[ -z "$SERVED" ] || exec tail -f /dev/null', "summary", limit=3)
 
     def test_nothing_caught(self):
         self.assertEqual(self.finding("echo 1", "nothing").verdict, FAIL)

@@ -220,6 +220,7 @@ class Scenarios(Folder):
 for name; do :; done
 [ -n "$SERVED" ] && [ "$HOW" = "hangs $name" ] && exec tail -f /dev/null
 [ -n "$SERVED" ] && [ "$HOW" = "differs $name" ] && name=another
+[ "$HOW" = "fails $name" ] || [ "$HOW" = "all fail" ] && exit 3
 echo "memory: total ${TOTAL} MiB"
 echo "$name"
 """
@@ -251,6 +252,14 @@ echo "$name"
         self.assertEqual(finding.verdict, FAIL)
         self.assertEqual(len(finding.figures["differs"]), 2)
         self.assertIn("line 2: 'two' without, 'another' with", finding.says)
+
+    def test_one_that_fails_by_itself_is_not_the_same(self):
+        finding = self.found("fails two")
+        self.assertEqual((finding.verdict, finding.says), (PASS, "2 plays the same; 2 fail here without Reprise"))
+
+    def test_where_all_fail_nothing_is_the_same(self):
+        finding = self.found("all fail")
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "0 plays the same; 4 fail here without Reprise"))
 
     def test_one_that_hangs_takes_no_other_along(self):
         finding = self.found("hangs one", longest=1)

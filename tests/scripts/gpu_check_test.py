@@ -314,6 +314,27 @@ echo "$name"
             self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class ScenariosAlone(Folder):
+    """They fill what there is, and a whole device would take them too long: most of it is held meanwhile."""
+
+    HOG = """#!/bin/sh
+echo "$1" > {0}/left; echo "ready $1"
+read end; rm {0}/left
+"""
+
+    def test_the_device_is_small(self):
+        scenario = "#!/bin/sh\n[ $# = 1 ] && [ $1 = --alone ] && echo one || cat " + self.folder + "/left\n"
+        programs = mock.Mock()
+        programs.compile.return_value = self.write("hog", self.HOG.format(self.folder), 0o755)
+        programs.compile_cuda.return_value = self.write("scenarios", scenario, 0o755)
+        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), self.folder, {})
+        played = scenarios.Scenarios(ROOT, self.folder, runner, programs)
+        rows_alone = correctness.Correctness(None, ROOT, runner, programs, played).alone()
+        finding = next(row for row in rows_alone if "scenarios" in row.name).find(Deadline(30))
+        self.assertEqual((finding.verdict, finding.says), (PASS, "2 plays the same"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "left")))
+
+
 class Comparison(Folder):
     def test_a_figure_of_another_allocator_is_none(self):
         program = self.write("time_allocation", "#!/bin/sh\necho '{\"times_ns\": []}'\n", 0o755)

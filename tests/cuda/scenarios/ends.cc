@@ -164,18 +164,17 @@ SCENARIO(end_of_a_context_beside_a_thread_that_trims) {
 
 // A capture ends with its context: afterwards memory that is free can be had again.
 SCENARIO_ALONE(end_of_a_context_that_is_capturing) {
-  size_t total = 0;
-  DO(cuDeviceTotalMem(&total, 0));
+  const size_t most = DeviceBytes() / 4 * 3;
   const CUstream stream = NewStream();
   CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, total / 4 * 3, stream));
+  DO(cuMemAllocAsync(&block, most, stream));
   DO(cuMemFreeAsync(block, stream));
   DO(cuStreamSynchronize(stream));
   const CUcontext context = NewContext(0);
   DO(cuStreamBeginCapture(NewStream(), CU_STREAM_CAPTURE_MODE_RELAXED));
   DO(cuCtxDestroy(context));
   DO(cuCtxSetCurrent(MainContext()));
-  DO(cuMemAllocAsync(&block, total / 4 * 3, stream));
+  DO(cuMemAllocAsync(&block, most, stream));
   DO(cuMemFreeAsync(block, stream));
   DO(cuStreamSynchronize(stream));
   DO(cuStreamDestroy(stream));
@@ -344,16 +343,15 @@ SCENARIO(end_of_another_context_than_the_one_that_trained) {
 
 // Memory that is gone with its context is free, but once.
 SCENARIO_ALONE(end_of_the_context_that_trained) {
+  const size_t most = DeviceBytes() / 16 * 15;
   const CUcontext context = NewContext(0);
   Train({NewStream(), /*synchronous=*/false, 60});
   DO(cuCtxSynchronize());
   DO(cuCtxDestroy(context));
   DO(cuCtxSetCurrent(MainContext()));
-  size_t total = 0;
-  DO(cuDeviceTotalMem(&total, 0));
   CUdeviceptr block = 0;
-  DO(cuMemAlloc(&block, total / 16 * 15));
-  CheckInfo(total / 16 * 15);
+  DO(cuMemAlloc(&block, most));
+  CheckInfo(most);
   DO(cuMemFree(block));
 }
 

@@ -1,21 +1,13 @@
 // The end of memory: the same requests fail and succeed as without us, and afterwards all goes on.
 #include "tests/cuda/scenarios/scenario.h"
 
-namespace {
-
-size_t TotalBytes() {
-  size_t total = 0;
-  cuDeviceTotalMem(&total, 0);
-  return total;
-}
-
-}  // namespace
-
 SCENARIO_ALONE(limit_larger_than_the_device) {
   const CUstream stream = NewStream();
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
   CUdeviceptr block = 0;
-  DO(cuMemAlloc(&block, TotalBytes() + kMiB));
-  DO(cuMemAllocAsync(&block, TotalBytes() + kMiB, stream));
+  DO(cuMemAlloc(&block, total + kMiB));
+  DO(cuMemAllocAsync(&block, total + kMiB, stream));
   DO(cuMemAlloc(&block, ~size_t{0}));
   DO(cuMemAllocAsync(&block, ~size_t{0}, stream));
   DO(cuMemAlloc(&block, ~size_t{0} / 2));
@@ -32,7 +24,7 @@ SCENARIO_ALONE(limit_larger_than_the_device) {
 // Three quarters of the device are taken: another half does not fit, a small block does.
 SCENARIO_ALONE(limit_then_smaller) {
   const CUstream stream = NewStream();
-  const size_t quarter = TotalBytes() / 4 / kMiB * kMiB;
+  const size_t quarter = DeviceBytes() / 4 / kMiB * kMiB;
   CUdeviceptr block[3] = {};
   CUdeviceptr more = 0;
   for (CUdeviceptr& each : block) DO(cuMemAllocAsync(&each, quarter, stream));
@@ -52,7 +44,7 @@ SCENARIO_ALONE(limit_then_smaller) {
 // What was freed by one kind of call is there for the other, whoever holds it meanwhile.
 SCENARIO_ALONE(limit_from_async_to_synchronous) {
   const CUstream stream = NewStream();
-  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  const size_t most = DeviceBytes() / 4 * 3 / kMiB * kMiB;
   for (int i = 0; i < 3; ++i) {
     CUdeviceptr block = 0;
     DO(cuMemAllocAsync(&block, most, stream));
@@ -72,7 +64,7 @@ SCENARIO_ALONE(limit_from_async_to_synchronous) {
 // The same with another stream, once the frees of the first are over.
 SCENARIO_ALONE(limit_from_stream_to_stream) {
   const CUstream stream[] = {NewStream(), NewStream()};
-  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  const size_t most = DeviceBytes() / 4 * 3 / kMiB * kMiB;
   for (int i = 0; i < 4; ++i) {
     CUdeviceptr block = 0;
     DO(cuMemAllocAsync(&block, most, stream[i % 2]));
@@ -88,7 +80,7 @@ SCENARIO_ALONE(limit_from_stream_to_stream) {
 // Virtual memory of the program's own needs what an allocator holds unused.
 SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
   const CUstream stream = NewStream();
-  const size_t most = TotalBytes() / 4 * 3 / (2 * kMiB) * (2 * kMiB);
+  const size_t most = DeviceBytes() / 4 * 3 / (2 * kMiB) * (2 * kMiB);
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, most, stream));
   DO(cuMemFreeAsync(block, stream));
@@ -104,7 +96,7 @@ SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
 // Fills the device with small blocks until nothing fits: about as much must fit as without us.
 SCENARIO_ALONE(limit_of_many_small_blocks) {
   const CUstream stream = NewStream();
-  const size_t bytes = TotalBytes() / 64 / kMiB * kMiB;
+  const size_t bytes = DeviceBytes() / 64 / kMiB * kMiB;
   std::vector<CUdeviceptr> blocks;
   CUdeviceptr block = 0;
   int result = 0;
@@ -125,7 +117,7 @@ SCENARIO_ALONE(limit_of_many_small_blocks) {
 SCENARIO_ALONE(limit_of_what_is_said_to_be_free) {
   const CUstream stream = NewStream();
   const size_t each = 256 * kKiB;
-  std::vector<CUdeviceptr> blocks(TotalBytes() / 8 / each);
+  std::vector<CUdeviceptr> blocks(DeviceBytes() / 8 / each);
   bool all = true;
   for (CUdeviceptr& block : blocks) all &= cuMemAllocAsync(&block, each, stream) == CUDA_SUCCESS;
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -148,7 +140,7 @@ SCENARIO_ALONE(limit_of_what_is_said_to_be_free) {
 // What stream-ordered memory keeps is there for rows, too.
 SCENARIO_ALONE(limit_from_async_to_rows) {
   const CUstream stream = NewStream();
-  const size_t most = TotalBytes() / 4 * 3 / kMiB * kMiB;
+  const size_t most = DeviceBytes() / 4 * 3 / kMiB * kMiB;
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, most, stream));
   DO(cuMemFreeAsync(block, stream));
@@ -166,7 +158,7 @@ SCENARIO_ALONE(limit_of_a_process_that_exports) {
   CUipcMemHandle handle;
   DO(cuMemAlloc(&exported, 2 * kMiB));
   DO(cuIpcGetMemHandle(&handle, exported));
-  for (CUdeviceptr& each : block) DO(cuMemAlloc(&each, TotalBytes() / 8 * 5));
+  for (CUdeviceptr& each : block) DO(cuMemAlloc(&each, DeviceBytes() / 8 * 5));
   DO(cuMemFree(block[0]));
   DO(cuMemFree(exported));
 }
@@ -178,7 +170,7 @@ SCENARIO_ALONE(limit_of_a_pool_that_is_exported) {
   CUmemoryPool pool = nullptr;
   CUdeviceptr block[2] = {};
   DO(cuMemPoolCreate(&pool, &props));
-  for (CUdeviceptr& each : block) DO(cuMemAllocFromPoolAsync(&each, TotalBytes() / 8 * 5, pool, stream));
+  for (CUdeviceptr& each : block) DO(cuMemAllocFromPoolAsync(&each, DeviceBytes() / 8 * 5, pool, stream));
   DO(cuMemFreeAsync(block[0], stream));
   DO(cuStreamSynchronize(stream));
   DO(cuMemPoolDestroy(pool));

@@ -86,6 +86,16 @@ bool TwoDevices() {
   return devices >= 2;
 }
 
+size_t DeviceBytes() {
+  static const size_t left = [] {
+    size_t unused = 0;
+    size_t total = 0;
+    NEED(cuMemGetInfo(&unused, &total));
+    return unused;
+  }();
+  return left;
+}
+
 void CheckInfo(size_t held) {
   size_t unused = 0;
   size_t total = 0;

@@ -192,9 +192,7 @@ SCENARIO_ALONE(pool_destroyed_beside_another) {
 // What a pool kept is the device's again once the pool is gone: a graph that allocates can have it.
 SCENARIO_ALONE(pool_destroyed_gives_back) {
   const CUstream stream = NewStream();
-  size_t total = 0;
-  DO(cuDeviceTotalMem(&total, 0));
-  const size_t most = total / 4 * 3 / kMiB * kMiB;
+  const size_t most = DeviceBytes() / 4 * 3 / kMiB * kMiB;
   const CUmemoryPool pool = NewPool(0);
   CUdeviceptr block = 0;
   DO(cuMemAllocFromPoolAsync(&block, most, pool, stream));

@@ -53,6 +53,10 @@ CUmemoryPool DefaultPool(CUdevice device);
 CUmemPoolProps PlainPool(CUdevice device);  // of another one like it, to be created
 bool TwoDevices();                          // at least; prints it
 
+// What device 0 had left when this was first asked: there all of it, or as much as others let a scenario have, to
+// whom a device is small then that is too large to be filled in the time there is.
+size_t DeviceBytes();
+
 // Prints whether free and total memory agree with `held`, the bytes that the scenario has now.
 void CheckInfo(size_t held);
 

@@ -14,6 +14,8 @@ namespace {
 
 constexpr auto kMostReserve = static_cast<uint64_t>(kLargestRange.count());
 constexpr uint64_t kLeastReserve = uint64_t{1} << 28;
+// Granules; to make fewer in vain costs little.
+constexpr int64_t kWorthAsking = 64;
 
 AllocationProp PropOf(const Driver& driver, int device) {
   AllocationProp prop;
@@ -41,10 +43,15 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver&
   return VirtualMemory::Reserve(driver, device, oversubscribe);
 }
 
-bool DeviceMemory::Refuse(const char* function, Result result) {
+bool DeviceMemory::Refuse(std::string why) {
   ++refusals_;
-  refusal_ = absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : "");
+  refusal_ = std::move(why);
   return false;
+}
+
+bool DeviceMemory::Refuse(const char* function, Result result) {
+  return Refuse(
+      absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : ""));
 }
 
 absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driver& driver, int device,
@@ -129,7 +136,20 @@ bool VirtualMemory::Back(int64_t granule) {
   return true;
 }
 
+// What is free of the device, as far as it is told: it is of the current context's alone.
+bool VirtualMemory::MayHave(int64_t granules) const {
+  if (granules < kWorthAsking || host_allowed_) return true;
+  int current = -1;
+  size_t free = 0, total = 0;
+  return driver_.CtxGetDevice(&current) != kSuccess || current != prop_.location.id ||
+         driver_.calls->cuMemGetInfo_v2(&free, &total) != kSuccess || SizeOf(granules) <= free;
+}
+
+// For a request that cannot be met, all that is free would be made granule by granule and given back, several
+// times, and meanwhile be nobody else's.
 bool VirtualMemory::Commit(int64_t first, int64_t count) {
+  if (!MayHave(count - static_cast<int64_t>(spare_.size())))
+    return Refuse("the device has less free (out of memory)");
   int64_t backed = 0;
   while (backed < count && Back(first + backed)) ++backed;
   if (backed == count) {

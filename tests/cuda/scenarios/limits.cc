@@ -21,6 +21,25 @@ SCENARIO_ALONE(limit_larger_than_the_device) {
   DO(cuStreamDestroy(stream));
 }
 
+#ifndef __CUDACC__
+
+// Others on the device may want what is free: nothing is taken for a request that cannot be met.
+SCENARIO(limit_that_nothing_is_taken_for) {
+  const CUstream stream = NewStream();
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  simResetPeakPhysicalBytes(0);
+  DO(cuMemAllocAsync(&block, total + kMiB, stream));
+  NOTE(simPeakPhysicalBytes(0) < total / 8);
+  DO(cuStreamDestroy(stream));
+}
+
+#endif
+
 // Three quarters of the device are taken: another half does not fit, a small block does.
 SCENARIO_ALONE(limit_then_smaller) {
   const CUstream stream = NewStream();

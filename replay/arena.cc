@@ -303,8 +303,8 @@ void Arena::Release(int64_t first, int64_t count) {
   committed_count_ -= count;
 }
 
-Bytes Arena::GiveBack(bool plan_too) {
-  const int64_t released = ReleaseFree(kAll, plan_too);
+Bytes Arena::GiveBack(bool plan_too, Bytes most) {
+  const int64_t released = ReleaseFree(most == kAllOfIt ? kAll : most / source_->granule(), plan_too);
   source_->Trim();
   return source_->granule() * released;
 }

@@ -29,6 +29,7 @@
 namespace reprise::replay {
 
 inline constexpr Bytes kSmallBlock{4096};
+inline constexpr Bytes kAllOfIt{INT64_MAX};  // of GiveBack: however much it is
 
 class Arena {
  public:
@@ -116,8 +117,9 @@ class Arena {
   // Where the zone of small blocks begins.
   Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
 
-  // Releases wholly free granules outside the plan, or all of them. Returns the bytes released.
-  Bytes GiveBack(bool plan_too);
+  // Releases wholly free granules outside the plan, or all of them, but no more than `most`. Returns the bytes
+  // released.
+  Bytes GiveBack(bool plan_too, Bytes most = kAllOfIt);
 
   Bytes placed() const { return kUnit * placed_units_; }  // live blocks as they lie
   Bytes committed() const { return source_->granule() * committed_count_; }

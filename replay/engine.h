@@ -181,8 +181,11 @@ class Engine {
 
   // Null where there are no streams.
   StreamOrder* order(const Guard&) { return order_.get(); }
-  // Releases what is free and idle, all of it or what no plan covers. Returns the bytes released.
-  Bytes GiveBack(const Guard&, bool plan_too) { return arena_.GiveBack(plan_too); }
+  // Releases what is free and idle, all of it or what no plan covers, but no more than `most`. Returns the
+  // bytes released.
+  Bytes GiveBack(const Guard&, bool plan_too, Bytes most = kAllOfIt) {
+    return arena_.GiveBack(plan_too, most);
+  }
   // Calls visit(offset, info) for every live block.
   template <typename Visit>
   void ForEachLive(const Guard&, Visit visit) const {

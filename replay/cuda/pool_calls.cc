@@ -85,15 +85,16 @@ Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
   return result;
 }
 
+// What is to be kept is promised to be there afterwards, whatever could be given back.
 Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Result result = driver().cuMemPoolTrimTo(pool, keep);
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
   Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
   if (device == nullptr || captures_.load() != 0) return result;
   const Engine::Guard guard = device->Lock();
-  if (device->Reserved(guard, known->owner) > static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX))) {
-    device->engine().GiveBack(guard, /*plan_too=*/true);
-  }
+  const Bytes beyond(device->Reserved(guard, known->owner) -
+                     static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX)));
+  if (beyond > Bytes(0)) device->engine().GiveBack(guard, /*plan_too=*/true, keep == 0 ? kAllOfIt : beyond);
   return result;
 }
 

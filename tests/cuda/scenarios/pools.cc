@@ -133,6 +133,25 @@ SCENARIO(pool_trim) {
   DO(cuStreamDestroy(stream));
 }
 
+// What is to be kept is kept, whatever else could be given back.
+SCENARIO(pool_trim_to_a_part) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  cuuint64_t keep_all = ~cuuint64_t{0};
+  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 64 * kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  for (const size_t keep : {48 * kMiB, 17 * kMiB}) {
+    DO(cuMemPoolTrimTo(pool, keep));
+    NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= keep);
+  }
+  DO(cuMemPoolTrimTo(pool, 0));
+  CheckInfo(0);
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(pool_of_the_program) {
   const CUstream stream = NewStream();
   const CUmemoryPool pool = NewPool(0);

@@ -43,15 +43,10 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver&
   return VirtualMemory::Reserve(driver, device, oversubscribe);
 }
 
-bool DeviceMemory::Refuse(std::string why) {
-  ++refusals_;
-  refusal_ = std::move(why);
-  return false;
-}
-
 bool DeviceMemory::Refuse(const char* function, Result result) {
-  return Refuse(
-      absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : ""));
+  ++refusals_;
+  refusal_ = absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : "");
+  return false;
 }
 
 absl::StatusOr<std::unique_ptr<VirtualMemory>> VirtualMemory::Reserve(const Driver& driver, int device,
@@ -136,20 +131,28 @@ bool VirtualMemory::Back(int64_t granule) {
   return true;
 }
 
-// What is free of the device, as far as it is told: it is of the current context's alone.
-bool VirtualMemory::MayHave(int64_t granules) const {
-  if (granules < kWorthAsking || host_allowed_) return true;
+// What is free of the device, where the current context is its own; 0: nobody says.
+uint64_t VirtualMemory::Free() const {
   int current = -1;
   size_t free = 0, total = 0;
-  return driver_.CtxGetDevice(&current) != kSuccess || current != prop_.location.id ||
-         driver_.calls->cuMemGetInfo_v2(&free, &total) != kSuccess || SizeOf(granules) <= free;
+  const bool told = driver_.CtxGetDevice(&current) == kSuccess && current == prop_.location.id &&
+                    driver_.calls->cuMemGetInfo_v2(&free, &total) == kSuccess;
+  return told ? free : 0;
 }
 
 // For a request that cannot be met, all that is free would be made granule by granule and given back, several
-// times, and meanwhile be nobody else's.
+// times, and meanwhile be nobody else's. More than what is free may be had all the same: managed memory makes
+// room. So the driver is asked for all of it at once.
+bool VirtualMemory::MayHave(int64_t granules) {
+  if (granules < kWorthAsking || host_allowed_ || SizeOf(granules) <= Free()) return true;
+  Handle all = 0;
+  const Result made = driver_.MemCreate(&all, SizeOf(granules), &prop_, 0);
+  if (made == kSuccess) driver_.MemRelease(all);
+  return made == kSuccess || Refuse("cuMemCreate", made);
+}
+
 bool VirtualMemory::Commit(int64_t first, int64_t count) {
-  if (!MayHave(count - static_cast<int64_t>(spare_.size())))
-    return Refuse("the device has less free (out of memory)");
+  if (!MayHave(count - static_cast<int64_t>(spare_.size()))) return false;
   int64_t backed = 0;
   while (backed < count && Back(first + backed)) ++backed;
   if (backed == count) {

@@ -67,7 +67,6 @@ class DeviceMemory : public MemorySource {
     size_.store(size, std::memory_order_relaxed);
     begin_.store(begin, std::memory_order_release);
   }
-  bool Refuse(std::string why);
   bool Refuse(const char* function, Result result);
 
   Oversubscription oversubscription_;
@@ -95,7 +94,8 @@ class VirtualMemory : public DeviceMemory {
  private:
   VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule, cu_address begin,
                 int64_t count);
-  bool MayHave(int64_t granules) const;
+  uint64_t Free() const;
+  bool MayHave(int64_t granules);
   bool Make(Handle* handle);
   bool MakeInHost(Handle* handle);
   bool Back(int64_t granule);

@@ -1,6 +1,10 @@
 #include "replay/cuda/streams.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace reprise::replay::cuda {
 
@@ -10,16 +14,9 @@ uint64_t ThreadNumber() {
   return number;
 }
 
-std::weak_ptr<const char> LifeOfThread() {
-  thread_local bool over = false;  // outlives what has a destructor
-  struct Life {
-    std::shared_ptr<const char> token = std::make_shared<const char>();
-    ~Life() { over = true; }
-  };
-  if (over) return {};
-  thread_local const Life life;
-  return life.token;
-}
+pid_t ThreadId() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+bool HasEnded(pid_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
 
 Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const StreamOrder& order) {
   size_t number = 0;
@@ -30,7 +27,7 @@ Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const Stream
   while (number < streams_.size() && !is_free(streams_[number])) ++number;
   if (number == streams_.size()) streams_.emplace_back();
   streams_[number] = {.key = key, .context = context, .in_use = true};
-  if (key.handle == kPerThreadStream) streams_[number].thread = LifeOfThread();
+  if (key.handle == kPerThreadStream) streams_[number].thread = ThreadId();
   return Stream{number};
 }
 
@@ -43,7 +40,7 @@ std::vector<DeviceStreams::Ended> DeviceStreams::OfEndedThreads() const {
   std::vector<Ended> ended;
   for (size_t i = 0; i < streams_.size(); ++i) {
     const Entry& entry = streams_[i];
-    if (entry.in_use && entry.key.handle == kPerThreadStream && entry.thread.expired()) {
+    if (entry.in_use && entry.key.handle == kPerThreadStream && HasEnded(entry.thread)) {
       ended.push_back({Stream{i}, entry.key});
     }
   }

@@ -11,6 +11,8 @@
 //   key      what tells one stream of the process from another
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -42,9 +44,10 @@ struct StreamKey {
 // 1, 2, ... by thread of this process.
 uint64_t ThreadNumber();
 
-// Expires when the calling thread has ended. A thread that is ending, and has got as far as the destructors
-// of its thread-local objects, counts as one that has.
-std::weak_ptr<const char> LifeOfThread();
+// The kernel's number of the calling thread, and whether the thread of such a number has ended. One that runs the
+// destructors of its thread-local objects has not: they may free. A number that was given again has not either.
+pid_t ThreadId();
+bool HasEnded(pid_t thread);
 
 // One device's streams. Everything under the engine's lock.
 class DeviceStreams : public StreamEvents {
@@ -97,7 +100,7 @@ class DeviceStreams : public StreamEvents {
     cu_context context = nullptr;  // null: it is gone, and so is the stream
     bool in_use = false;
     bool held = false;
-    std::weak_ptr<const char> thread{};  // of a per-thread default stream
+    pid_t thread = 0;  // of a per-thread default stream
   };
 
   bool Suspended(cu_context context) const {

@@ -153,6 +153,10 @@ class BothWays(CudaTest):
         slow = "cuMemPoolTrimTo,cuCtxDestroy,cuEventQuery,cuEventRecord"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW=slow))
 
+    def test_a_stream_comes_while_a_thread_ends(self):
+        scenario = "threads_that_free_at_their_end"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuEventRecord,cuEventQuery,cuStreamGetFlags"))
+
     def test_a_capture_begins_while_a_free_waits(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         scenario = "capture_beside_a_thread_that_frees"

@@ -1,6 +1,7 @@
 // Several devices, contexts and threads: a call may name its device by its stream or its pool, by what is
 // current, or not at all.
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -261,6 +262,60 @@ SCENARIO(threads_on_their_own_default_streams) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  CheckBytes();
+  CheckInfo(0);
+}
+
+namespace {
+
+// A block that goes when its thread ends, in the order of the thread's own default stream.
+struct Held {
+  CUdeviceptr block = 0;
+  CUstream other = nullptr;
+  std::atomic<bool>* ending = nullptr;
+  ~Held() {
+    *ending = true;
+    while (*ending) std::this_thread::yield();
+    unsigned flags = 0;
+    cuStreamGetFlags(other, &flags);  // where it is slow, the stream that comes is first
+    cuMemFreeAsync(block, CU_STREAM_PER_THREAD);
+  }
+};
+
+}  // namespace
+
+// A stream comes while a thread ends that still frees: it is not taken for the thread's.
+SCENARIO(threads_that_free_at_their_end) {
+  for (int i = 0; i < 20; ++i) {
+    CUdeviceptr block = 0;
+    const CUstream busy = NewStream();  // with a free that is not over, which takes time to look at
+    cuMemAllocAsync(&block, kMiB, busy);
+    WorkFill(block, kMiB, i, busy);
+    cuMemFreeAsync(block, busy);
+    std::atomic<bool> ending{false};
+    std::thread ends([&] {
+      thread_local Held held;
+      held.other = busy;
+      held.ending = &ending;
+      cuCtxSetCurrent(MainContext());
+      cuMemAllocAsync(&held.block, 256 * kKiB, CU_STREAM_PER_THREAD);
+      for (int k = 0; k < 100; ++k) WorkFill(held.block, 256 * kKiB, k, CU_STREAM_PER_THREAD);
+    });
+    while (!ending) std::this_thread::yield();
+    const CUstream stream = NewStream();
+    CUdeviceptr passing = 0;
+    ending = false;
+    cuMemAllocAsync(&passing, 4 * kKiB, stream);
+    ends.join();
+    cuMemAllocAsync(&block, 256 * kKiB, stream);
+    WorkFill(block, 256 * kKiB, 1000 + i, stream);
+    cuStreamSynchronize(stream);
+    cuCtxSynchronize();
+    WorkVerify(block, 256 * kKiB, 1000 + i, stream);
+    for (const CUdeviceptr each : {passing, block}) cuMemFreeAsync(each, stream);
+    cuStreamDestroy(stream);
+    cuStreamDestroy(busy);
+  }
   CheckBytes();
   CheckInfo(0);
 }

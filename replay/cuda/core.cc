@@ -94,6 +94,7 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
     return last.place;
   }
   const StreamKey key = KeyOf(stream, means);
+  if (releasing_.load() != 0) return AddStream(key);  // what is known may be of a stream that has ended
   std::optional<StreamTable::Place> place = streams_.Find(key);
   if (!place) place = AddStream(key);
   if (place) last = {generation, stream, means, current, *place};
@@ -107,8 +108,12 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
-  // Two threads may meet here with a stream that neither has seen.
-  if (std::optional<StreamTable::Place> place = streams_.Find(key)) return place;
+  // Two threads may meet here with a stream that neither has seen. Of another context is a stream that has ended with
+  // it, and whose handle has come again.
+  if (const std::optional<StreamTable::Place> known = streams_.Find(key);
+      known && known->device == device && device->streams(guard).context(known->stream) == context) {
+    return known;
+  }
   // A job that makes its streams anew in each round is to have the same numbers in each, while it has a plan.
   device->engine().order(guard)->Refresh();
   ForgetEndedThreads(guard, *device);

@@ -226,6 +226,9 @@ class Core {
   Timeline* timeline_ = nullptr;  // null: none is wanted, or can be had
 
   StreamTable streams_;
+  // Primary contexts that are being released, which may end them: their streams are in the table, and the handle of
+  // one may already be that of another.
+  std::atomic<int> releasing_{0};
   PoolTable pools_;
   std::mutex outside_mutex_;
   HashMap<cu_address, Outside> outside_;

@@ -94,6 +94,8 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   Device* const device = KnownDevice(ordinal);
   const cu_context primary = Primary(ordinal);
   if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
+  ++releasing_;
+  streams_.Doubt();
   const Result result = call(ordinal);
   unsigned flags = 0;
   int active = 0;
@@ -106,6 +108,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   } else if (device != nullptr) {
     device->streams(device->Lock()).Resume(primary);
   }
+  --releasing_;
   return result;
 }
 

@@ -131,8 +131,9 @@ class StreamTable {
   // The same for streams of a device; what was taken, so that it can be added again.
   using Taken = std::vector<std::pair<StreamKey, Place>>;
   Taken TakeAll(const Device& device, const std::vector<Stream>& streams);
-  // Changes whenever a stream has been taken out: an answer remembered from before may be wrong.
+  // Changes whenever a stream has been taken out, or is in doubt: an answer remembered from before may be wrong.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  void Doubt() { ++generation_; }
 
  private:
   std::mutex mutex_;

@@ -118,6 +118,10 @@ class BothWays(CudaTest):
             with self.subTest(slow):
                 self.assert_same(without, self.under(scenario, SIMCUDA_SLOW=slow))
 
+    def test_streams_come_while_the_primary_context_ends(self):
+        scenario = "end_of_the_primary_context_beside_new_streams"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuDevicePrimaryCtxGetState"))
+
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")
         for ours in ["cuEventRecord", "cuEventRecord,cuEventQuery"]:

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -430,6 +431,51 @@ SCENARIO(end_of_the_primary_context_that_begins_at_once) {
   NOTE(wrong);
   PrimaryContext(0);
   CheckBytes();
+}
+
+// While one thread ends it, another is given the handles of its streams, for streams of another context: what is
+// asked for on these is theirs.
+SCENARIO(end_of_the_primary_context_beside_new_streams) {
+  constexpr size_t kBytes = 64 * kKiB;
+  const CUcontext own = NewContext(0);
+  DO(cuDevicePrimaryCtxRelease(0));
+  int failed = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  for (int i = 0; i < 20; ++i) {
+    PrimaryContext(0);
+    CUdeviceptr blocks[40] = {};
+    CUstream streams[std::size(blocks)] = {};
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      streams[k] = NewStream();
+      check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
+    }
+    check(cuCtxSetCurrent(own));
+    std::thread ends([] { cuDevicePrimaryCtxRelease(0); });
+    unsigned flags = 0;
+    int active = 1;
+    while (active != 0) check(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      streams[k] = NewStream();
+      check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
+      check(WorkFill(blocks[k], kBytes, 100 * i + k, streams[k]));
+    }
+    ends.join();
+    CUdeviceptr next[std::size(blocks)] = {};
+    for (CUdeviceptr& each : next) {
+      check(cuMemAllocAsync(&each, kBytes, nullptr));
+      check(WorkFill(each, kBytes, 0, nullptr));
+    }
+    check(cuCtxSynchronize());
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      check(WorkVerify(blocks[k], kBytes, 100 * i + k, streams[k]));
+      check(cuMemFreeAsync(blocks[k], streams[k]));
+      check(cuMemFreeAsync(next[k], nullptr));
+      check(cuStreamDestroy(streams[k]));
+    }
+  }
+  NOTE(failed);
+  CheckBytes();
+  CheckInfo(0);
 }
 
 SCENARIO(end_of_the_process_with_live_blocks) {

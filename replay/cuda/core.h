@@ -9,10 +9,12 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <type_traits>
 #include <vector>
 
 #include "base/hash_map.h"
@@ -196,7 +198,18 @@ class Core {
   }
   void AddPeer(cu_context context);
   bool TakePeer(cu_context context);
-  std::vector<cu_context> Peers();
+  // A wait in a context that is not the call's own, so that another thread may end it: none ends before its visits are
+  // over. One begins under the lock under which who ends the context makes that known: that of a primary context,
+  // of the device, of the peers.
+  struct EndOfVisit {
+    Core* core = nullptr;
+    void operator()(cu_context context) const { core->EndVisit(context); }
+  };
+  using Visit = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfVisit>;
+  Visit BeginVisit(cu_context context);
+  void EndVisit(cu_context context);
+  void AwaitVisits(cu_context context);
+  std::vector<Visit> Peers();
   Device* KnownDevice(int ordinal) const;
   Device* DeviceOfEnding(cu_context context);
   template <typename Call>
@@ -210,6 +223,7 @@ class Core {
     return std::unique_lock(primaries_[static_cast<size_t>(ordinal)]);
   }
   cu_context Primary(int ordinal);
+  Visit VisitPrimary(int ordinal);
   void DropContext(Device& device, cu_context context, bool reset);
 
   const Driver driver_;
@@ -244,6 +258,9 @@ class Core {
   std::atomic<uint64_t> peers_{0};
   std::mutex peer_contexts_mutex_;
   std::vector<cu_context> peer_contexts_;  // the same, of contexts that are no device's primary one
+  std::mutex visits_mutex_;
+  std::condition_variable visit_over_;
+  std::vector<cu_context> visited_;  // once for each visit
   std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> failed_{false};

@@ -1,6 +1,7 @@
 // What ends: contexts, streams, captures. And peers, who begin.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "replay/cuda/core.h"
 
@@ -52,6 +53,12 @@ cu_context Core::Primary(int ordinal) {
   return primary;
 }
 
+Core::Visit Core::VisitPrimary(int ordinal) {
+  const auto lock = LockPrimary(ordinal);
+  const cu_context primary = Primary(ordinal);
+  return primary == nullptr ? Visit() : BeginVisit(primary);
+}
+
 // `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
 // handle of one of them, and none may use one. Its blocks stay until it is gone: the driver may refuse.
 template <typename Call>
@@ -64,6 +71,7 @@ Result Core::End(cu_context context, bool reset, Call call) {
     device->streams(guard).Suspend(context);
   }
   const bool peer = TakePeer(context);
+  AwaitVisits(context);
   const Result result = call();
   if (result != kSuccess) {
     if (peer) AddPeer(context);
@@ -94,6 +102,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   Device* const device = KnownDevice(ordinal);
   const cu_context primary = Primary(ordinal);
   if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
+  AwaitVisits(primary);
   ++releasing_;
   streams_.Doubt();
   const Result result = call(ordinal);
@@ -137,17 +146,35 @@ bool Core::TakePeer(cu_context context) {
   return std::erase(peer_contexts_, context) > 0;
 }
 
-// The contexts of all, as far as there are any.
-std::vector<cu_context> Core::Peers() {
-  std::vector<cu_context> contexts;
+// The contexts of all, as far as there are any. Those of devices in their order: who visits one may have to wait for
+// the end of another, which may have to wait for visits.
+std::vector<Core::Visit> Core::Peers() {
+  std::vector<Visit> visits;
   {
     const std::lock_guard lock(peer_contexts_mutex_);
-    contexts = peer_contexts_;
+    for (const cu_context context : peer_contexts_) visits.push_back(BeginVisit(context));
   }
   for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
-    if (const cu_context primary = Primary(std::countr_zero(peers))) contexts.push_back(primary);
+    if (Visit primary = VisitPrimary(std::countr_zero(peers))) visits.push_back(std::move(primary));
   }
-  return contexts;
+  return visits;
+}
+
+Core::Visit Core::BeginVisit(cu_context context) {
+  const std::lock_guard lock(visits_mutex_);
+  visited_.push_back(context);
+  return Visit(context, {this});
+}
+
+void Core::EndVisit(cu_context context) {
+  const std::lock_guard lock(visits_mutex_);
+  visited_.erase(std::ranges::find(visited_, context));
+  visit_over_.notify_all();
+}
+
+void Core::AwaitVisits(cu_context context) {
+  std::unique_lock lock(visits_mutex_);
+  visit_over_.wait(lock, [&] { return std::ranges::find(visited_, context) == visited_.end(); });
 }
 
 // Blocks of the peer's device are from now on within reach of the current one.

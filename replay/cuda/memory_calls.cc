@@ -112,8 +112,12 @@ bool Core::GiveBackAll(int ordinal) {
   if (device == nullptr) return false;
   int current = -1;
   const bool is_current = driver_.CtxGetDevice(&current) == kSuccess && current == ordinal;
-  cu_context context = is_current ? driver_.Current() : Primary(ordinal);
-  if (context == nullptr) context = device->streams(device->Lock()).AnyContext();
+  Visit other = is_current ? Visit() : VisitPrimary(ordinal);
+  if (!is_current && other == nullptr) {
+    const Engine::Guard guard = device->Lock();
+    if (const cu_context any = device->streams(guard).AnyContext()) other = BeginVisit(any);
+  }
+  const cu_context context = is_current ? driver_.Current() : other.get();
   if (context == nullptr || !WaitForDevice(*device, context)) return false;
   return device->engine().GiveBack(device->Lock(), /*plan_too=*/true) > Bytes(0);
 }
@@ -272,8 +276,8 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // of its own.
 Result Core::FinishQueued() {
   if (const std::shared_lock waiting(waiting_); captures_.load() == 0) {
-    for (const cu_context peer : Peers()) {
-      const ContextScope scope(driver_, peer);
+    for (const Visit& peer : Peers()) {
+      const ContextScope scope(driver_, peer.get());
       driver_.CtxSynchronize();  // what went wrong there is not this free's
     }
     return driver_.CtxSynchronize();

@@ -157,6 +157,14 @@ class BothWays(CudaTest):
         slow = "cuMemPoolTrimTo,cuCtxDestroy,cuEventQuery,cuEventRecord"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW=slow))
 
+    def test_contexts_end_that_others_wait_for(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario in ["contexts_that_end_beside_a_thread_that_frees",
+                         "contexts_that_end_beside_a_thread_without_memory"]:
+            with self.subTest(scenario):
+                self.assert_same(self.play(scenario, "warm"),
+                                 self.under(scenario, "warm", SIMCUDA_SLOW="cuCtxPushCurrent,cuCtxSynchronize"))
+
     def test_a_stream_comes_while_a_thread_ends(self):
         scenario = "threads_that_free_at_their_end"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuEventRecord,cuEventQuery,cuStreamGetFlags"))

@@ -443,6 +443,62 @@ SCENARIO(device_that_is_a_peer_by_a_context_of_its_own_until_the_free) {
   DO(cuCtxDestroy(second));
 }
 
+// A thread's free waits for peers, any of which may end meanwhile.
+SCENARIO(contexts_that_end_beside_a_thread_that_frees) {
+  if (!TwoDevices()) return;
+  std::atomic<bool> over{false};
+  int failed = 0;
+  std::thread frees([&] {
+    cuCtxSetCurrent(MainContext());
+    while (!over) {
+      CUdeviceptr block = 0;
+      if (cuMemAlloc(&block, kMiB) != 0 || cuMemFree(block) != 0) ++failed;
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const CUcontext context = NewContext(1);
+    cuCtxEnablePeerAccess(MainContext(), 0);
+    cuCtxSynchronize();  // where it is slow, the other thread comes to a free
+    cuCtxDestroy(context);
+  }
+  over = true;
+  frees.join();
+  NOTE(failed);
+  DO(cuCtxSetCurrent(MainContext()));
+  CheckBytes();
+}
+
+// A thread looks for memory of a device, in whatever context that has one.
+SCENARIO(contexts_that_end_beside_a_thread_without_memory) {
+  if (!TwoDevices()) return;
+  std::atomic<bool> over{false};
+  int found = 0;
+  std::thread maps([&] {
+    cuCtxSetCurrent(MainContext());
+    size_t total = 0;
+    cuDeviceTotalMem(&total, 1);
+    CUmemAllocationProp prop = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+    CUmemGenericAllocationHandle handle = 0;
+    while (!over) found += cuMemCreate(&handle, 2 * total, &prop, 0) != CUDA_ERROR_OUT_OF_MEMORY;
+  });
+  for (int i = 0; i < 20; ++i) {
+    const CUcontext context = NewContext(1);
+    const CUstream stream = NewStream();
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, kMiB, stream);
+    cuMemFreeAsync(block, stream);
+    cuCtxSynchronize();  // where it is slow, the other thread has found this one
+    cuCtxDestroy(context);
+  }
+  over = true;
+  maps.join();
+  NOTE(found);
+  DO(cuCtxSetCurrent(MainContext()));
+  CheckBytes();
+}
+
 // The stream says where memory comes from, whatever is current.
 SCENARIO(device_that_is_not_current_in_training) {
   if (!TwoDevices()) return;

@@ -182,7 +182,7 @@ CUresult cuCtxDetach(CUcontext ctx) { return cuCtxDestroy(ctx); }
 
 CUresult cuCtxPushCurrent(CUcontext ctx) {
   return Enter("cuCtxPushCurrent", Needs::kDriver, [&](Call& call) {
-    if (call.sim.FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (call.sim.FindContext(ctx) == nullptr) return call.sim.NoSuchContext(ctx, "cuCtxPushCurrent");
     return sim::ThisThread().Push(ctx) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
   });
 }

@@ -100,6 +100,15 @@ Context* Simulator::FindContext(CUcontext handle) const {
   return nullptr;
 }
 
+CUresult Simulator::NoSuchContext(CUcontext handle, const char* function) const {
+  for (const auto& context : contexts) {
+    if (HandleOf(context.get()) != handle || context->primary) continue;
+    Say(std::string(function) + " is given a context that has been destroyed");
+    abort();
+  }
+  return CUDA_ERROR_INVALID_CONTEXT;
+}
+
 namespace {
 
 template <typename Blocks>

@@ -141,6 +141,8 @@ struct Simulator {
     return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
   }
   Context* FindContext(CUcontext handle) const;  // null if it is none, or destroyed
+  // For one of which there is none: one that has been destroyed ends the process. A primary one may come again.
+  CUresult NoSuchContext(CUcontext handle, const char* function) const;
   bool HasDevice(int ordinal) const { return ordinal >= 0 && ordinal < config.devices; }
   Device& DeviceOf(const Context& context) { return *devices[context.device]; }
   // The host's memory as far as it is created by handles. Made when first asked for.

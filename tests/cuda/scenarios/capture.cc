@@ -29,10 +29,16 @@ void Finish(CUstream stream) {
 void InsideAndOutside(CUstreamCaptureMode mode) {
   const CUstream captured = NewStream();
   const CUstream other = NewStream();
+  const CUstream busy =
+      NewStream();  // with a free that is not over, and that nobody may ask about in a capture
+  CUdeviceptr passing = 0;
   CUdeviceptr before = 0;
   CUdeviceptr inside = 0;
   CUdeviceptr beside = 0;
   CUdeviceptr synchronous = 0;
+  DO(cuMemAllocAsync(&passing, 64 * kKiB, busy));
+  for (int i = 0; i < 100; ++i) WorkFill(passing, 64 * kKiB, i, busy);
+  DO(cuMemFreeAsync(passing, busy));
   DO(cuMemAllocAsync(&before, kBytes, captured));
   DO(WorkFill(before, kBytes, 1, captured));
   DO(cuStreamSynchronize(captured));
@@ -56,8 +62,7 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   DO(cuMemFreeAsync(before, captured));
   if (synchronous != 0) DO(cuMemFree(synchronous));
   CheckBytes();
-  DO(cuStreamDestroy(captured));
-  DO(cuStreamDestroy(other));
+  for (const CUstream each : {captured, other, busy}) DO(cuStreamDestroy(each));
 }
 
 // A call that a capture may not contain.

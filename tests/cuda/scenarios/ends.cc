@@ -123,10 +123,14 @@ SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
   ExpectApart(kept);
 }
 
-// The same where it is the other one's memory that ends: with the primary context all of its blocks do.
+// The same where it is the other one's memory that ends: with the primary context all of its blocks do. One of the
+// blocks has outlived its context, too.
 SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
   const CUcontext context = NewContext(0);
   const CUdeviceptr kept = FilledAndWithoutAStream();
+  const CUcontext over = NewContext(0);
+  const CUdeviceptr outlived = FilledAndWithoutAStream();
+  DO(cuCtxDestroy(over));
   CUdeviceptr block = 0;
   DO(cuCtxSetCurrent(MainContext()));
   for (int i = 0; i < 3; ++i) {
@@ -135,6 +139,7 @@ SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
   DO(cuCtxSynchronize());
   DO(cuDevicePrimaryCtxReset(0));
   DO(cuCtxSetCurrent(context));
+  ExpectApart(outlived);
   ExpectApart(kept);
   DO(cuCtxDestroy(context));
 }
@@ -144,17 +149,31 @@ SCENARIO(end_of_a_context_beside_a_thread_that_trims) {
   std::atomic<bool> over{false};
   std::thread trims([&] {
     cuCtxSetCurrent(MainContext());
-    while (!over) cuMemPoolTrimTo(DefaultPool(0), 0);
+    while (!over) {
+      cuMemPoolTrimTo(DefaultPool(0), 0);
+      CUdeviceptr block = 0;
+      const CUstream stream = NewStream();  // which makes the library look what is complete, too
+      cuMemAllocAsync(&block, kMiB, stream);
+      cuMemFreeAsync(block, stream);
+      cuStreamDestroy(stream);
+    }
   });
   for (int i = 0; i < 20; ++i) {
     const CUcontext context = NewContext(0);
+    const CUstream captured = NewStream();
+    CUstream streams[4] = {};
+    CUdeviceptr blocks[4] = {};
     for (int k = 0; k < 4; ++k) {
-      const CUstream stream = NewStream();
-      CUdeviceptr block = 0;
-      cuMemAllocAsync(&block, kMiB, stream);
-      WorkFill(block, kMiB, k, stream);
-      cuMemFreeAsync(block, stream);
+      streams[k] = NewStream();
+      cuMemAllocAsync(&blocks[k], kMiB, streams[k]);
+      WorkFill(blocks[k], kMiB, k, streams[k]);
     }
+    CUgraph graph = nullptr;
+    // Of a free beside a capture nothing is known until somebody looks.
+    if (i % 2 == 0) cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    for (int k = 0; k < 4; ++k) cuMemFreeAsync(blocks[k], streams[k]);
+    if (i % 2 == 0) cuStreamEndCapture(captured, &graph);
+    if (graph != nullptr) cuGraphDestroy(graph);
     cuCtxDestroy(context);
     cuCtxSetCurrent(MainContext());
   }
@@ -448,6 +467,7 @@ SCENARIO(end_of_the_primary_context_beside_new_streams) {
     for (size_t k = 0; k < std::size(blocks); ++k) {
       streams[k] = NewStream();
       check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
+      if (k % 2 == 0) check(cuMemFreeAsync(blocks[k], streams[k]));
     }
     check(cuCtxSetCurrent(own));
     std::thread ends([] { cuDevicePrimaryCtxRelease(0); });

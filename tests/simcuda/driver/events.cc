@@ -94,6 +94,7 @@ CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
 CUresult cuEventQuery(CUevent hEvent) {
   return OnEvent("cuEventQuery", hEvent, [&](Call& call, Event& event) {
     if (event.capture != nullptr) return sim::InvalidateFor(*event.capture, CUDA_ERROR_CAPTURED_EVENT);
+    if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
     if (event.record == nullptr) return call.context->sticky;
     uint64_t operation = event.record->operation;
     call.sim.executor.Nudge({operation}, call.lock);

@@ -22,13 +22,14 @@ COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
 # What the core asks of the driver, failing once, for ever, or only later.
 FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",
             "cuMemSetAccess:4+", "cuMemAddressReserve:1+", "cuMemUnmap:1", "cuEventRecord:2", "cuEventCreate:1+",
-            "cuStreamWaitEvent:1", "cuMemCreate:1+:801"]
+            "cuStreamWaitEvent:1", "cuStreamWaitEvent:2+", "cuEventRecord:2+", "cuMemCreate:1+:801"]
 # Where memory comes in one piece, it ends with a context, and belongs on one device.
 WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "end_of_the_primary_context_beside_another",
                      "end_of_the_context_that_trained", "end_of_another_context_than_the_one_that_trained",
                      "device_that_is_not_current_in_training"]
 # Scenarios that call none of these themselves.
-UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions"]
+UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions",
+                  "training_on_one_stream_after_another"]
 
 
 class BothWays(CudaTest):
@@ -103,12 +104,23 @@ class BothWays(CudaTest):
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
-    def test_a_reset_that_the_driver_refuses(self):
-        scenario = "end_of_the_primary_context_that_is_refused"
-        refused = {"SIMCUDA_FAIL": "cuDevicePrimaryCtxReset:1"}
-        without = self.play(scenario, **refused)
-        self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
-        self.assert_same(without, self.under(scenario, **refused))
+    def test_an_end_that_the_driver_refuses(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for call, scenario, *how in [
+                ("cuDevicePrimaryCtxReset", "end_of_the_primary_context_that_is_refused"),
+                ("cuCtxDestroy", "device_that_is_a_peer_whose_end_is_refused", "warm")]:
+            with self.subTest(call):
+                without = self.play(scenario, *how, SIMCUDA_FAIL=call + ":1")
+                self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
+                self.assert_same(without, self.under(scenario, *how, SIMCUDA_FAIL=call + ":1"))
+
+    def test_a_wait_that_fails(self):
+        """What was not waited for is still in use."""
+        scenario = "limit_from_a_stream_whose_work_goes_on"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuCtxSynchronize:1"))
+        under = self.under("device_of_another_stream_frees", SIMCUDA_FAIL="cuCtxSynchronize:1+")
+        self.assertIn("cuMemFreeAsync(block, other): 2\n", under.stdout)
+        self.assertIn("WorkCorruptedBytes() = 0\n", under.stdout)
 
     def test_the_primary_context_begins_while_it_ends(self):
         scenario = "end_of_the_primary_context_that_begins_at_once"

@@ -52,6 +52,14 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   DO(WorkVerify(beside, kBytes, 3, other));
   DO(cuMemFreeAsync(beside, other));
   DO(cuMemFreeAsync(inside, captured));
+  // Too large: nobody may wait for the device now to have more.
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 0));
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  DO(cuMemCreate(&handle, total / kBytes * 2 * kBytes, &prop, 0));
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
     DO(cuMemAlloc(&synchronous, kBytes));
   }

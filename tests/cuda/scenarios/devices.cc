@@ -400,10 +400,12 @@ SCENARIO(device_that_is_a_peer_of_two_pools) {
 
 namespace {
 
-// `second`, of the other device, reads each block until its free.
-void FreeWhatAPeerReads(CUcontext second) {
+// `second`, of the other device, reads each block until its free. `ends`: unless the driver refuses (it is told to fail
+// by the test), it is destroyed before.
+void FreeWhatAPeerReads(CUcontext second, bool ends = false) {
   const CUstream peer = NewStream();
   DO(cuCtxEnablePeerAccess(MainContext(), 0));
+  if (ends && DO(cuCtxDestroy(second)) == CUDA_SUCCESS) return;
   DO(cuCtxSetCurrent(MainContext()));
   const CUstream stream = NewStream();
   for (int i = 0; i < 40; ++i) {
@@ -441,6 +443,10 @@ SCENARIO(device_that_is_a_peer_by_a_context_of_its_own_until_the_free) {
   const CUcontext second = NewContext(1);
   FreeWhatAPeerReads(second);
   DO(cuCtxDestroy(second));
+}
+
+SCENARIO(device_that_is_a_peer_whose_end_is_refused) {
+  if (TwoDevices()) FreeWhatAPeerReads(NewContext(1), /*ends=*/true);
 }
 
 // A thread's free waits for peers, any of which may end meanwhile.

@@ -96,6 +96,25 @@ SCENARIO_ALONE(limit_from_stream_to_stream) {
   for (const CUstream each : stream) DO(cuStreamDestroy(each));
 }
 
+// The same, and more, while they are not: who is given it has waited.
+SCENARIO_ALONE(limit_from_a_stream_whose_work_goes_on) {
+  const CUstream stream[] = {NewStream(), NewStream()};
+  const size_t eighth = TotalBytes() / 8 / kMiB * kMiB;
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, 6 * eighth, stream[0]));
+  for (int k = 0; k < 100; ++k) WorkFill(block, kMiB, k, stream[0]);
+  DO(cuMemFreeAsync(block, stream[0]));
+  if (cuMemAllocAsync(&block, 7 * eighth, stream[1]) == CUDA_SUCCESS) {
+    WorkFill(block, kMiB, 1000, stream[1]);
+    cuStreamSynchronize(stream[1]);
+    cuCtxSynchronize();
+    WorkVerify(block, kMiB, 1000, stream[1]);
+    cuMemFreeAsync(block, stream[1]);
+  }
+  CheckBytes();
+  for (const CUstream each : stream) DO(cuStreamDestroy(each));
+}
+
 // Virtual memory of the program's own needs what an allocator holds unused.
 SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
   const CUstream stream = NewStream();

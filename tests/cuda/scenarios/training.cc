@@ -126,3 +126,23 @@ SCENARIO(training_where_another_stream_reads_until_the_free) {
   DO(cuStreamDestroy(writer));
   DO(cuStreamDestroy(reader));
 }
+
+// Memory goes from stream to stream while the work of the first goes on.
+SCENARIO(training_on_one_stream_after_another) {
+  CUstream streams[40] = {};
+  int failed = 0;
+  int turn = 0;
+  for (CUstream& stream : streams) {
+    stream = NewStream();
+    ++turn;
+    CUdeviceptr block = 0;
+    failed += cuMemAllocAsync(&block, kMiB, stream) != CUDA_SUCCESS;
+    for (int n = 0; n < 10; ++n) failed += WorkFill(block, 64 * kKiB, 100 * turn + n, stream) != CUDA_SUCCESS;
+    failed += WorkVerify(block, 64 * kKiB, 100 * turn + 9, stream) != CUDA_SUCCESS;
+    failed += cuMemFreeAsync(block, stream) != CUDA_SUCCESS;
+  }
+  NOTE(failed);
+  CheckBytes();
+  CheckInfo(0);
+  for (const CUstream stream : streams) cuStreamDestroy(stream);
+}

@@ -20,11 +20,19 @@ namespace {
 
 constexpr size_t kFirstChunk = size_t{1} << 16;
 
+// Room for a regular file as it is now, and for the read that finds its end: text that has to grow is held twice
+// over meanwhile. Of what says nothing of its size, a pipe or a file of /proc, some.
+size_t FirstChunk(int fd, int64_t most_bytes) {
+  struct stat facts {};
+  if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return kFirstChunk;
+  return std::max(kFirstChunk, static_cast<size_t>(std::min<int64_t>(facts.st_size, most_bytes)) + 1);
+}
+
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t most_bytes) {
-  std::string contents;
+  std::string contents(FirstChunk(fd, most_bytes), '\0');
   size_t size = 0;
   while (true) {
-    if (size == contents.size()) contents.resize(std::max(kFirstChunk, 2 * size));
+    if (size == contents.size()) contents.resize(2 * size);
     const ssize_t got = read(fd, contents.data() + size, contents.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, path + ": cannot be read");

@@ -67,9 +67,11 @@ absl::Status HeaderError(const CsvRows& rows, std::string_view what) {
 
 class EventCsv {
  public:
-  EventCsv(std::string_view contents, std::string_view name) : rows_(contents, name) {}
+  EventCsv(std::string_view contents, std::string_view name)
+      : contents_(contents), name_(name), rows_(contents, name) {}
 
   absl::StatusOr<std::vector<Event>> Parse() {
+    events_.reserve(MostRows(contents_));
     if (!rows_.Next() || !std::equal(kEventColumns.begin(), kEventColumns.end(), rows_.fields().begin(),
                                      rows_.fields().end())) {
       return HeaderError(rows_, "expected the header 'event,id,bytes,stream'");
@@ -82,12 +84,17 @@ class EventCsv {
   }
 
  private:
-  // What is known of an id of the file: the block that had it last.
   struct Block {
     BlockId id;
     int64_t alloc_line;
-    int64_t free_line;  // 0 while it is live
   };
+
+  // As many events as `contents` can be, so that they are stored where they stay.
+  static size_t MostRows(std::string_view contents) {
+    constexpr std::string_view kShortest = "mark,0,,\n";
+    const auto lines = static_cast<size_t>(std::ranges::count(contents, '\n')) + 1;
+    return std::min(lines, contents.size() / kShortest.size() + 1);
+  }
 
   absl::Status ParseRow() {
     const size_t fields = rows_.fields().size();
@@ -109,13 +116,12 @@ class EventCsv {
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostCsvNumber, &bytes); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
-    const Block block{BlockId(next_id_++), rows_.line(), 0};
-    const auto [it, added] = blocks_.try_emplace(id, block);
-    if (!added && it->second.free_line == 0) {
+    const Block block{BlockId(next_id_++), rows_.line()};
+    const auto [it, added] = live_.try_emplace(id, block);
+    if (!added) {
       return rows_.Error(fmt::format("id {} is live since line {}; free it before it is used again", id,
                                      it->second.alloc_line));
     }
-    it->second = block;
     stacked_ += static_cast<uint64_t>(bytes) + 1;  // and an alignment of 1
     if (stacked_ > kMostHeight) {
       return rows_.Error(
@@ -130,21 +136,30 @@ class EventCsv {
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
     if (absl::Status s = OptionalNumber(kBytes, "bytes"); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
-    const auto it = blocks_.find(id);
-    if (it == blocks_.end()) {
-      return rows_.Error(
-          fmt::format("free of id {}, which no line before allocates; remove the row, or add the "
-                      "allocation",
-                      id));
-    }
-    Block& block = it->second;
-    if (block.free_line != 0) {
-      return rows_.Error(
-          fmt::format("id {} was already freed on line {}; remove one of the rows", id, block.free_line));
-    }
-    block.free_line = rows_.line();
-    events_.push_back({.kind = EventKind::kFree, .id = block.id, .stream = Stream(stream)});
+    const auto it = live_.find(id);
+    if (it == live_.end()) return FreeOfNone(id);
+    events_.push_back({.kind = EventKind::kFree, .id = it->second.id, .stream = Stream(stream)});
+    live_.erase(it);
     return absl::OkStatus();
+  }
+
+  // Looks for the row that has freed it before: to keep the ids of all that is gone would cost more than
+  // everything else, for this one message.
+  absl::Status FreeOfNone(uint64_t id) const {
+    int64_t freed = 0;
+    CsvRows rows(contents_, name_);
+    while (rows.Next() && rows.line() < rows_.line()) {
+      uint64_t other;
+      if (rows.fields()[kKind] == "free" && ParseNumber(rows.fields()[kId], &other) && other == id) {
+        freed = rows.line();
+      }
+    }
+    if (freed != 0) {
+      return rows_.Error(
+          fmt::format("id {} was already freed on line {}; remove one of the rows", id, freed));
+    }
+    return rows_.Error(fmt::format(
+        "free of id {}, which no line before allocates; remove the row, or add the allocation", id));
   }
 
   absl::Status ParseMark() {
@@ -162,8 +177,10 @@ class EventCsv {
     return rows_.fields()[index].empty() ? absl::OkStatus() : rows_.Number(index, meaning, &ignored);
   }
 
+  const std::string_view contents_;
+  const std::string_view name_;
   CsvRows rows_;
-  absl::flat_hash_map<uint64_t, Block> blocks_;  // by the file's ids
+  absl::flat_hash_map<uint64_t, Block> live_;  // by the file's ids
   uint64_t next_id_ = 0;
   uint64_t stacked_ = 0;
   std::vector<Event> events_;

@@ -80,6 +80,13 @@ TEST(EventCsv, RefusesASecondFree) {
               StartsWith("e.csv:4: id 4 was already freed on line 3"));
 }
 
+TEST(EventCsv, ASecondFreeIsToldFromThoseOfOthersAndOfItsIdBefore) {
+  EXPECT_THAT(
+      EventError(kHeader +
+                 "alloc,4,8,0\nalloc,5,8,0\nfree,4,,0\nalloc,4,9,0\n\nfree, 04,,0\nfree,5,,0\nfree,4,,0\n"),
+      StartsWith("e.csv:9: id 4 was already freed on line 7"));
+}
+
 TEST(EventCsv, RefusesAnIdThatIsStillLive) {
   EXPECT_THAT(EventError(kHeader + "alloc,4,8,0\nalloc,4,8,0\n"),
               StartsWith("e.csv:3: id 4 is live since line 2"));

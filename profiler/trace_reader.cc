@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <ios>
 #include <memory>
@@ -30,6 +31,7 @@ class TraceParser {
 
   absl::StatusOr<Trace> Parse() {
     if (absl::Status status = ParsePreamble(); !status.ok()) return status;
+    Reserve();
     while (!trace_.read_in_part) {
       absl::StatusOr<std::string_view> raw = NextBlock();
       if (!raw.ok()) return raw.status();
@@ -64,6 +66,34 @@ class TraceParser {
     }
     position_ = kPreambleBytes;
     return absl::OkStatus();
+  }
+
+  // Room for what the file has, by a first look at its blocks: a vector that grows holds its events twice
+  // meanwhile, and they are most of what a command takes. What is wrong with the file, reading it will tell.
+  void Reserve() {
+    uint64_t events = 0, activities = 0;
+    while (true) {
+      const absl::StatusOr<std::string_view> raw = NextBlock();
+      if (!raw.ok() || raw->empty()) break;
+      const absl::StatusOr<BlockType> type = TypeOfBlock(*raw);
+      if (!type.ok() || (*type != BlockType::kEvents && *type != BlockType::kActivities)) continue;
+      // An event takes a byte at least, and so does an activity.
+      const uint64_t count = std::min<uint64_t>({CountOf(*raw), raw->size(), kMostBlockEvents});
+      if (count > most_events_ - events - activities) break;
+      (*type == BlockType::kEvents ? events : activities) += count;
+    }
+    trace_.events.reserve(events);
+    trace_.activities.reserve(activities);
+    position_ = kPreambleBytes;
+    torn_bytes_ = 0;
+  }
+
+  // How many events or activities such a block says that it has; 0 where its head ends early.
+  static uint64_t CountOf(std::string_view raw) {
+    raw.remove_prefix(1);
+    uint64_t first, dropped, count;  // both heads begin so
+    const bool whole = TakeVarint(&raw, &first) && TakeVarint(&raw, &dropped) && TakeVarint(&raw, &count);
+    return whole ? count : 0;
   }
 
   // The next block unpacked, valid until the next call; empty at the end of the file or of its complete
@@ -162,9 +192,7 @@ class TraceParser {
   // block has is for its decoder to refuse.
   bool HasRoomFor(BlockType type, std::string_view raw) const {
     if (type != BlockType::kEvents && type != BlockType::kActivities) return true;
-    raw.remove_prefix(1);
-    uint64_t first, dropped, count;  // both heads begin so
-    if (!TakeVarint(&raw, &first) || !TakeVarint(&raw, &dropped) || !TakeVarint(&raw, &count)) return true;
+    const uint64_t count = CountOf(raw);
     const uint64_t room = most_events_ - trace_.events.size() - trace_.activities.size();
     return count <= room || count > kMostBlockEvents;
   }

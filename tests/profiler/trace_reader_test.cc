@@ -159,6 +159,12 @@ TEST(TraceReader, EventsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(TraceError(Write({Alloc(0, -4)}, 9).bytes), HasSubstr("of -4 bytes"));
 }
 
+TEST(TraceReader, EventsAreStoredWhereTheyStay) {
+  const auto trace = ParseTrace(Write(RandomEvents(1, 1000), 16).bytes, "t");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->events.capacity(), 1000u) << "grew: a recording of hours is then in memory twice";
+}
+
 TEST(TraceReader, OfMoreEventsThanWantedTheFirstBlocksAreRead) {
   const std::vector<Event> events = RandomEvents(1, 64);
   const File file = Write(events, 16);

@@ -11,23 +11,15 @@
 #include "profiler/lifetimes.h"
 #include "profiler/line_fit.h"
 #include "profiler/period_finder.h"
+#include "profiler/rounds.h"
 
 namespace reprise::profiler {
 namespace {
-
-constexpr Bytes kLeastToken{4096};  // the period finder's, as the engine feeds it
 
 struct LiveBlock {
   Bytes bytes;
   int64_t born = 0;  // index of its event, or microseconds
   Tick token{-1};    // its token in the history; -1: too small to be one
-};
-
-// A token as it came by.
-struct TokenNote {
-  int64_t event = 0;
-  Bytes live_before;
-  Bytes highest;  // live bytes, blocks of all sizes, from it to the next token
 };
 
 // Follows the stream with the live blocks, the period finder and its history.
@@ -47,11 +39,10 @@ class Follower {
 
   Stats Finish(const std::vector<Event>& events, FoundIteration* found) {
     if (finder_.confirmed() && finder_.in_step()) Extract();  // more rounds are known now
-    if (stats_.iteration) MeasureRounds(events);
+    if (stats_.iteration) MeasureRounds(RoundsOf(events, iteration_), found);
     for (const LifetimeClass& lived : lived_) {
       if (lived.blocks > 0) stats_.lifetimes.push_back(lived);
     }
-    if (found != nullptr && stats_.iteration) Describe(*found);
     stats_.events = static_cast<int64_t>(events.size());
     stats_.live_at_end = live_bytes_;
     stats_.iterations = finder_.iterations();
@@ -68,7 +59,6 @@ class Follower {
       const bool found = finder_.OnAlloc(event.bytes, event.stream, live_bytes_);
       block.token = history_.OnAlloc(event.bytes, event.alignment, event.stream, live_bytes_);
       history_.Reserve(finder_.capacity());
-      tokens_.push_back({index, live_bytes_, live_bytes_});
       if (found) {
         if (!stats_.iteration) {
           first_found_ = index;
@@ -79,7 +69,6 @@ class Follower {
     }
     live_[event.id] = block;
     live_bytes_ += event.bytes;
-    if (!tokens_.empty()) tokens_.back().highest = std::max(tokens_.back().highest, live_bytes_);
     ++stats_.allocs;
     stats_.allocated += event.bytes;
     if (live_bytes_ > stats_.live_peak) {
@@ -113,38 +102,33 @@ class Follower {
     IterationStats stats{.tokens = iteration.period, .first = first_found_};
     stats.persistent = history_.at(iteration.origin).live_before;
     for (const Slot& slot : iteration.slots) stats.allocated += slot.bytes;
-    // One whole round: the one before the latest instance of the cut, which may just have begun.
-    stats.peak = PeakFrom(iteration.origin - iteration.period, iteration.period);
     stats_.iteration = stats;
     iteration_ = std::move(iteration);
   }
 
-  // The cuts are followed backwards from the latest, as long as the token of the cut is found there and the
-  // period had been confirmed: before, a job creates what it keeps.
-  void MeasureRounds(const std::vector<Event>& events) {
-    const Slot& cut = iteration_.slots[0];
+  void MeasureRounds(Rounds seen, FoundIteration* found) {
+    const std::vector<Round>& rounds = seen.rounds;
+    // One whole round: the one before the latest instance of the cut, which may just have begun.
+    stats_.iteration->peak = rounds[rounds.size() - 2].peak;
+    FollowCuts(rounds);
+    if (found == nullptr) return;
+    found->event_of_slot = std::move(seen.event_of_slot);
+    found->iteration = std::move(iteration_);
+  }
+
+  // Backwards from the latest, as long as the token of the cut is found there and the period had been confirmed:
+  // before, a job creates what it keeps.
+  void FollowCuts(const std::vector<Round>& rounds) {
     std::vector<Measurement> levels;
-    for (Tick tick = iteration_.origin; tick >= std::max(first_token_, Tick(0));
-         tick = tick - iteration_.period) {
-      const TokenNote& token = tokens_[static_cast<size_t>(tick.count())];
-      const Event& event = events[static_cast<size_t>(token.event)];
-      if (event.bytes != cut.bytes || event.stream != cut.stream) break;
-      if (!levels.empty()) AddPeak(PeakFrom(tick, iteration_.period));
-      levels.push_back(
-          {.x = -static_cast<double>(levels.size()), .y = static_cast<double>(token.live_before.count())});
+    Tick tick = iteration_.origin;
+    for (size_t i = rounds.size() - 1; i > 0 && rounds[i].cut && tick >= first_token_; --i) {
+      if (!levels.empty()) AddPeak(rounds[i].peak);
+      levels.push_back({.x = -static_cast<double>(levels.size()),
+                        .y = static_cast<double>(rounds[i].live_before.count())});
+      tick = tick - iteration_.period;
     }
     if (static_cast<int64_t>(levels.size()) < kLeastCuts) return;
     stats_.leak = {LeastSquares(levels).slope, static_cast<int64_t>(levels.size())};
-  }
-
-  // Of `tokens` from `first` on, as far as they are there.
-  Bytes PeakFrom(Tick first, int64_t tokens) const {
-    Bytes peak;
-    const int64_t end = std::min(first.count() + tokens, static_cast<int64_t>(tokens_.size()));
-    for (int64_t i = std::max<int64_t>(first.count(), 0); i < end; ++i) {
-      peak = std::max(peak, tokens_[static_cast<size_t>(i)].highest);
-    }
-    return peak;
   }
 
   void AddPeak(Bytes peak) {
@@ -152,17 +136,6 @@ class Follower {
     stats_.peaks->least = std::min(stats_.peaks->least, peak);
     stats_.peaks->most = std::max(stats_.peaks->most, peak);
     ++stats_.peaks->rounds;
-  }
-
-  void Describe(FoundIteration& found) {
-    // Of the round before the latest cut, which is complete, where it was seen.
-    const Tick before = iteration_.origin - iteration_.period;
-    const Tick first = before >= Tick(0) ? before : iteration_.origin;
-    for (int64_t i = 0; i < iteration_.period; ++i) {
-      const auto tick = static_cast<size_t>((first + i).count());
-      found.event_of_slot.push_back(tick < tokens_.size() ? tokens_[tick].event : 0);
-    }
-    found.iteration = std::move(iteration_);
   }
 
   int64_t When(const Event& event, int64_t index) const {
@@ -175,9 +148,8 @@ class Follower {
   absl::flat_hash_map<BlockId, LiveBlock> live_;
   Bytes live_bytes_;
   int64_t first_found_ = 0;
-  Tick first_token_;               // the one at which the first period was confirmed
-  Iteration iteration_;            // as last extracted
-  std::vector<TokenNote> tokens_;  // all of them: the history forgets
+  Tick first_token_;     // the one at which the first period was confirmed
+  Iteration iteration_;  // as last extracted
   SizeClass classes_[64];
   LifetimeClass lived_[65];  // by bit width
 };

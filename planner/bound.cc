@@ -162,6 +162,22 @@ Bytes LowerBound(const Problem& problem) { return LowerBound(Compress(problem));
 
 Bytes LowerBound(const Instance& instance) { return Bytes(Sweep(instance).Run()); }
 
+// More buffers in use never lower it, so that it is asked for after each start, not once a slot.
+void RunningBound::Start(Bytes size) {
+  const int64_t rounded = RoundUpTo(size.count(), grain_);
+  room_ += rounded;
+  if (grain_ > 1) ++slack_[rounded - size.count()];
+  if (room_ > bound_) bound_ = std::max(bound_, room_ - (slack_.empty() ? 0 : slack_.rbegin()->first));
+}
+
+void RunningBound::Stop(Bytes size) {
+  const int64_t rounded = RoundUpTo(size.count(), grain_);
+  room_ -= rounded;
+  if (grain_ == 1) return;
+  const auto it = slack_.find(rounded - size.count());
+  if (--it->second == 0) slack_.erase(it);
+}
+
 double Gap(Bytes slab, Bytes bound) {
   if (bound == Bytes(0)) return 0;
   return static_cast<double>(slab.count()) / static_cast<double>(bound.count()) - 1;

@@ -1,6 +1,9 @@
 // How low a slab can be at best.
 #pragma once
 
+#include <cstdint>
+#include <map>
+
 #include "planner/problem.h"
 #include "planner/types.h"
 
@@ -16,6 +19,24 @@ Bytes MaxLive(const Problem& problem);
 // bytes up to the next multiple, the topmost one excepted. 0 when every buffer is pinned. O(n log n).
 Bytes LowerBound(const Problem& problem);
 Bytes LowerBound(const Instance& instance);
+
+// The same of buffers that are told of one after another as time goes by, none of them pinned: for sequences so
+// long that a problem of them would fill the memory. Memory: the different wastes of buffers in use.
+class RunningBound {
+ public:
+  // `grain`: CommonAlignment of all buffers to come; with a smaller one the bound is lower.
+  explicit RunningBound(int64_t grain) : grain_(grain) {}
+
+  void Start(Bytes size);
+  void Stop(Bytes size);  // of one that has started; before those that start at the same tick
+  Bytes bound() const { return Bytes(bound_); }
+
+ private:
+  int64_t grain_;
+  int64_t room_ = 0;                  // what the buffers in use need
+  std::map<int64_t, int64_t> slack_;  // how many of them waste how much
+  int64_t bound_ = 0;
+};
 
 // slab / bound - 1, and 0 when both are 0.
 double Gap(Bytes slab, Bytes bound);

@@ -13,9 +13,6 @@
 namespace reprise::planner {
 namespace {
 
-// All buffers on top of each other above the highest obstacle must stay below this, with room for sums of
-// two.
-constexpr int64_t kMaxHeight = std::numeric_limits<int64_t>::max() / 4;
 constexpr size_t kMaxBuffers = std::numeric_limits<int32_t>::max() / 4;
 
 template <typename... Args>
@@ -78,21 +75,21 @@ absl::Status CheckHeight(const BufferName& name, const Problem& problem) {
     const Buffer& buffer = problem.buffers[i];
     if (!buffer.pinned) continue;
     const int64_t offset = buffer.pinned->count();
-    if (offset > kMaxHeight || buffer.size.count() > kMaxHeight - offset) {
+    if (offset > kMostHeight || buffer.size.count() > kMostHeight - offset) {
       return Fault(name, i, "pinned at {} with size {}, it ends beyond the largest offset {}", offset,
-                   buffer.size.count(), kMaxHeight);
+                   buffer.size.count(), kMostHeight);
     }
     obstacles = std::max(obstacles, offset + buffer.size.count());
   }
-  int64_t left = kMaxHeight - obstacles;
+  int64_t left = kMostHeight - obstacles;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
-    int64_t alone = kMaxHeight;
+    int64_t alone = kMostHeight;
     int64_t& room = buffer.outside || buffer.pinned ? alone : left;
     for (int64_t part : {buffer.size.count(), buffer.alignment.count()}) {
       if (part > room) {
         return Fault(name, i, "the sum of all sizes and alignments overflows the largest offset {} here",
-                     kMaxHeight);
+                     kMostHeight);
       }
       room -= part;
     }

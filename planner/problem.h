@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ namespace reprise::planner {
 // What a message calls a buffer, by its index: the number is all that the planner knows of it.
 using BufferName = std::function<std::string(size_t)>;
 std::string NumberOfBuffer(size_t buffer);  // "buffer N"
+
+// All buffers on top of each other above the highest obstacle must stay below this, with room for sums of two.
+inline constexpr int64_t kMostHeight = std::numeric_limits<int64_t>::max() / 4;
 
 // Says what is wrong with `problem`, naming the buffer: a size or an alignment below 1, an empty
 // lifetime, a lifetime that breaks the rules of a cyclic problem, a gap that is not within the lifetime, a

@@ -2,6 +2,8 @@
 // reached. The comparison with brute force is in solvers_property_test.cc; here is what each term is worth.
 #include "planner/bound.h"
 
+#include <random>
+
 #include "gtest/gtest.h"
 #include "tests/planner/random_problem.h"
 
@@ -58,6 +60,30 @@ TEST(LowerBound, ThePinnedOffsetsSetTheGrainToo) {
 TEST(Gap, IsRelativeToTheBound) {
   EXPECT_DOUBLE_EQ(Gap(Bytes(150), Bytes(100)), 0.5);
   EXPECT_DOUBLE_EQ(Gap(Bytes(0), Bytes(0)), 0);
+}
+
+// One alignment or several, sizes that waste all kinds of bytes, many starts and ends at one tick.
+TEST(RunningBound, IsTheBoundOfTheWholeProblem) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    const int64_t grain = int64_t{1} << random() % 5;
+    Problem problem;
+    for (int i = 0; i < 30; ++i) {
+      const auto lower = static_cast<int64_t>(random() % 20);
+      problem.buffers.push_back(Block(lower, lower + 1 + static_cast<int64_t>(random() % 10),
+                                      1 + static_cast<int64_t>(random() % 60), grain * (i % 3 == 0 ? 1 : 2)));
+    }
+    RunningBound running(grain);
+    for (Tick now(0); now < Tick(40); now = now + 1) {
+      for (const Buffer& buffer : problem.buffers) {
+        if (buffer.upper == now) running.Stop(buffer.size);
+      }
+      for (const Buffer& buffer : problem.buffers) {
+        if (buffer.lower == now) running.Start(buffer.size);
+      }
+    }
+    ASSERT_EQ(running.bound(), LowerBound(problem)) << round;
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ int Compare(const CompareOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "compare");
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const std::vector<profiler::Event>& events = input->content.trace.events;
-  const Bytes live_peak = profiler::LifetimesOf(events).live_peak;
+  const Bytes live_peak = profiler::LivePeakOf(events).bytes;
   if (live_peak == Bytes(0)) {
     return Fail(fmt::format("{}: there is not one allocation in it, nothing to compare", input->name),
                 kBadInput);

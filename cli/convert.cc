@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<Offset>> Places(const LoadedInput& input,
         fmt::format("{}: {}: there is no place for a block of {} in a snapshot; choose another format",
                     input.name, block, FormatSize(events[i].bytes)));
   }
-  return track.offsets;
+  return std::move(track.offsets);
 }
 
 absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view format) {
@@ -83,13 +83,12 @@ absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view
   if (format == "lifetimes" && input.is_lifetimes()) {
     return profiler::ToLifetimeCsv(input.content.lifetimes);
   }
-  const std::vector<profiler::Event> events =
-      input.is_lifetimes() ? TimelineOf(input.content.lifetimes).events : input.content.trace.events;
+  const Timeline of_lifetimes = TimelineOf(input.content.lifetimes);
+  const std::vector<profiler::Event>& events =
+      input.is_lifetimes() ? of_lifetimes.events : input.content.trace.events;
   // What no command of ours would take is not written.
   if (IsInput(format) && std::ranges::any_of(events, IsAlloc)) {
-    if (const absl::StatusOr<planner::Problem> problem = ProblemOf(input); !problem.ok()) {
-      return problem.status();
-    }
+    if (const absl::Status placeable = CheckProblem(input); !placeable.ok()) return placeable;
   }
   const profiler::StackTable& stacks = input.content.trace.stacks;
   if (format == "events") return profiler::ToEventCsv(events);

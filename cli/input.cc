@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/files.h"
 #include "base/fnv1a.h"
 #include "cli/console.h"
 #include "cli/rank_files.h"
+#include "planner/bound.h"
 #include "planner/problem.h"
 #include "profiler/lifetimes.h"
 
@@ -28,6 +31,44 @@ class LaneNumbers {
  private:
   std::map<Stream, int32_t> numbers_;
 };
+
+// As the planner takes it: what asks for no alignment lies anywhere.
+Bytes AlignmentOf(const profiler::Event& alloc) { return std::max(alloc.alignment, Bytes(1)); }
+
+// All that may still be wrong with the problem of consistent events (planner::Validate): there is no block, or
+// too much of them for an offset.
+bool CanBePlaced(const std::vector<profiler::Event>& events) {
+  int64_t left = planner::kMostHeight;
+  for (const profiler::Event& event : events) {
+    if (event.kind != profiler::EventKind::kAlloc) continue;
+    for (const Bytes part : {event.bytes, AlignmentOf(event)}) {
+      if (part.count() > left) return false;
+      left -= part.count();
+    }
+  }
+  return left < planner::kMostHeight;
+}
+
+// One block after another, without a problem of them all.
+Bytes LowerBoundOfEvents(const std::vector<profiler::Event>& events) {
+  int64_t grain = 0;
+  for (const profiler::Event& event : events) {
+    if (event.kind == profiler::EventKind::kAlloc) grain = std::gcd(grain, AlignmentOf(event).count());
+  }
+  planner::RunningBound running(std::max<int64_t>(grain, 1));
+  absl::flat_hash_map<BlockId, Bytes> live;
+  for (const profiler::Event& event : events) {
+    if (event.kind == profiler::EventKind::kAlloc) {
+      live.emplace(event.id, event.bytes);
+      running.Start(event.bytes);
+    } else if (event.kind == profiler::EventKind::kFree) {
+      const auto it = live.find(event.id);
+      running.Stop(it->second);
+      live.erase(it);
+    }
+  }
+  return running.bound();
+}
 
 // Of a folder, which a run's output is: what to name in its place.
 absl::Status NotReadable(const std::string& path, absl::Status why) {
@@ -72,8 +113,7 @@ std::string_view WhyNotWhole(const LoadedInput& input) {
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
   planner::Problem problem;
   const auto add = [&](Tick lower, Tick upper, Bytes size, Bytes alignment) -> planner::Buffer& {
-    return problem.buffers.emplace_back(
-        planner::Buffer{lower, upper, size, std::max(alignment, Bytes(1)), {}});
+    return problem.buffers.emplace_back(planner::Buffer{lower, upper, size, alignment, {}});
   };
   if (input.is_lifetimes()) {
     for (const profiler::Lifetime& l : input.content.lifetimes) {
@@ -84,8 +124,12 @@ absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
     }
   } else {
     LaneNumbers lanes;
-    for (const profiler::BlockLifetime& block : profiler::LifetimesOf(input.content.trace.events).blocks) {
-      add(block.alloc, block.free, block.bytes, block.alignment).lane = lanes.Of(block.stream);
+    const std::vector<profiler::Event>& events = input.content.trace.events;
+    const std::vector<profiler::BlockLifetime> blocks = profiler::LifetimesOf(events);
+    problem.buffers.reserve(blocks.size());
+    for (const profiler::BlockLifetime& block : blocks) {
+      const profiler::Event& alloc = events[static_cast<size_t>(block.alloc.count())];
+      add(block.alloc, block.free, alloc.bytes, AlignmentOf(alloc)).lane = lanes.Of(alloc.stream);
     }
   }
   if (problem.buffers.empty()) {
@@ -97,6 +141,19 @@ absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", input.name, MessageOf(valid)));
   }
   return problem;
+}
+
+absl::Status CheckProblem(const LoadedInput& input) {
+  if (!input.is_lifetimes() && CanBePlaced(input.content.trace.events)) return absl::OkStatus();
+  return ProblemOf(input).status();
+}
+
+absl::StatusOr<Bytes> LowerBoundOf(const LoadedInput& input) {
+  const std::vector<profiler::Event>& events = input.content.trace.events;
+  if (!input.is_lifetimes() && CanBePlaced(events)) return LowerBoundOfEvents(events);
+  const absl::StatusOr<planner::Problem> problem = ProblemOf(input);
+  if (!problem.ok()) return problem.status();
+  return planner::LowerBound(*problem);
 }
 
 std::string NameOfBuffer(const LoadedInput& input, size_t index) {

@@ -35,6 +35,12 @@ std::string_view WhyNotWhole(const LoadedInput& input);
 // or what the planner cannot take, the buffer named as in the file.
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input);
 
+// Whether there is such a problem. Of events that is asked without one: it takes more memory than they do.
+absl::Status CheckProblem(const LoadedInput& input);
+
+// The planner's lower bound of the problem. The same errors, and of events the same way.
+absl::StatusOr<Bytes> LowerBoundOf(const LoadedInput& input);
+
 // The id of the problem's buffer `index` for people: as a lifetime CSV spells it, else its number.
 std::string NameOfBuffer(const LoadedInput& input, size_t index);
 

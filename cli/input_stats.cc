@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/bound.h"
 #include "profiler/lifetimes.h"
 
 namespace reprise::cli {
 
-Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
+Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes, bool with_gaps) {
   struct Change {
     Tick tick;
     bool alloc;
@@ -20,9 +19,11 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
   changes.reserve(2 * lifetimes.size());
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     changes.push_back({lifetimes[i].lower, true, i});
-    for (const profiler::Lifetime::Gap& gap : lifetimes[i].gaps) {
-      changes.push_back({gap.lower, false, i});
-      changes.push_back({gap.upper, true, i});
+    if (with_gaps) {
+      for (const profiler::Lifetime::Gap& gap : lifetimes[i].gaps) {
+        changes.push_back({gap.lower, false, i});
+        changes.push_back({gap.upper, true, i});
+      }
     }
     changes.push_back({lifetimes[i].upper, false, i});
   }
@@ -31,6 +32,8 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes) {
     return a.tick != b.tick ? a.tick < b.tick : a.alloc < b.alloc;
   });
   Timeline timeline;
+  timeline.events.reserve(changes.size());
+  timeline.ticks.reserve(changes.size());
   for (const Change& change : changes) {
     profiler::Event event;
     event.kind = change.alloc ? profiler::EventKind::kAlloc : profiler::EventKind::kFree;
@@ -56,17 +59,15 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
   InputStats result;
   if (input.is_lifetimes()) {
     // A buffer counts once, whatever gaps it has; only the peak knows of them.
-    std::vector<profiler::Lifetime> whole = input.content.lifetimes;
-    for (profiler::Lifetime& l : whole) l.gaps.clear();
-    const Timeline of_whole = TimelineOf(whole);
+    const Timeline of_whole = TimelineOf(input.content.lifetimes, /*with_gaps=*/false);
     result.stats = profiler::StatsOf(of_whole.events);
     if (result.stats.allocs > 0) {
       const Timeline timeline = TimelineOf(input.content.lifetimes);
-      const profiler::LifetimeTable table = profiler::LifetimesOf(timeline.events);
-      result.stats.live_peak = table.live_peak;
-      result.stats.at_peak = profiler::SizesLiveAt(timeline.events, table.peak_at.count());
-      result.stats.peak_at = timeline.ticks[static_cast<size_t>(table.peak_at.count())].count();
-      result.streams = profiler::ByStream(timeline.events, table.peak_at.count());
+      const profiler::LivePeak peak = profiler::LivePeakOf(timeline.events);
+      result.stats.live_peak = peak.bytes;
+      result.stats.at_peak = profiler::SizesLiveAt(timeline.events, peak.at);
+      result.stats.peak_at = timeline.ticks[static_cast<size_t>(peak.at)].count();
+      result.streams = profiler::ByStream(timeline.events, peak.at);
       // The same streams in the same order: none begins with what follows a gap.
       const std::vector<profiler::StreamUse> counted = profiler::ByStream(of_whole.events, 0);
       for (size_t i = 0; i < counted.size(); ++i) {
@@ -104,9 +105,9 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
     }
   }
   if (result.stats.allocs == 0) return result;
-  const absl::StatusOr<planner::Problem> problem = ProblemOf(input);
-  if (!problem.ok()) return problem.status();
-  result.lower_bound = planner::LowerBound(*problem);
+  const absl::StatusOr<Bytes> bound = LowerBoundOf(input);
+  if (!bound.ok()) return bound.status();
+  result.lower_bound = *bound;
   return result;
 }
 

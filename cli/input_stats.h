@@ -33,7 +33,8 @@ struct Timeline {
   std::vector<profiler::Event> events;
   std::vector<Tick> ticks;  // of each event, as the file counts them
 };
-Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes);
+// `with_gaps`: or each lifetime in one piece.
+Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes, bool with_gaps = true);
 
 // `found` gets the iteration where there is one; it may be null. Errors: a lifetime CSV that is no problem.
 absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::FoundIteration* found = nullptr);

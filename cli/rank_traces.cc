@@ -74,19 +74,18 @@ class Comparer {
     }
     symbols_.Name(&trace->stacks);
     if (options_.redactor != nullptr) options_.redactor->Redact(*trace);
-    const profiler::LifetimeTable lifetimes = profiler::LifetimesOf(trace->events);
-    rank.live_peak += lifetimes.live_peak;
+    const profiler::LivePeak peak = profiler::LivePeakOf(trace->events);
+    rank.live_peak += peak.bytes;
     if (rank.why_not_whole.empty()) rank.why_not_whole = trace->WhyNotWhole();
     rank.stacks = rank.stacks || trace->stacks.stacks() > 0;
-    if (lifetimes.blocks.empty()) return true;
-    const int64_t peak_at = lifetimes.peak_at.count();
-    for (const profiler::SizeCount& c : profiler::SizesLiveAt(trace->events, peak_at)) {
+    if (peak.bytes == Bytes(0)) return true;
+    for (const profiler::SizeCount& c : profiler::SizesLiveAt(trace->events, peak.at)) {
       sizes[fmt::format("blocks of {} B", c.size.count())] += c.size * c.blocks;
     }
     if (trace->stacks.stacks() == 0) return true;
     const profiler::SiteTable table = profiler::SitesOf(trace->stacks);
     for (const profiler::SiteBytes& at :
-         profiler::BySite(table, profiler::StacksLiveAt(trace->events, peak_at))) {
+         profiler::BySite(table, profiler::StacksLiveAt(trace->events, peak.at))) {
       sites[table.sites[at.site].label] += at.bytes;
     }
     return true;

@@ -35,10 +35,11 @@ std::string ToLifetimeCsv(const std::vector<Event>& events) {
   std::string csv = "id,lower,upper,size,alignment,lane\n";
   const auto out = std::back_inserter(csv);
   std::map<Stream, size_t> lanes;
-  for (const BlockLifetime& block : LifetimesOf(events).blocks) {
-    const size_t lane = lanes.try_emplace(block.stream, lanes.size()).first->second;
-    fmt::format_to(out, "{},{},{},{},{},{}\n", static_cast<uint64_t>(block.id), block.alloc.count(),
-                   block.free.count(), block.bytes.count(), std::max(block.alignment, Bytes(1)).count(),
+  for (const BlockLifetime& block : LifetimesOf(events)) {
+    const Event& alloc = events[static_cast<size_t>(block.alloc.count())];
+    const size_t lane = lanes.try_emplace(alloc.stream, lanes.size()).first->second;
+    fmt::format_to(out, "{},{},{},{},{},{}\n", static_cast<uint64_t>(alloc.id), block.alloc.count(),
+                   block.free.count(), alloc.bytes.count(), std::max(alloc.alignment, Bytes(1)).count(),
                    lane);
   }
   return csv;

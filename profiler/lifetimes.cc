@@ -6,32 +6,43 @@
 
 namespace reprise::profiler {
 
-LifetimeTable LifetimesOf(const std::vector<Event>& events) {
-  LifetimeTable table;
-  absl::flat_hash_map<BlockId, size_t> live;  // where a block stands in the table
-  Bytes live_bytes;
+std::vector<BlockLifetime> LifetimesOf(const std::vector<Event>& events) {
+  std::vector<BlockLifetime> blocks;
+  blocks.reserve(static_cast<size_t>(std::ranges::count(events, EventKind::kAlloc, &Event::kind)));
+  absl::flat_hash_map<BlockId, size_t> live;  // where a block stands among them
   const Tick end(static_cast<int64_t>(events.size()));
   Tick now;
   for (const Event& event : events) {
     if (event.kind == EventKind::kAlloc) {
-      live.emplace(event.id, table.blocks.size());
-      table.blocks.push_back({event.id, now, end, event.bytes, event.alignment, event.stream, true});
-      live_bytes += event.bytes;
-      if (live_bytes > table.live_peak) {
-        table.live_peak = live_bytes;
-        table.peak_at = now;
-      }
+      live.emplace(event.id, blocks.size());
+      blocks.push_back({now, end});
     } else if (event.kind == EventKind::kFree) {
       const auto it = live.find(event.id);
-      BlockLifetime& block = table.blocks[it->second];
-      block.free = now;
-      block.never_freed = false;
-      live_bytes -= block.bytes;
+      blocks[it->second].free = now;
       live.erase(it);
     }
     now = now + 1;
   }
-  return table;
+  return blocks;
+}
+
+LivePeak LivePeakOf(const std::vector<Event>& events) {
+  LivePeak peak;
+  absl::flat_hash_map<BlockId, Bytes> live;
+  Bytes live_bytes;
+  for (size_t i = 0; i < events.size(); ++i) {
+    const Event& event = events[i];
+    if (event.kind == EventKind::kAlloc) {
+      live.emplace(event.id, event.bytes);
+      live_bytes += event.bytes;
+      if (live_bytes > peak.bytes) peak = {live_bytes, static_cast<int64_t>(i)};
+    } else if (event.kind == EventKind::kFree) {
+      const auto it = live.find(event.id);
+      live_bytes -= it->second;
+      live.erase(it);
+    }
+  }
+  return peak;
 }
 
 std::vector<const Event*> LiveAt(const std::vector<Event>& events, int64_t at) {

@@ -9,25 +9,22 @@
 
 namespace reprise::profiler {
 
-// The lifetime [alloc, free) of one block. A tick is an index into the events.
+// The lifetime [alloc, free) of one block. A tick is an index into the events; what else there is to say of the
+// block, its allocation says.
 struct BlockLifetime {
-  BlockId id{};
   Tick alloc;
   Tick free;  // one past the last event for a block that is never freed
-  Bytes bytes;
-  Bytes alignment;  // as in Event: 0 when none was asked for
-  Stream stream{};
-  bool never_freed = false;
 };
 
-struct LifetimeTable {
-  std::vector<BlockLifetime> blocks;  // in order of allocation
-  Bytes live_peak;                    // requested bytes live at once, at most
-  Tick peak_at;                       // the first allocation that reached it; 0 when there is none
-};
+// In order of allocation. `events` must be consistent (event_check.h).
+std::vector<BlockLifetime> LifetimesOf(const std::vector<Event>& events);
 
-// `events` must be consistent (event_check.h).
-LifetimeTable LifetimesOf(const std::vector<Event>& events);
+struct LivePeak {
+  Bytes bytes;   // requested bytes live at once, at most
+  int64_t at{};  // index of the first allocation that reached it; 0 when there is none
+};
+// The same of `events`. Memory: the live blocks.
+LivePeak LivePeakOf(const std::vector<Event>& events);
 
 // The allocations among `events` of what is live right after the one at the index `at`, in no order.
 std::vector<const Event*> LiveAt(const std::vector<Event>& events, int64_t at);

@@ -160,7 +160,7 @@ std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stack
   std::map<uint32_t, uint64_t> track_of;  // of a site
   std::vector<Bytes> held(kMostSites + 2);
   if (stacks.stacks() > 0) {
-    for (const SiteBytes& site : BySite(table, StacksLiveAt(events, LifetimesOf(events).peak_at.count()))) {
+    for (const SiteBytes& site : BySite(table, StacksLiveAt(events, LivePeakOf(events).at))) {
       if (track_of.size() == kMostSites) break;
       const uint64_t uuid = 2 + track_of.size();
       track_of[site.site] = uuid;

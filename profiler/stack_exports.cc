@@ -22,7 +22,7 @@ std::string NameOf(const Frame& frame) {
 }
 
 std::vector<StackBytes> LiveAtPeak(const std::vector<Event>& events) {
-  return StacksLiveAt(events, LifetimesOf(events).peak_at.count());
+  return StacksLiveAt(events, LivePeakOf(events).at);
 }
 
 // All that was ever allocated, by stack.

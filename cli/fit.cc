@@ -208,6 +208,8 @@ int Fit(const FitOptions& options) {
     if (!measured.ok()) return Fail(measured.status(), kBadInput);
     absl::StatusOr<std::vector<Contender>> contenders = ContendersFor(path, *measured);
     if (!contenders.ok()) return Fail(contenders.status(), kUsage);
+    // All is known of it, and the next one is as large.
+    measured->input.content.trace.events = std::vector<profiler::Event>();
     runs.push_back({*std::move(measured), batch, *std::move(contenders)});
   }
   const auto other = [&](const BatchRun& run) { return run.batch != runs[0].batch; };

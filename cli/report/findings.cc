@@ -24,6 +24,8 @@ class Gatherer {
  public:
   Gatherer(const LoadedInput& input, std::optional<Bytes> capacity, const GatherLimits& limits)
       : input_(input),
+        changes_(TimelineOf(input.content.lifetimes)),
+        events_(input.is_lifetimes() ? changes_.events : input.content.trace.events),
         capacity_(capacity),
         limits_(limits),
         end_(Clock::now() +
@@ -38,10 +40,9 @@ class Gatherer {
       return absl::InvalidArgumentError(
           fmt::format("{}: there is not one allocation in it, nothing to report", input_.name));
     }
-    findings_.events =
-        input_.is_lifetimes() ? TimelineOf(input_.content.lifetimes).events : input_.content.trace.events;
-    findings_.blocks = BlocksOf(findings_.events, limits_.blocks);
-    findings_.points = PointsOf(findings_.events, findings_.blocks, limits_.points);
+    findings_.events = events_.size();
+    findings_.blocks = BlocksOf(events_, limits_.blocks);
+    findings_.points = PointsOf(events_, findings_.blocks, limits_.points);
     AddSites();
     AddPlan(found);
     AddRecorded();
@@ -69,12 +70,12 @@ class Gatherer {
   void AddSites() {
     const InputStats& stats = findings_.stats;
     if (input_.is_lifetimes() || stats.sites.sites.empty()) return;
-    findings_.peak_stacks = profiler::StacksLiveAt(findings_.events, stats.stats.peak_at);
+    findings_.peak_stacks = profiler::StacksLiveAt(events_, stats.stats.peak_at);
     std::vector<uint32_t> tried;
     for (const profiler::SiteBytes& site : stats.sites_at_peak) {
       if (tried.size() < kSitesTried) tried.push_back(site.site);
     }
-    const std::vector<Bytes> peaks = profiler::PeaksWithout(findings_.events, stats.sites, tried);
+    const std::vector<Bytes> peaks = profiler::PeaksWithout(events_, stats.sites, tried);
     for (size_t i = 0; i < tried.size(); ++i) findings_.without_site.push_back({tried[i], peaks[i]});
   }
 
@@ -103,10 +104,10 @@ class Gatherer {
     if (!solution.ok()) return LeaveOut(kWhat, solution.status());
     findings_.whole_slab = solution->placement.slab;
     // Buffers are numbered in order of allocation; of lifetimes the id of an event is the buffer's number.
-    std::vector<Offset> offsets(findings_.events.size(), replay::Track::kNowhere);
+    std::vector<Offset> offsets(events_.size(), replay::Track::kNowhere);
     size_t next = 0;
-    for (size_t i = 0; i < findings_.events.size(); ++i) {
-      const profiler::Event& event = findings_.events[i];
+    for (size_t i = 0; i < events_.size(); ++i) {
+      const profiler::Event& event = events_[i];
       if (event.kind != profiler::EventKind::kAlloc) continue;
       offsets[i] =
           solution->placement.offsets[input_.is_lifetimes() ? static_cast<size_t>(event.id) : next++];
@@ -119,7 +120,7 @@ class Gatherer {
     if (input_.content.format != profiler::InputFormat::kSnapshot) return;
     findings_.contenders.push_back(Recorded(input_.content.snapshot));
     const std::vector<Offset>& addresses = input_.content.snapshot.addresses;
-    if (addresses.size() == findings_.events.size()) {
+    if (addresses.size() == events_.size()) {
       findings_.layouts.push_back(
           LayoutOf("as recorded", "the addresses in the snapshot", findings_.blocks, addresses));
     }
@@ -139,7 +140,7 @@ class Gatherer {
   void AddOurs() {
     if (over()) return LeaveOut("reprise");
     replay::Track track;
-    absl::StatusOr<Contender> ours = Ours(findings_.events, capacity_, Watching(&track));
+    absl::StatusOr<Contender> ours = Ours(events_, capacity_, Watching(&track));
     if (!ours.ok()) return LeaveOut("reprise", ours.status());
     Add(*std::move(ours), track);
   }
@@ -151,15 +152,21 @@ class Gatherer {
         continue;
       }
       replay::Track track;
-      Contender contender = Modelled(model, findings_.events, capacity_, Watching(&track));
+      Contender contender = Modelled(model, events_, capacity_, Watching(&track));
       Add(std::move(contender), track);
     }
   }
 
+  std::vector<profiler::Event> OnOneStream() const {
+    std::vector<profiler::Event> merged = events_;
+    for (profiler::Event& event : merged) event.stream = findings_.blocks.streams[0];
+    return merged;
+  }
+
   void AddMerged() {
     if (findings_.blocks.streams.size() < 2) return;
-    std::vector<profiler::Event> merged = findings_.events;
-    for (profiler::Event& event : merged) event.stream = findings_.blocks.streams[0];
+    std::vector<profiler::Event>
+        merged;  // made when there is time to use them: they take as much as the input
     for (const Contender& apart : findings_.contenders) {
       const auto model = std::ranges::find(replay::Models(), apart.name, &replay::ModelInfo::name);
       if (apart.name != "reprise" && model == replay::Models().end()) continue;  // as recorded
@@ -168,6 +175,7 @@ class Gatherer {
         LeaveOut(what);
         continue;
       }
+      if (merged.empty()) merged = OnOneStream();
       absl::StatusOr<Contender> together = apart.name == "reprise"
                                                ? Ours(merged, std::nullopt, Watching(nullptr))
                                                : Modelled(*model, merged, std::nullopt, Watching(nullptr));
@@ -182,6 +190,8 @@ class Gatherer {
   }
 
   const LoadedInput& input_;
+  const Timeline changes_;                      // of a lifetime CSV
+  const std::vector<profiler::Event>& events_;  // the input's, or those
   const std::optional<Bytes> capacity_;
   const GatherLimits limits_;
   const Clock::time_point end_;

@@ -35,7 +35,7 @@ struct WithoutSite {
 
 struct Findings {
   InputStats stats;
-  std::vector<profiler::Event> events;  // of a lifetime CSV: its changes
+  size_t events = 0;  // how many; of a lifetime CSV: its changes
   BlockTable blocks;
   TimelinePoints points;
   std::vector<Contender> contenders;

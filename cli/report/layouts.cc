@@ -17,6 +17,7 @@ struct Used {
 
 std::vector<Used> UsedRanges(const BlockTable& blocks, std::span<const Offset> offsets) {
   std::vector<std::pair<Offset, Offset>> ranges;
+  ranges.reserve(blocks.all.size());
   for (const DrawnBlock& block : blocks.all) {
     const Offset begin = offsets[block.start];
     if (begin >= Offset(0)) ranges.emplace_back(begin, begin + blocks.kinds[block.kind].bytes);

@@ -144,7 +144,7 @@ Json AddTimeline(const Findings& findings, Payload& payload) {
   payload.Add("live.most", findings.points.most);
   payload.Add("not_drawn", findings.points.not_drawn);
   if (!findings.points.time_us.empty()) payload.Add("time", findings.points.time_us);
-  Json json = {{"events", findings.events.size()},
+  Json json = {{"events", findings.events},
                {"step", findings.points.step},
                {"points", findings.points.most.size()},
                {"timed", !findings.points.time_us.empty()},
@@ -160,7 +160,7 @@ Json AddTimeline(const Findings& findings, Payload& payload) {
 Json AddPlan(const Findings& findings, Payload& payload) {
   if (!findings.plan || findings.plan->blocks.empty()) return nullptr;
   const replay::OfflinePlan& plan = *findings.plan;
-  std::vector<uint32_t> kind_of_event(findings.events.size());
+  std::vector<uint32_t> kind_of_event(findings.events);
   for (const DrawnBlock& block : findings.blocks.all) kind_of_event[block.start] = block.kind;
   std::vector<uint32_t> start, length, kind;
   std::vector<Offset> offsets;

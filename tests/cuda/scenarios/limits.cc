@@ -99,7 +99,7 @@ SCENARIO_ALONE(limit_from_stream_to_stream) {
 // The same, and more, while they are not: who is given it has waited.
 SCENARIO_ALONE(limit_from_a_stream_whose_work_goes_on) {
   const CUstream stream[] = {NewStream(), NewStream()};
-  const size_t eighth = TotalBytes() / 8 / kMiB * kMiB;
+  const size_t eighth = DeviceBytes() / 8 / kMiB * kMiB;
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, 6 * eighth, stream[0]));
   for (int k = 0; k < 100; ++k) WorkFill(block, kMiB, k, stream[0]);

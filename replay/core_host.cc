@@ -60,8 +60,7 @@ class HostCore {
         begin_(memory.begin()),
         end_(memory.end()),
         largest_(std::min(end_ - begin_, static_cast<uintptr_t>(MachineMemory().count()))),
-        // The planner's own memory never enters the engine.
-        runner_([this] { ++*shim_.thread_depth(); }) {}
+        runner_([this] { BeginOwnThread(); }) {}
   HostCore(const HostCore&) = delete;
   HostCore& operator=(const HostCore&) = delete;
 
@@ -112,6 +111,7 @@ class HostCore {
     std::atomic<int>& readers_;
   };
 
+  void BeginOwnThread() const noexcept;
   std::optional<Engine::Guard> TakeLock();
   bool HoldsForksLock(const int* depth) const noexcept;
   void ReleaseForksLock() noexcept;
@@ -150,11 +150,19 @@ class HostCore {
 
 HostCore* host = nullptr;
 
+thread_local bool is_own_thread = false;
+
+// What a thread of ours asks for itself never enters the engine.
+void HostCore::BeginOwnThread() const noexcept {
+  ++*shim_.thread_depth();
+  is_own_thread = true;
+}
+
 absl::Status HostCore::Begin(std::unique_ptr<HostMemory> memory) {
   session_->BeginStacks(shim_.thread_depth);
   if (session_->config().timeline)
     Log(LogLevel::kWarn, "no time line: the host's memory has no device's to show");
-  session_->BeginInterim([this] { ++*shim_.thread_depth(); }, [this] { return SoFar(); });
+  session_->BeginInterim([this] { BeginOwnThread(); }, [this] { return SoFar(); });
   return engine_.Begin(*session_,
                        {.kind = "host", .threshold = Threshold(), .passed = [this] { return PassedBytes(); }},
                        std::move(memory), &runner_);
@@ -342,8 +350,8 @@ Summary HostCore::SoFar() {
 void HostCore::Finish() {
   Summary summary = NewSummary();
   // A signal handler that calls exit may have interrupted this very thread inside the engine: then its lock
-  // is never released.
-  const bool inside = *shim_.thread_depth() > 1;
+  // is never released. None runs on a thread of ours, which may be the one that the process ends with.
+  const bool inside = *shim_.thread_depth() > 1 && !is_own_thread;
   engine_.Finish(
       inside, [this](const Engine::Guard& guard) { TakeInLateFrees(guard); }, summary);
   session_->Report(summary);

@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "replay/abi.h"
@@ -20,7 +22,23 @@ extern "C" const reprise_host_core* reprise_core_open_host(const reprise_host_sh
 namespace {
 
 thread_local int depth = 0;
-int* ThreadDepth() { return &depth; }
+
+// Set by a test: a planner's thread, which asks for its depth first of all, ends the process as it ends.
+std::atomic<bool> ends_with_planner{false};
+struct EndOfProcess {
+  ~EndOfProcess() { std::exit(0); }
+};
+
+bool IsPlanner() {
+  char name[16] = "";
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  return std::string_view(name) == "reprise-plan";
+}
+
+int* ThreadDepth() {
+  if (ends_with_planner && IsPlanner()) thread_local const EndOfProcess end;
+  return &depth;
+}
 reprise_passed passed{};
 // Begun with the first test, in the child of one that ends: its stderr is another.
 const reprise_host_shim& Shim() {
@@ -187,6 +205,25 @@ TEST(CoreHostDeathTest, AnExitFromInsideEnds) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "ended inside an allocation");
+}
+
+void IterateOnce() {
+  std::array<void*, 16> blocks;
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = Core()->allocate(8192 * (i + 1), 64);
+  for (void* const block : blocks) Core()->release(block);
+}
+
+// As where all of the job's threads have ended, by pthread_exit, while one of ours is at work: the C library ends the
+// process on that one.
+TEST(CoreHostDeathTest, AnExitOnAThreadOfOursTellsAll) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        ends_with_planner = true;
+        Core()->release(Core()->allocate(size_t{65} << 20, 64));  // worth a summary
+        while (true) IterateOnce();
+      },
+      ::testing::ExitedWithCode(0), "live peak +65.00 MiB");
 }
 
 }  // namespace

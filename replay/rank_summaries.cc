@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -121,7 +122,21 @@ void Total(JobRanks& job) {
   job.median_live_peak = Bytes(*middle);
 }
 
+// A process that has become another program goes on as that, which tells its end.
+void FindExecuted(std::vector<ProcessSummary>& processes) {
+  const auto key = [](const ProcessSummary& each) {
+    return std::tuple<std::string_view, int, int>(each.host, each.pid, each.launched.rank);
+  };
+  std::map<decltype(key(processes.front())), double> last;  // when its last program began
+  for (const ProcessSummary& each : processes) {
+    double& started = last[key(each)];
+    started = std::max(started, each.started);
+  }
+  for (ProcessSummary& each : processes) each.running = each.running && each.started >= last[key(each)];
+}
+
 JobRanks Gather(std::vector<ProcessSummary> processes) {
+  FindExecuted(processes);
   JobRanks job;
   job.job = processes.front().launched.job;
   job.step = processes.front().launched.step;

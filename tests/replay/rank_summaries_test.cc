@@ -225,6 +225,23 @@ TEST(RankSummaries, AFurtherProcessOfARankIsCountedAndNotShown) {
   EXPECT_EQ(jobs[0].faults, 1);
 }
 
+TEST(RankSummaries, AProcessThatBecomesAnotherProgramHasNotBeenKilled) {
+  ProcessSummary first = Rank(0, 100);
+  first.pid = 11;
+  first.started = 1;
+  first.ended = 2;
+  first.running = true;
+  ProcessSummary second = first;
+  second.live_peak = Bytes(5);
+  second.started = 3;
+  second.ended = 4;
+  EXPECT_FALSE(ByJob({first, second})[0].ranks[0].running);
+  EXPECT_TRUE(ByJob({first, second})[0].further[0].running) << "so has the second";
+  ProcessSummary another = second;
+  another.launched.rank = 1;
+  EXPECT_TRUE(ByJob({first, another})[0].ranks[0].running) << "in a container of its own";
+}
+
 TEST(RankSummaries, TheLauncherIsNoRank) {
   ProcessSummary agent = Rank(0, 5000);
   agent.launched.launcher = "";

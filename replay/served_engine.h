@@ -40,10 +40,10 @@ class ServedEngine {
   CoreTrace* trace() const { return trace_.get(); }  // null: there is none
 
   // Called with the lock, at every request: a trace that has ended costs nothing any more, and the session is
-  // called now and then.
+  // called now and then, but at each of the first requests: there may be few.
   void Tend(const Engine::Guard& guard) {
     if (listening_ && trace_->done()) StopListening(guard);
-    if (++tended_ % kTendedAtOnce == 0) session_->Tend();
+    if (++tended_ < kTendedAtOnce || tended_ % kTendedAtOnce == 0) session_->Tend();
   }
 
   using Look = std::function<void(const Engine::Guard&)>;

@@ -37,6 +37,8 @@ KILLED = "import os, signal\n" + JOB.replace("sys.exit(int(sys.argv[1]))", """
     if os.path.exists(os.environ.get("KILLED_BY", "nothing")):
         os.kill(os.getpid(), signal.SIGKILL)
 """).replace("for _ in range(20)", "while True")
+# Asks for little, and now and then.
+SELDOM = KILLED.replace("while True:", "while True:\n    time.sleep(0.2)").replace("import os", "import os, time")
 PRINT = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sys.argv[1:]), sep='\\n')"
 
 
@@ -373,6 +375,12 @@ class Run(command.CommandTest):
         self.assertFalse(whole["running"])
         self.assertEqual(whole["requests"] % 16, 0)
         self.ok("merge", "whole")
+
+    def test_so_has_one_that_asks_for_little(self):
+        self.write("job.py", SELDOM)
+        self.assert_status(self.run_host("--out", "out", "--", sys.executable, "job.py",
+                                         env={"KILLED_BY": "out/summary.json"}), -signal.SIGKILL)
+        self.assertLess(json.loads(self.read("out/summary.json"))["requests"], 256)
 
     def start(self, code, **options):
         """A job that has printed `ready`."""

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <ios>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -82,8 +83,11 @@ class TraceParser {
       if (count > most_events_ - events - activities) break;
       (*type == BlockType::kEvents ? events : activities) += count;
     }
-    trace_.events.reserve(events);
-    trace_.activities.reserve(activities);
+    try {
+      trace_.events.reserve(events);
+      trace_.activities.reserve(activities);
+    } catch (const std::bad_alloc&) {  // a hostile file claims what it does not have: what it has may fit
+    }
     position_ = kPreambleBytes;
     torn_bytes_ = 0;
   }

@@ -43,8 +43,8 @@ inline constexpr uint64_t kMostTraceEvents = uint64_t{1} << 27;
 // A file that ends within a block (killed, or the disk was full) is read up to its last complete block, and a
 // note says how many bytes were ignored. One with more than `most_events` is read up to the block that has
 // them, and a note says so: a recording may be longer than any reader's memory. Everything else that is wrong
-// is an error: DataLoss that names `name` and the byte. Never allocates by a length that the file claims and
-// does not have.
+// is an error: DataLoss that names `name` and the byte. Takes no memory by a length that the file claims and
+// does not have: for what its blocks claim addresses are set aside, where there are some, and not touched.
 absl::StatusOr<Trace> ParseTrace(std::string_view contents, std::string_view name,
                                  uint64_t most_events = kMostTraceEvents);
 // The same for a file. Errors also: those of ReadFile.

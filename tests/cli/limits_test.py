@@ -4,6 +4,7 @@ is at fault and not the input."""
 import os
 import resource
 import signal
+import struct
 import unittest
 
 import command
@@ -26,6 +27,18 @@ class Limits(command.CommandTest):
         done = self.fails(2, "stats", "big file.csv", preexec_fn=limited(resource.RLIMIT_AS, 100 << 20),
                           says="stats 'big file.csv': out of memory; .*ulimit -v")
         self.assertNotIn("bad_alloc", done.err)
+
+    def test_a_trace_that_claims_more_than_it_has(self):
+        def block(head, zeros):
+            frame = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(head) + zeros)
+            frame += (len(head) << 3 | (zeros == 0)).to_bytes(3, "little") + head
+            if zeros:
+                frame += (zeros << 3 | 0b011).to_bytes(3, "little") + b"\0"
+            return b"RBLK" + struct.pack("<II", len(frame), ~len(frame) & 0xffffffff) + frame
+
+        events = block(b"\x02\0\0\x80\x80\x02", 32768)  # so many, in a few bytes
+        self.write("t.reprise", b"\x89REPRISE\r\n\x1a\n\1\0\0\0" + block(b"\x01{}", 0) + 4000 * events)
+        self.fails(3, "stats", "t.reprise", preexec_fn=limited(resource.RLIMIT_AS, 1 << 30), says="malformed events")
 
     def test_too_few_addresses_for_the_engine(self):
         self.write("f.csv", command.EVENTS)

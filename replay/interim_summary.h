@@ -23,8 +23,9 @@ class InterimSummary {
     if (now >= due_.load(std::memory_order_relaxed)) Write(now);
   }
 
-  // When it is due again, by how long the process has been running: what is left is never much older than an
-  // eighth of it nor than ten minutes, and thousands of ranks write little into the folder that they share.
+  // When it is due again, by how long the process has been running: while it makes requests, what is left is never
+  // much older than an eighth of it nor than ten minutes, and a second at first; and thousands of ranks write little
+  // into the folder that they share.
   static int64_t NsUntilNext(int64_t run_ns);
 
  private:

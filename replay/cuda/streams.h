@@ -45,7 +45,8 @@ struct StreamKey {
 uint64_t ThreadNumber();
 
 // The kernel's number of the calling thread, and whether the thread of such a number has ended. One that runs the
-// destructors of its thread-local objects has not: they may free. A number that was given again has not either.
+// destructors of its thread-local objects has not: they may free. A number that was given again has not either, nor
+// has the main thread, which the kernel keeps for as long as the process.
 pid_t ThreadId();
 bool HasEnded(pid_t thread);
 

@@ -236,6 +236,15 @@ bool AnyRunning(const MergedSummaries& merged) {
   });
 }
 
+bool AnyEnded(const MergedSummaries& merged) {
+  return std::ranges::any_of(merged.jobs, [](const JobRanks& job) {
+    const auto any = [](const std::vector<ProcessSummary>& processes) {
+      return !std::ranges::all_of(processes, &ProcessSummary::running);
+    };
+    return any(job.ranks) || any(job.further);
+  });
+}
+
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks) {
   std::string text;
   for (const JobRanks& job : merged.jobs) text += JobText(job, most_ranks);

@@ -31,6 +31,9 @@ bool HasRanks(const MergedSummaries& merged);
 // True where the summary of a rank is not of its end: it was killed, or still runs.
 bool AnyRunning(const MergedSummaries& merged);
 
+// True where that of any process is of its end.
+bool AnyEnded(const MergedSummaries& merged);
+
 // At most `most_ranks` rows a job; the rest is counted.
 std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
 std::string MergedJson(const MergedSummaries& merged);

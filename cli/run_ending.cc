@@ -102,18 +102,22 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
 
-// For a job that could not say it itself: how it was before it was killed, and what it has left.
+// For a job that could not say it itself: how it was before it was killed, and what it has left. One that ended
+// well and of which a process has said so lost a helper at most; of ranks their table says which ones.
 void SayInItsPlace(const OutputFolder& folder, const std::vector<std::string>& summaries,
                    const ChildEnd& end) {
   const MergedSummaries merged = MergeSummaries(PathsOf(folder, summaries));
-  if (!summaries.empty() && !AnyRunning(merged)) return;
-  const std::string_view how =
-      end.signal == 0 ? "in a way that runs no exit handlers, or it could not be written" : "by a signal";
+  const bool ended_well = end.signal == 0 && end.exit_status == 0;
+  if (!summaries.empty() && (!AnyRunning(merged) || (ended_well && AnyEnded(merged)))) return;
+  const std::string_view why =
+      end.signal == 0 ? "a process of the job was ended in a way that runs no exit handlers, still runs, or "
+                        "could not write one"
+                      : "the job was ended by a signal";
   if (summaries.empty()) {
-    Say(fmt::format("no summary: the job was ended {}; the traces hold what was recorded until then", how));
-  } else {
-    Say(fmt::format("no summary of its end: the job was ended {}; this is how it was some time before", how));
-    if (!HasRanks(merged)) SayMerged(merged);
+    Say(fmt::format("no summary: {}; the traces hold what was recorded until then", why));
+  } else if (!HasRanks(merged)) {
+    Say(fmt::format("no summary of its end: {}; this is how it was some time before", why));
+    SayMerged(merged);
   }
   const std::vector<std::string> plans = NewFiles(folder, IsPlans);
   if (plans.empty()) return;

@@ -30,15 +30,6 @@ for _ in range(20):
         libc.free(block)
 sys.exit(int(sys.argv[1]))
 """
-# Until a file is there: one kills it, with the other it ends by itself.
-KILLED = "import os, signal\n" + JOB.replace("sys.exit(int(sys.argv[1]))", """
-    if os.path.exists(os.environ.get("LEFT_BY", "nothing")):
-        break
-    if os.path.exists(os.environ.get("KILLED_BY", "nothing")):
-        os.kill(os.getpid(), signal.SIGKILL)
-""").replace("for _ in range(20)", "while True")
-# Asks for little, and now and then.
-SELDOM = KILLED.replace("while True:", "while True:\n    time.sleep(0.2)").replace("import os", "import os, time")
 PRINT = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sys.argv[1:]), sep='\\n')"
 
 
@@ -350,37 +341,6 @@ class Run(command.CommandTest):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
             done = self.run_host("--", "sh", "-c", f"kill -{int(number)} $$")
             self.assert_status(done, -number)
-
-    def test_a_job_that_is_killed_has_left_a_summary(self):
-        self.write("job.py", KILLED)
-        done = self.run_host("--out", "out", "--", sys.executable, "job.py", env={"KILLED_BY": "out/summary.json"})
-        self.assert_status(done, -signal.SIGKILL)
-        self.assertIn("reprise: no summary of its end: the job was ended by a signal", done.err)
-        self.assertRegex(done.err, r"(?m)^reprise: +0 +\S+ +\S+ MiB +\S+ MiB ")
-        summary = json.loads(self.read("out/summary.json"))
-        self.assertTrue(summary["running"])
-        self.assertGreater(summary["requests"], 256)
-        self.assertGreater(summary["ended"], summary["started"] + 1)
-        self.assertEqual(summary["trace"], self.path("out/trace.reprise"))
-        said = r"not at its end but at \d+-\S+Z: rank 0; killed since, or still running\n"
-        self.assertRegex(done.err, said)
-        merged = self.reprise("merge", "out")
-        self.assert_status(merged, 1)
-        self.assertRegex(merged.out, said)
-        ((rank,),) = (job["ranks"] for job in self.json("merge", "out", status=1)["jobs"])
-        self.assertTrue(rank["running"])
-        # One that goes on replaces it by that of its end.
-        self.ok("run", "--host", "--out", "whole", "--", sys.executable, "job.py", env={"LEFT_BY": "whole/summary.json"})
-        whole = json.loads(self.read("whole/summary.json"))
-        self.assertFalse(whole["running"])
-        self.assertEqual(whole["requests"] % 16, 0)
-        self.ok("merge", "whole")
-
-    def test_so_has_one_that_asks_for_little(self):
-        self.write("job.py", SELDOM)
-        self.assert_status(self.run_host("--out", "out", "--", sys.executable, "job.py",
-                                         env={"KILLED_BY": "out/summary.json"}), -signal.SIGKILL)
-        self.assertLess(json.loads(self.read("out/summary.json"))["requests"], 256)
 
     def start(self, code, **options):
         """A job that has printed `ready`."""

@@ -50,12 +50,23 @@ absl::StatusOr<std::string> TraceOf(const std::string& input) {
   return largest;
 }
 
-// The text of a summary that `merge` would take as well.
-absl::StatusOr<std::string> SummaryOf(const std::string& file) {
-  absl::StatusOr<std::string> text = ReadSummaryFile(file);
-  if (!text.ok()) return text;
-  const absl::StatusOr<replay::ProcessSummary> process = replay::ParseSummary(*text, file);
-  return process.ok() ? std::move(text) : process.status();
+// Of the run that left the trace, as far as `merge` would take it too.
+struct RunCounters {
+  std::string text;     // of the summary; empty: there is none, or none that can be read
+  std::string lacking;  // what is left out of them
+  std::string error;
+};
+
+RunCounters CountersOf(const std::string& summary) {
+  if (summary.empty()) return {};
+  absl::StatusOr<std::string> text = ReadSummaryFile(summary);
+  const absl::StatusOr<replay::ProcessSummary> process =
+      text.ok() ? replay::ParseSummary(*text, summary) : text.status();
+  if (!process.ok()) return {"", "the run's counters: no summary can be read", MessageOf(process.status())};
+  if (!process->running) return {*std::move(text), "", ""};
+  return {*std::move(text),
+          fmt::format("the run's counters after {}: it was killed since, or still runs", Utc(process->ended)),
+          ""};
 }
 
 std::string DefaultOutput(const std::string& input, const std::string& trace) {
@@ -134,25 +145,18 @@ absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
   PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
-  std::string summary_error;
-  if (const std::string beside = SummaryBeside(*trace); !beside.empty()) {
-    absl::StatusOr<std::string> summary = SummaryOf(beside);
-    if (summary.ok()) {
-      page.summary = *std::move(summary);
-    } else {
-      summary_error = MessageOf(summary.status());
-    }
-  }
+  RunCounters counters = CountersOf(SummaryBeside(*trace));
+  page.summary = std::move(counters.text);
   if (options.redact) Redact(*input);
   absl::StatusOr<Findings> findings = Gather(*input, options.capacity, {.seconds = options.seconds});
   if (!findings.ok()) return findings.status();
-  if (!summary_error.empty()) findings->left_out.emplace_back("the run's counters: no summary can be read");
+  if (!counters.lacking.empty()) findings->left_out.push_back(std::move(counters.lacking));
   return Report{.trace = *trace,
                 .output = options.output.empty() ? DefaultOutput(options.input, *trace) : options.output,
                 .input = *std::move(input),
                 .findings = *std::move(findings),
                 .page = std::move(page),
-                .summary_error = std::move(summary_error)};
+                .summary_error = std::move(counters.error)};
 }
 
 absl::Status WriteReport(const Report& report) {

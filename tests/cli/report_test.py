@@ -161,6 +161,17 @@ class Report(command.CommandTest):
                                      ["the run's counters: no summary can be read"])
                     self.assertNotIn("is nested", page)
 
+    def test_counters_that_are_not_of_the_end_are_said_to_be_that(self):
+        os.mkdir(self.path("out"))
+        self.write("out/trace.reprise", command.EVENTS)
+        summary = {"live_peak": 150, "reserved_peak": 200, "started": 1795700000, "ended": 1795700060.5}
+        for running, lacking in ((True, ["the run's counters after 2026-11-26T13:34:20Z: it was killed since, or still runs"]),
+                                 (False, [])):
+            self.write("out/summary.json", json.dumps({**summary, "running": running}))
+            done = self.ok("report", "out", "-o", "out.html")
+            self.assertEqual([line for line in head_of(self.read("out.html").decode())["left_out"] if "counters" in line], lacking)
+            self.assertEqual(done.err.count("reprise: left out: the run's counters"), len(lacking))
+
     def test_a_summary_beside_the_traces_of_others_is_said_too(self):
         os.mkdir(self.path("out"))
         self.write("out/trace.reprise", command.EVENTS)

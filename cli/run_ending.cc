@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -68,8 +69,11 @@ void SayIfOnlySegments(const OutputFolder& folder, const std::vector<std::string
   }
 }
 
+// Of a job that failed by itself: whoever ends one from outside knows why.
 void SayIfOursMayBeWhy(const RunOptions& options, const ChildEnd& end) {
-  if (options.host || (end.exit_status == 0 && end.signal == 0)) return;
+  const bool ended_from_outside =
+      end.signal == SIGINT || end.signal == SIGTERM || end.signal == SIGHUP || end.signal == SIGKILL;
+  if (options.host || ended_from_outside || (end.exit_status == 0 && end.signal == 0)) return;
   if (const std::string line = WhatOursMayCost(); !line.empty()) Say(line);
 }
 

@@ -2,6 +2,7 @@
 decides that is ours to set and the user's to keep."""
 
 import os
+import signal
 import sys
 import unittest
 
@@ -85,8 +86,12 @@ class RunCuda(command.CommandTest):
             (7, {}, True),
             (0, {}, False),
             (7, {"PYTORCH_CUDA_ALLOC_CONF": "backend:native"}, False),
+            (-signal.SIGSEGV, {}, True),
+            (-signal.SIGTERM, {}, False),
+            (-signal.SIGKILL, {}, False),
         ):
-            leave = LEAVE.format('{"devices": [{"segments_only": false}]}') + f"; os._exit({job})"
+            ends = f"os._exit({job})" if job >= 0 else f"os.kill(os.getpid(), {-job})"
+            leave = LEAVE.format('{"devices": [{"segments_only": false}]}') + f"; {ends}"
             done = self.reprise("run", "--cuda", "--", sys.executable, "-c", leave, env=environment)
             self.assert_status(done, job)
             self.assertEqual("if that is why, set PYTORCH_CUDA_ALLOC_CONF=backend:native" in done.err, said, done.err)

@@ -164,19 +164,23 @@ std::vector<std::string> FoldersOf(const std::vector<std::string>& inputs) {
 }
 
 int Merge(const std::vector<std::string>& inputs, bool json) {
-  MergedSummaries merged = MergeBelow(FilesOfRanks(inputs));
+  const FilesBelow files = FilesOfRanks(inputs);
+  MergedSummaries merged = MergeBelow(files);
   for (const std::string& line : merged.errors) Say(line);
+  const std::string report = fmt::format("report {}", fmt::join(FoldersOf(inputs), " "));
   if (merged.jobs.empty() && merged.errors.empty()) {
-    return Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
+    const int status = Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
+    // Killed in their first second, or still in it.
+    if (std::ranges::any_of(files.processes, [](const RankFiles& each) { return !each.traces.empty(); }))
+      SayNext(report);
+    return status;
   }
   const bool missing = AnyRunning(merged) || std::ranges::any_of(merged.jobs, [](const JobRanks& job) {
                          return job.missing_count > 0;
                        });
   const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
   const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
-  if (!json && !merged.jobs.empty()) {
-    SayNext(fmt::format("report {}", fmt::join(FoldersOf(inputs), " ")));
-  }
+  if (!json && !merged.jobs.empty()) SayNext(report);
   return status;
 }
 

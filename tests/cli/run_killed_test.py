@@ -2,6 +2,7 @@
 keep that back nor say it of a job that came to its end."""
 
 import json
+import os
 import signal
 import sys
 import unittest
@@ -83,6 +84,14 @@ class Killed(command.CommandTest):
         self.assert_status(done, 7)
         self.assertRegex(done.err, r"not at its end but at \d+-\S+Z: rank 1; killed since, or still running\n")
         self.assertNotIn("this is how it was", done.err)
+
+    def test_what_has_left_a_trace_alone_can_be_reported_on(self):
+        os.mkdir(self.path("out"))
+        self.fails(3, "merge", "out", says=r"no summary\*\.json in out")
+        self.write("out/trace.reprise", command.EVENTS)
+        done = self.fails(3, "merge", "out", says=r"no summary\*\.json in out")
+        self.assertIn("reprise: next: reprise report out\n", done.err)
+        self.ok("report", "out")
 
 
 if __name__ == "__main__":

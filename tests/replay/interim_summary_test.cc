@@ -3,6 +3,8 @@
 #include "replay/interim_summary.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <latch>
@@ -43,6 +45,23 @@ TEST(InterimSummary, OneAtATimeOnAThreadOfItsOwn) {
   EXPECT_EQ(begun, 2);
   EXPECT_TRUE(marked);
   EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST(InterimSummary, AChildThatHasOurMemoryBeginsNone) {
+  std::atomic<int> begun = 0;
+  const int64_t start = MonotonicNs();
+  InterimSummary interim([] {}, [&] { ++begun; });
+  while (MonotonicNs() - start < kSecond) {
+  }
+  const pid_t child = vfork();
+  if (child == 0) {
+    interim.Tend();
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(begun, 0);
+  while (begun == 0 && MonotonicNs() - start < 5 * kSecond) interim.Tend();
+  EXPECT_GE(begun, 1);
 }
 
 }  // namespace

@@ -26,10 +26,12 @@ Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
 // A pool may be destroyed with blocks alive, which live on; so do ours. What it kept goes back to the driver,
 // for other processes too: which granules that are does not show, so all that are free do, but for the plan's
 // where another pool came first. One that nothing was served from has kept nothing.
+// It is taken out before the driver destroys it: after that another thread may be given the same handle, for a
+// pool that is not served.
 Result Core::PoolDestroy(cu_pool pool) {
-  const std::optional<PoolTable::Pool> known = pools_.Find(pool);
+  const std::optional<PoolTable::Pool> known = pools_.Take(pool);
   const Result result = driver().cuMemPoolDestroy(pool);
-  if (result == kSuccess && known) pools_.Remove(pool);
+  if (result != kSuccess && known) pools_.PutBack(*known);
   CurrentPoolsChanged();  // a current pool that is destroyed gives way to the default one
   Device* const device = result == kSuccess && known ? KnownDevice(known->device) : nullptr;
   if (device == nullptr || captures_.load() != 0) return result;

@@ -14,11 +14,19 @@ void PoolTable::Add(cu_pool handle, int device) {
 }
 
 // Its number is not given again: blocks may outlive a pool.
-void PoolTable::Remove(cu_pool handle) {
+std::optional<PoolTable::Pool> PoolTable::Take(cu_pool handle) {
   const std::lock_guard lock(mutex_);
-  for (Pool& pool : pools_) {
-    if (pool.handle == handle) pool.handle = nullptr;
-  }
+  const auto found =
+      std::find_if(pools_.begin(), pools_.end(), [&](const Pool& p) { return p.handle == handle; });
+  if (handle == nullptr || found == pools_.end()) return std::nullopt;
+  const Pool taken = *found;
+  found->handle = nullptr;
+  return taken;
+}
+
+void PoolTable::PutBack(const Pool& pool) {
+  const std::lock_guard lock(mutex_);
+  pools_[pool.owner - 1U].handle = pool.handle;
 }
 
 std::optional<PoolTable::Pool> PoolTable::Find(cu_pool handle) {

@@ -26,7 +26,10 @@ class PoolTable {
 
   // A plain pool is known from now on.
   void Add(cu_pool handle, int device);
-  void Remove(cu_pool handle);
+  // No longer; what it was.
+  std::optional<Pool> Take(cu_pool handle);
+  // It is known again under its number: it has not been destroyed after all.
+  void PutBack(const Pool& pool);
   std::optional<Pool> Find(cu_pool handle);
   std::optional<Pool> Find(Owner owner);
 

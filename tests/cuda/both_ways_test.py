@@ -78,6 +78,14 @@ class BothWays(CudaTest):
         device = self.summary_of("pools_in_great_number")["devices"][0]
         self.assertEqual((device["arena"], device["outside"]), (254, 46), "the default pool has the first of 255 numbers")
 
+    def test_a_pool_whose_handle_is_another_ones_at_once(self):
+        scenario = "pool_with_a_limit_beside_a_thread_that_destroys_pools"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuMemPoolDestroy:after"))
+
+    def test_a_pool_that_cannot_be_destroyed_is_served_on(self):
+        device = self.summary_of("pool_bad_arguments")["devices"][0]
+        self.assertEqual((device["arena"], device["outside"]), (3, 0))
+
     def test_streams_that_have_ended_are_forgotten(self):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)

@@ -1,5 +1,6 @@
 // The stream-ordered allocator: an interposer replaces it, so its order, its accounting and its refusals are
 // what the interposer is compared with. Run with SIMCUDA_STREAMS=deferred.
+#include <set>
 #include <vector>
 
 #include "tests/simcuda/machine.h"
@@ -53,6 +54,17 @@ TEST_F(Pools, AllocateUseFree) {
   OK(cuStreamSynchronize(stream));
   EXPECT_EQ(Corrupted(), 0U);
   EXPECT_EQ(Illegal(), 0U);
+}
+
+TEST_F(Pools, AHandleComesAgain) {
+  std::set<CUmemoryPool> handles;
+  for (int i = 0; i < 100; ++i) {
+    const CUmemoryPool pool = OwnPool();
+    handles.insert(pool);
+    OK(cuMemPoolDestroy(pool));
+    EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+  }
+  EXPECT_LT(handles.size(), 100U);
 }
 
 TEST_F(Pools, UsedAndReservedAreCounted) {

@@ -1,4 +1,7 @@
 // Pools: their attributes, trimming, pools of the program's own.
+#include <atomic>
+#include <thread>
+
 #include "tests/cuda/scenarios/scenario.h"
 
 namespace {
@@ -243,7 +246,45 @@ SCENARIO(pool_with_a_limit) {
     if (each != 0) DO(cuMemFreeAsync(each, stream));
   }
   DO(cuStreamSynchronize(stream));
+  DO(cuDeviceSetMemPool(0, pool));  // the limit is that of all that name no pool
+  DO(cuMemAllocAsync(&block[0], 96 * kMiB, stream));
   DO(cuMemPoolDestroy(pool));
+  DO(cuMemAllocAsync(&block[0], 96 * kMiB, stream));
+  DO(cuMemFreeAsync(block[0], stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+}
+
+// The handle of a pool that is destroyed is another's at once, which has a limit.
+SCENARIO(pool_with_a_limit_beside_a_thread_that_destroys_pools) {
+  std::atomic<bool> over{false};
+  std::thread destroys([&] {
+    const CUmemPoolProps props = PlainPool(0);
+    while (!over) {
+      CUmemoryPool pool = nullptr;
+      cuMemPoolCreate(&pool, &props);
+      cuMemPoolDestroy(pool);
+    }
+  });
+  const CUstream stream = NewStream();
+  CUmemPoolProps props = PlainPool(0);
+  props.maxSize = 64 * kMiB;
+  int beyond_the_limit = 0;
+  int failures = 0;
+  for (int i = 0; i < 100; ++i) {
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr block = 0;
+    if (cuMemPoolCreate(&pool, &props) != CUDA_SUCCESS) ++failures;
+    if (cuMemAllocFromPoolAsync(&block, 96 * kMiB, pool, stream) == CUDA_SUCCESS) {
+      ++beyond_the_limit;
+      cuMemFreeAsync(block, stream);
+    }
+    if (cuMemPoolDestroy(pool) != CUDA_SUCCESS) ++failures;
+  }
+  over = true;
+  destroys.join();
+  NOTE(failures);
+  NOTE(beyond_the_limit);
   DO(cuStreamDestroy(stream));
 }
 
@@ -369,12 +410,18 @@ SCENARIO(pools_in_great_number) {
 SCENARIO(pool_bad_arguments) {
   CUdeviceptr block = 0;
   const CUmemoryPool pool = NewPool(0);
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
   DO(cuMemAllocFromPoolAsync(&block, kMiB, nullptr, nullptr));
   DO(cuMemAllocFromPoolAsync(&block, 0, pool, nullptr));
   DO(cuMemAllocFromPoolAsync(nullptr, kMiB, pool, nullptr));
   DO(cuMemPoolDestroy(nullptr));
   DO(cuMemPoolDestroy(DefaultPool(0)));
   DO(cuMemPoolTrimTo(nullptr, 0));
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));  // the default pool is there as ever
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, DefaultPool(0), nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
   DO(cuMemPoolDestroy(pool));
 }
 

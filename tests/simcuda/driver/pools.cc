@@ -67,12 +67,22 @@ void MergeWithNext(Pool& pool, std::map<uint64_t, PoolBlock>::iterator block) {
 CUmemoryPool HandleOf(const Pool* pool) { return reinterpret_cast<CUmemoryPool>(const_cast<Pool*>(pool)); }
 
 Pool* MakePool(Simulator& sim, int device, bool is_default) {
-  auto pool = std::make_unique<Pool>();
-  pool->device = device;
-  pool->is_default = is_default;
-  pool->readable = pool->writable = device == kHost ? 0 : 1U << device;
-  Pool* made = pool.get();
-  sim.pools[HandleOf(made)] = std::move(pool);
+  // The handle of one that is gone comes again.
+  const auto gone = std::find_if(sim.pools.begin(), sim.pools.end(), [](const auto& entry) {
+    return entry.second->destroyed && entry.second->chunks.empty();
+  });
+  Pool* made = nullptr;
+  if (gone != sim.pools.end()) {
+    made = gone->second.get();
+    *made = {};
+  } else {
+    auto pool = std::make_unique<Pool>();
+    made = pool.get();
+    sim.pools[HandleOf(made)] = std::move(pool);
+  }
+  made->device = device;
+  made->is_default = is_default;
+  made->readable = made->writable = device == kHost ? 0 : 1U << device;
   return made;
 }
 

@@ -67,6 +67,10 @@ void TakeTime(const char* function) {
   if (!slow.empty() && slow.contains(function)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+SlowReturn::~SlowReturn() {
+  if (!TheConfig().slow.empty()) TakeTime((std::string(function) + ":after").c_str());
+}
+
 CUresult Admit(Simulator& sim, const char* function, Needs needs) {
   if (needs != Needs::kNothing) {
     if (process_is_over) return CUDA_ERROR_DEINITIALIZED;

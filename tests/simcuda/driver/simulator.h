@@ -194,6 +194,11 @@ bool InForkedChild();
 
 // What SIMCUDA_SLOW names takes a moment, before it does anything.
 void TakeTime(const char* function);
+// The same after all is done, where it names `function:after`.
+struct SlowReturn {
+  const char* function;
+  ~SlowReturn();
+};
 
 // CUDA_SUCCESS if the call may go on; else what it answers.
 CUresult Admit(Simulator& sim, const char* function, Needs needs);
@@ -205,6 +210,7 @@ CUresult Enter(const char* function, Needs needs, Body&& body) {
   if (ThisThread().in_host_function) return CUDA_ERROR_NOT_PERMITTED;
   if (InForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   TakeTime(function);
+  const SlowReturn slow{function};  // outlives the lock
   Lock lock(TheMutex());
   Simulator& sim = TheSimulator();
   if (CUresult error = Admit(sim, function, needs); error != CUDA_SUCCESS) return error;

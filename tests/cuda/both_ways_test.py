@@ -86,6 +86,10 @@ class BothWays(CudaTest):
         device = self.summary_of("pool_bad_arguments")["devices"][0]
         self.assertEqual((device["arena"], device["outside"]), (3, 0))
 
+    def test_large_blocks_are_served_whichever_device_is_current(self):
+        devices = self.summary_of("device_that_is_not_current_and_large_blocks")["devices"]
+        self.assertEqual([(device["device"], device["arena"], device["outside"]) for device in devices], [(1, 2, 0)])
+
     def test_streams_that_have_ended_are_forgotten(self):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)

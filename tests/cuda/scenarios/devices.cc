@@ -112,6 +112,32 @@ SCENARIO(device_that_is_a_peer) {
   CheckBytes();
 }
 
+// What a peer was to read alone it may write as well later, memory that is added after that too.
+SCENARIO(device_that_is_a_peer_which_may_write_later) {
+  if (!TwoDevices()) return;
+  const CUstream stream = NewStream();
+  CUdeviceptr before = 0;
+  CUdeviceptr after = 0;
+  DO(cuMemAllocAsync(&before, kMiB, stream));
+  for (const auto flags : {CU_MEM_ACCESS_FLAGS_PROT_READ, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}) {
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, flags};
+    DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
+  }
+  DO(cuMemAllocAsync(&after, 40 * kMiB, stream));
+  DO(cuStreamSynchronize(stream));
+  PrimaryContext(1);
+  const CUstream peer = NewStream();
+  DO(WorkFill(before, kMiB, 1, peer));
+  DO(WorkFill(after, 40 * kMiB, 2, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(WorkVerify(before, kMiB, 1, stream));
+  DO(WorkVerify(after, 40 * kMiB, 2, stream));
+  DO(cuMemFreeAsync(before, stream));
+  DO(cuMemFreeAsync(after, stream));
+  CheckBytes();
+}
+
 // The pool is opened before anything has been asked of it, as start-up code does.
 SCENARIO(device_that_is_a_peer_before_it_is_used) {
   if (!TwoDevices()) return;
@@ -128,6 +154,27 @@ SCENARIO(device_that_is_a_peer_before_it_is_used) {
   DO(cuStreamSynchronize(peer));
   DO(cuCtxSetCurrent(MainContext()));
   DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+}
+
+// A stream says where a large block lies, not what is current.
+SCENARIO_ALONE(device_that_is_not_current_and_large_blocks) {
+  if (!TwoDevices()) return;
+  size_t total = 0;
+  DO(cuDeviceTotalMem(&total, 1));
+  PrimaryContext(1);
+  const CUstream stream = NewStream();
+  DO(cuCtxSetCurrent(MainContext()));
+  for (int i = 0; i < 2; ++i) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, total / 4 * 3, stream));
+    NOTE(DeviceOf(block));
+    DO(WorkFill(block, kMiB, i, stream));
+    DO(WorkVerify(block, kMiB, i, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+    DO(cuMemPoolTrimTo(DefaultPool(1), 0));
+  }
   CheckBytes();
 }
 

@@ -104,6 +104,7 @@ SCENARIO(pointer_of_odd_sizes) {
     DO(cuMemGetAddressRange(&base, &size, block));
     NOTE(base == block);
     NOTE(size >= bytes);
+    Beyond(block, size);
     DO(WorkFill(block, bytes, bytes, nullptr));
     DO(WorkVerify(block, bytes, bytes, nullptr));
     DO(cuMemFreeAsync(block, nullptr));
@@ -126,6 +127,45 @@ SCENARIO(pointer_attributes_with_bad_arguments) {
   DO(cuMemGetAddressRange(nullptr, &size, 4096));
   DO(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 4096));
 }
+
+#ifndef __CUDACC__
+
+// Of memory that is kept for the next request nothing is told: it is no block. (What NVIDIA's driver says of a pool's
+// is documented nowhere.)
+SCENARIO(pointer_of_a_block_that_has_been_freed) {
+  const auto describe = [](CUdeviceptr block) {
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    unsigned type = 77;
+    int device = 77;
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void* values[] = {&type, &size, &device};
+    DO(cuMemGetAddressRange(&base, &size, block));
+    DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
+    DO(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, block));
+    NOTE(type);
+    DO(cuPointerGetAttributes(3, attributes, values, block));
+    NOTE(type);
+    NOTE(size);
+    NOTE(device);
+  };
+  cuuint64_t keep_all = ~cuuint64_t{0};
+  DO(cuMemPoolSetAttribute(DefaultPool(0), CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
+  CUdeviceptr ordered[2] = {};
+  CUdeviceptr synchronous[2] = {};
+  for (CUdeviceptr& block : ordered) DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  for (CUdeviceptr& block : synchronous) DO(cuMemAlloc(&block, kMiB));
+  DO(cuMemFreeAsync(ordered[0], nullptr));
+  DO(cuMemFree(synchronous[0]));
+  DO(cuCtxSynchronize());
+  describe(ordered[0]);
+  describe(synchronous[0]);
+  DO(cuMemFreeAsync(ordered[1], nullptr));
+  DO(cuMemFree(synchronous[1]));
+}
+
+#endif
 
 SCENARIO(size_zero_and_null) {
   CUdeviceptr block = 77;

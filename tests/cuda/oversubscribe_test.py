@@ -41,7 +41,7 @@ def play(stream, mebibytes):
         check(cu.simFill(block, ctypes.c_size_t(4096), ctypes.c_ulonglong(i), stream))
     check(cu.cuMemFreeAsync(block, stream))
     in_host.append(cu.simHostPhysicalBytes())
-play(streams[0], 96)
+play(streams[0], 320)
 check(cu.cuCtxSynchronize())
 check(cu.cuMemPoolTrimTo(pool, ctypes.c_size_t(0)))
 play(streams[0], 48)
@@ -137,7 +137,8 @@ class Oversubscribe(CudaTest):
                 self.assertEqual(said.count(f"its memory is full, and the host's cannot stand in: {why}\n"), 1, said)
 
     def test_each_time_anew(self):
-        """Where the device's memory only has to be waited for, the host's does not stand in, though it has before."""
+        """Where the device's memory only has to be waited for, the host's does not stand in, though it has before: for a
+        block larger than whatever the device could have been."""
         done = self.run_job([sys.executable, "-c", WAITS], [self.at.shim], **DEVICE, **ON)
         self.assertEqual((done.returncode, done.stdout), (0, "in the host: True, 0, 0\n"), done.stderr)
 

@@ -7,6 +7,15 @@ from cuda_programs import CudaTest, built
 
 
 class RefusedDevice(CudaTest):
+    def test_a_smaller_range_will_do(self):
+        """Where addresses are short: twice the device's memory is a wish."""
+        out = os.path.join(self.at.folder, "out")
+        self.play([self.at.shim], SIMCUDA_FAIL="cuMemAddressReserve:1", REPRISE_OUT=out)
+        with open(os.path.join(out, "summary.json")) as file:
+            (device,) = json.load(file)["devices"]
+        self.assertEqual(device["not_served"], "")
+        self.assertGreater(device["arena"] + device["planned"], 0)
+
     def play(self, preload, **variables):
         done = self.run_job([built("TOO_LARGE"), "ordered", "3"], preload, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)

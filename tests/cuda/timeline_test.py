@@ -204,6 +204,52 @@ class Timeline(CudaTest):
         self.run_timeline("begin()\nfor i in range(40):\n    step(kib=4, work=200)\nend()\n", SIMCUDA_STREAMS="deferred")
         self.assertEqual(self.counts()["kernel"], (40 * 400, 0))
 
+    def test_times_that_are_none(self):
+        """Of work whose times CUPTI could not take it says 0. A reader must take the trace, whatever else it says."""
+        self.run_timeline(JOB, SIMCUDA_CUPTI_STRANGE="1")
+        self.assertEqual(self.counts(), self.ALL)
+
+    def test_buffers_come_back(self):
+        """More of them, over time, than CUPTI may have at once."""
+        self.run_timeline("""\
+cupti = ctypes.CDLL("libcupti.so.13")
+begin()
+for i in range(200):
+    step()
+    done(cupti.cuptiActivityFlushAll(0))
+end()
+""")
+        self.assertEqual(self.counts()["kernel"], (400, 0))
+
+    def test_ranges_that_have_ended_are_forgotten(self):
+        """More of them than may be open at once."""
+        self.run_timeline("""\
+driver.simRangeBegin.argtypes = [ctypes.c_char_p]
+begin()
+step()
+for i in range(10_000):
+    driver.simRangeEnd(driver.simRangeBegin(b"step"))
+end()
+""")
+        self.assertEqual(self.counts()["marker"], (10_000, 0))
+
+    def test_no_signal_of_the_job_comes_to_our_thread(self):
+        ran = self.run_timeline("""\
+import contextlib, signal
+begin()
+step()
+masks = []
+while not masks:  # until the thread has its name
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/status") as file:
+            status = dict(line.split(":", 1) for line in file)
+            if status["Name"].strip() == "reprise-time":
+                masks.append(int(status["SigBlk"], 16))
+print([masks[0] >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)])
+end()
+""")
+        self.assertIn("[1, 1, 1, 1]\n", ran.stdout)
+
     def test_off(self):
         ran = self.run_timeline(JOB + "print('libcupti' in open('/proc/self/maps').read())\n", REPRISE_TIMELINE="0")
         self.assertIn("False", ran.stdout)

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "tests/simcuda/include/cupti.h"
 #include "tests/simcuda/include/simcuda.h"
@@ -116,6 +117,40 @@ void Place(Record& record, const simActivity& activity) {
   record.streamId = activity.stream;
 }
 
+bool Strange() {
+  static const bool strange = [] {
+    const char* const set = getenv("SIMCUDA_CUPTI_STRANGE");
+    return set != nullptr && strcmp(set, "1") == 0;
+  }();
+  return strange;
+}
+
+// The same again with times that are none: not taken, the wrong way round, beyond any.
+template <typename Record>
+void AddStrange(Record record) {
+  const uint64_t end = record.end;
+  const std::pair<uint64_t, uint64_t> times[] = {{0, 0}, {0, end}, {end + 1, end}, {end, UINT64_MAX}};
+  for (const auto& [from, to] : times) {
+    record.start = from;
+    record.end = to;
+    Add(record);
+  }
+}
+
+void AddStrange(CUpti_ActivityMarker2 record) {
+  record.flags = CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS;
+  for (const uint64_t time : {uint64_t{0}, UINT64_MAX}) {
+    record.timestamp = time;
+    Add(record);
+  }
+}
+
+template <typename Record>
+void Tell(const Record& record) {
+  Add(record);
+  if (Strange()) AddStrange(record);
+}
+
 void Observe(const simActivity* activity) {
   switch (activity->kind) {
     case SIM_ACTIVITY_KERNEL: {
@@ -123,7 +158,7 @@ void Observe(const simActivity* activity) {
       record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
       record.name = activity->name;
       Place(record, *activity);
-      return Add(record);
+      return Tell(record);
     }
     case SIM_ACTIVITY_COPY: {
       CUpti_ActivityMemcpy6 record = {};
@@ -131,14 +166,14 @@ void Observe(const simActivity* activity) {
       record.copyKind = static_cast<uint8_t>(activity->copy_kind);
       record.bytes = activity->bytes;
       Place(record, *activity);
-      return Add(record);
+      return Tell(record);
     }
     case SIM_ACTIVITY_SET: {
       CUpti_ActivityMemset4 record = {};
       record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
       record.bytes = activity->bytes;
       Place(record, *activity);
-      return Add(record);
+      return Tell(record);
     }
     default: {
       CUpti_ActivityMarker2 record = {};
@@ -150,7 +185,7 @@ void Observe(const simActivity* activity) {
       record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
       record.objectId[1] = activity->thread;
       record.name = begin ? activity->name : nullptr;
-      return Add(record);
+      return Tell(record);
     }
   }
 }

@@ -47,6 +47,13 @@ check(cu.cuMemPoolTrimTo(pool, ctypes.c_size_t(0)))
 play(streams[0], 48)
 play(streams[1], 48)
 print(f"in the host: {in_host[0] > 0}, {in_host[1]}, {in_host[2]}")
+check(cu.cuCtxSynchronize())
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+check(cu.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+print(f"free: {free.value >> 20} of {total.value >> 20}")
+check(cu.cuMemPoolTrimTo(pool, ctypes.c_size_t(0)))
+check(cu.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(32 << 20)))
+play(streams[0], 320)
 """
 
 
@@ -139,8 +146,11 @@ class Oversubscribe(CudaTest):
     def test_each_time_anew(self):
         """Where the device's memory only has to be waited for, the host's does not stand in, though it has before: for a
         block larger than whatever the device could have been."""
-        done = self.run_job([sys.executable, "-c", WAITS], [self.at.shim], **DEVICE, **ON)
-        self.assertEqual((done.returncode, done.stdout), (0, "in the host: True, 0, 0\n"), done.stderr)
+        done = self.run_job([sys.executable, "-c", WAITS], [self.at.shim], REPRISE_OUT="out", **DEVICE, **ON)
+        self.assertEqual((done.returncode, done.stdout), (0, "in the host: True, 0, 0\nfree: 64 of 64\n"), done.stderr)
+        with open(os.path.join(self.at.folder, "out", "summary.json")) as file:
+            device = json.load(file)["devices"][0]
+        self.assertEqual(device["on_device_full"], 64 * 2**20, "what it gave the first time, when half was not in use")
 
     def test_random_jobs(self):
         """Streams and threads that are short of memory: no call fails, nothing is corrupted."""

@@ -211,15 +211,23 @@ class Timeline(CudaTest):
 
     def test_buffers_come_back(self):
         """More of them, over time, than CUPTI may have at once."""
-        self.run_timeline("""\
+        ran = self.run_timeline("""\
 cupti = ctypes.CDLL("libcupti.so.13")
+def mebibytes():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) >> 10 for line in file if line.startswith("VmData"))
+
 begin()
-for i in range(200):
+step()
+before = mebibytes()
+for i in range(400):
     step()
     done(cupti.cuptiActivityFlushAll(0))
+print("grown by", mebibytes() - before)
 end()
 """)
-        self.assertEqual(self.counts()["kernel"], (400, 0))
+        self.assertEqual(self.counts()["kernel"], (802, 0))
+        self.assertLess(int(ran.stdout.split("grown by ")[1].split()[0]), 300, "a buffer is a mebibyte")
 
     def test_ranges_that_have_ended_are_forgotten(self):
         """More of them than may be open at once."""
@@ -296,7 +304,7 @@ end()
 
     def test_a_profiler_that_comes_later_is_told(self):
         """While we record it finds CUPTI taken; from when the trace has ended it does not."""
-        self.run_timeline(PROFILER + """\
+        ran = self.run_timeline(PROFILER + """\
 begin()
 step()
 assert subscribe() == 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
@@ -308,9 +316,22 @@ for tries in range(100_000):
         break
 else:
     raise AssertionError("CUPTI was never let go of")
+asked = []
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+def requested(buffer, size, most):
+    asked.append(buffer)
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+def completed(context, number, buffer, size, valid):
+    pass
+
+done(cupti.cuptiActivityRegisterCallbacks(requested, completed))
+step()
 end()
+print("records for what nobody wants any more:", len(asked))
 """, REPRISE_MODE="serve")
         self.assertGreater(self.counts()["kernel"][0], 0)
+        self.assertIn("any more: 0\n", ran.stdout)
 
     def test_one_that_does_not_ask(self):
         """It takes our place, and the buffers that it is given of ours are for free()."""

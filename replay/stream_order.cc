@@ -182,6 +182,13 @@ void StreamOrder::Refresh() {
   }
 }
 
+void StreamOrder::LearnFinished() {
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    const Lane& lane = lanes_[i];
+    if (lane.complete < lane.freed && events_->Finished(Stream{i})) Completed({{Stream{i}, lane.freed}});
+  }
+}
+
 StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) const {
   Snapshot snapshot;
   for (const Stream stream : streams) {

@@ -105,6 +105,8 @@ class StreamOrder {
 
   // Learns what is complete by now, and sees to it that more will be known next time.
   void Refresh();
+  // Asks the streams themselves: what the host has waited for is complete before any event of ours says so.
+  void LearnFinished();
 
   // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
   // is complete after it.

@@ -36,8 +36,9 @@ Result Core::PoolDestroy(cu_pool pool) {
   Device* const device = result == kSuccess && known ? KnownDevice(known->device) : nullptr;
   if (device == nullptr || captures_.load() != 0) return result;
   const Engine::Guard guard = device->Lock();
-  if (device->pool_use(guard, known->owner).served)
-    device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
+  if (!device->pool_use(guard, known->owner).served) return result;
+  device->engine().order(guard)->LearnFinished();
+  device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
   return result;
 }
 
@@ -87,7 +88,8 @@ Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
   return result;
 }
 
-// What is to be kept is promised to be there afterwards, whatever could be given back.
+// What is to be kept is promised to be there afterwards, whatever could be given back. And what the host has waited
+// for is given back at once: a job that asks for it has synchronised just before.
 Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Result result = driver().cuMemPoolTrimTo(pool, keep);
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
@@ -96,7 +98,9 @@ Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Engine::Guard guard = device->Lock();
   const Bytes beyond(device->Reserved(guard, known->owner) -
                      static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX)));
-  if (beyond > Bytes(0)) device->engine().GiveBack(guard, /*plan_too=*/true, keep == 0 ? kAllOfIt : beyond);
+  if (beyond <= Bytes(0)) return result;
+  device->engine().order(guard)->LearnFinished();
+  device->engine().GiveBack(guard, /*plan_too=*/true, keep == 0 ? kAllOfIt : beyond);
   return result;
 }
 

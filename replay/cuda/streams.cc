@@ -91,8 +91,10 @@ StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
 
 // Not asked while anything is captured: some captures do not allow it.
 bool DeviceStreams::Finished(Stream stream) {
+  if (static_cast<size_t>(stream) >= streams_.size()) return false;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
-  if (captures_.load(std::memory_order_relaxed) != 0) return false;
+  if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0 || Suspended(entry.context))
+    return false;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
   const ContextScope scope(driver_, entry.context);
   return driver_.StreamQuery(entry.key.handle) == kSuccess;

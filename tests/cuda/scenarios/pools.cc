@@ -136,6 +136,19 @@ SCENARIO(pool_trim) {
   DO(cuStreamDestroy(stream));
 }
 
+// Of what a training goes round in, too, which it may need again.
+SCENARIO(pool_trim_in_training) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  for (int i = 0; i < 2; ++i) {
+    Train({stream, /*synchronous=*/false, 40});
+    DO(cuMemPoolTrimTo(pool, 0));
+    NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 4 * kMiB);
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 // What is to be kept is kept, whatever else could be given back.
 SCENARIO(pool_trim_to_a_part) {
   const CUmemoryPool pool = DefaultPool(0);

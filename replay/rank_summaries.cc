@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "replay/interim_summary.h"
 #include "replay/json_fields.h"
 
 namespace reprise::replay {
@@ -166,6 +167,15 @@ JobRanks Gather(std::vector<ProcessSummary> processes) {
 
 using Processes = std::vector<ProcessSummary>;
 
+// Until when it ran, as far as is known: of one that went on, until its next summary was due. Where runs have no
+// names it may have been killed and the next run have begun before that.
+double LastKnown(const ProcessSummary& process) {
+  if (!process.running || process.run.empty()) return process.ended;
+  const double run_ns = std::min(1e18, 1e9 * (process.ended - process.started));
+  return process.ended +
+         1e-9 * static_cast<double>(InterimSummary::NsUntilNext(static_cast<int64_t>(run_ns)));
+}
+
 // What overlaps in time, in its order.
 std::vector<Processes> AtOnce(Processes processes) {
   std::ranges::stable_sort(processes, {}, &ProcessSummary::started);
@@ -173,7 +183,7 @@ std::vector<Processes> AtOnce(Processes processes) {
   double ended = 0;
   for (ProcessSummary& each : processes) {
     if (together.empty() || each.started > ended) together.emplace_back();
-    ended = std::max(ended, each.ended);
+    ended = std::max(ended, LastKnown(each));
     together.back().push_back(std::move(each));
   }
   return together;
@@ -185,7 +195,7 @@ class Run {
   explicit Run(Processes processes) : processes_(std::move(processes)) {
     started_ = std::ranges::min_element(processes_, {}, &ProcessSummary::started)->started;
     for (const ProcessSummary& each : processes_) {
-      ended_ = std::max(ended_, each.ended);
+      ended_ = std::max(ended_, LastKnown(each));
       const Launched& launched = each.launched;
       if (launched.launcher.empty()) continue;
       ranks_.insert({launched.launcher, launched.rank});

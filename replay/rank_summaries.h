@@ -26,9 +26,9 @@ struct ProcessSummary {
   Launched launched;
   double started = 0;  // seconds since 1970; 0: it does not say
   double ended = 0;
-  bool running =
-      false;  // then: it went on when this was written, and has been killed if it does no more. ByJob
-              // knows of some that another program has taken its place
+  // It went on when this was written, and has been killed if it does no more. ByJob knows of some that another
+  // program has taken their place.
+  bool running = false;
   bool complete = true;
   Bytes live_peak;
   Bytes reserved_peak;

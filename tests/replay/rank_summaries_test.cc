@@ -288,6 +288,20 @@ TEST(RankSummaries, RunsOfAJobWithoutANumberAreToldApartByTime) {
   EXPECT_THAT(jobs[1].missing, ElementsAre(1));
 }
 
+// What a rank had started has ended well, and the rank was killed before its next summary.
+TEST(RankSummaries, WhatARankStartsAfterItsLastSummaryIsOfItsRun) {
+  ProcessSummary rank = Unnumbered(0, 10, 90);
+  rank.running = true;
+  const ProcessSummary later = Unnumbered(0, 95, 96);
+  EXPECT_THAT(ByJob({rank, later}), SizeIs(2)) << "it may be the next run";
+  std::vector<ProcessSummary> named = {rank, later, Unnumbered(0, 101, 102)};
+  for (ProcessSummary& each : named) each.run = "5eed";
+  const auto jobs = ByJob(named);
+  ASSERT_THAT(jobs, SizeIs(2));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  EXPECT_EQ(jobs[1].started, 101);
+}
+
 TEST(RankSummaries, RanksThatRunOneAfterTheOtherAreOfOneRun) {
   const auto once = ByJob({Unnumbered(0, 1, 2), Unnumbered(1, 3, 4)});
   ASSERT_THAT(once, SizeIs(1));

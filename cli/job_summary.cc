@@ -39,11 +39,7 @@ void SayMerged(const MergedSummaries& merged) {
     Say(line);
 }
 
-bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries) {
-  std::vector<std::string> files;
-  files.reserve(summaries.size());
-  for (const std::string& name : summaries) files.push_back(fmt::format("{}/{}", folder, name));
-  const MergedSummaries merged = MergeSummaries(files);
+bool SayRanks(const std::string& folder, const MergedSummaries& merged) {
   if (!HasRanks(merged)) return false;
   SayMerged(merged);
   SayNext(fmt::format("merge {}", QuotedFile(folder)));

@@ -19,7 +19,7 @@ std::string FolderOfRanks(const replay::Launched& launched);
 // Says what these summaries come to, one line each for the first ranks.
 void SayMerged(const MergedSummaries& merged);
 
-// Says what the ranks left and what comes next; false, and nothing said, where no summary is a rank's.
-bool SayRanks(const std::string& folder, const std::vector<std::string>& summaries);
+// Says what the ranks left in `folder` and what comes next; false, and nothing said, where no summary is a rank's.
+bool SayRanks(const std::string& folder, const MergedSummaries& merged);
 
 }  // namespace reprise::cli

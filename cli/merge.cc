@@ -47,6 +47,11 @@ std::string RowOf(const ProcessSummary& rank) {
       planned ? fmt::format("{:.1f} %", 100 * rank.planned) : "-", rank.plans_resumed, rank.faults);
 }
 
+// "rank 1, 2", of so many.
+std::string RanksNamed(const std::vector<int>& named, size_t all) {
+  return fmt::format("rank {}{}", fmt::join(named, ", "), all > named.size() ? " and more" : "");
+}
+
 // Ranks that have been killed, or still run.
 std::string RunningText(const JobRanks& job) {
   constexpr size_t kMostNamed = 100;
@@ -59,9 +64,8 @@ std::string RunningText(const JobRanks& job) {
     first = all++ == 0 ? rank.ended : std::min(first, rank.ended);
   }
   if (all == 0) return "";
-  return fmt::format("  not at its end but at {}{}: rank {}{}; killed since, or still running\n", Utc(first),
-                     all == 1 ? "" : " or later", fmt::join(named, ", "),
-                     all > named.size() ? " and more" : "");
+  return fmt::format("  not at its end but at {}{}: {}; killed since, or still running\n", Utc(first),
+                     all == 1 ? "" : " or later", RanksNamed(named, all));
 }
 
 std::string JobText(const JobRanks& job, size_t most_ranks) {
@@ -88,8 +92,8 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
     text += fmt::format("  further processes, not in the sums: {}\n", job.further.size());
   }
   if (job.missing_count > 0) {
-    text += fmt::format("  no summary of rank {}{}\n", fmt::join(job.missing, ", "),
-                        static_cast<size_t>(job.missing_count) > job.missing.size() ? " and more" : "");
+    text +=
+        fmt::format("  no summary of {}\n", RanksNamed(job.missing, static_cast<size_t>(job.missing_count)));
   }
   text += RunningText(job);
   for (size_t i = 0; i < job.ranks.size(); ++i) {
@@ -269,9 +273,8 @@ void AddMerge(CLI::App& app, int& exit_status) {
       ->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Status 1: ranks of the job have left no summary, or none of their end. 3: a file cannot be read or is "
-      "no "
-      "summary; the others are shown.\n\nExample:\n  reprise merge reprise-out");
+      "Status 1: ranks of the job have left no summary, or none of their end. 3: a file cannot be read\n"
+      "or is no summary; the others are shown.\n\nExample:\n  reprise merge reprise-out");
   command->callback([options, &exit_status] { exit_status = Merge(options->inputs, options->json); });
 }
 

@@ -107,17 +107,17 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
 }
 
 // For a job that could not say it itself: how it was before it was killed, and what it has left. One that ended
-// well and of which a process has said so lost a helper at most; of ranks their table says which ones.
-void SayInItsPlace(const OutputFolder& folder, const std::vector<std::string>& summaries,
+// well and of which a process has said so lost a helper at most; of ranks their table says which ones. `none`:
+// it has left no summary at all.
+void SayInItsPlace(const OutputFolder& folder, bool none, const MergedSummaries& merged,
                    const ChildEnd& end) {
-  const MergedSummaries merged = MergeSummaries(PathsOf(folder, summaries));
   const bool ended_well = end.signal == 0 && end.exit_status == 0;
-  if (!summaries.empty() && (!AnyRunning(merged) || (ended_well && AnyEnded(merged)))) return;
+  if (!none && (!AnyRunning(merged) || (ended_well && AnyEnded(merged)))) return;
   const std::string_view why =
       end.signal == 0 ? "a process of the job was ended in a way that runs no exit handlers, still runs, or "
                         "could not write one"
                       : "the job was ended by a signal";
-  if (summaries.empty()) {
+  if (none) {
     Say(fmt::format("no summary: {}; the traces hold what was recorded until then", why));
   } else if (!HasRanks(merged)) {
     Say(fmt::format("no summary of its end: {}; this is how it was some time before", why));
@@ -163,13 +163,14 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     SayNothingCaught(options.host, folder);
     return;
   }
-  SayInItsPlace(folder, summaries, end);
+  const MergedSummaries merged = MergeSummaries(PathsOf(folder, summaries));
+  SayInItsPlace(folder, summaries.empty(), merged, end);
   Say(fmt::format("in {}: {}", folder.path, Listed(summaries, traces)));
   SayIfOnlySegments(folder, summaries);
   SayIfOursMayBeWhy(options, end);
   if (options.report && !DoUnlessEnded([&] { WritePage(folder, summaries, traces); }))
     Say("no report: a signal has ended it");
-  if (SayRanks(folder.path, summaries)) return;
+  if (SayRanks(folder.path, merged)) return;
   const std::string largest = LargestTrace(PathsOf(folder, traces));
   SayNext(largest.empty() ? "doctor" : fmt::format("stats {}", QuotedFile(largest)));
 }

@@ -92,8 +92,8 @@ std::string OfTrace(const profiler::Trace& trace, int64_t allocs, const Json& su
   const Part part = PartOf(summary, trace.metadata.device);
   if (part.counters == nullptr) return ByTraceAlone(trace);
   const int64_t requests = Count(*part.counters, "requests");
-  if (part.running && requests <= allocs) return ByTraceAlone(trace);
   if (requests <= allocs) {
+    if (part.running) return ByTraceAlone(trace);
     return fmt::format("The trace covers all of the job's {} allocations{}.", requests, part.where);
   }
   const std::vector<std::string> reasons = Reasons(*part.counters, trace, redacted);

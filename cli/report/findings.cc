@@ -165,8 +165,8 @@ class Gatherer {
 
   void AddMerged() {
     if (findings_.blocks.streams.size() < 2) return;
-    std::vector<profiler::Event>
-        merged;  // made when there is time to use them: they take as much as the input
+    // Made when there is time to use them: they take as much as the input.
+    std::vector<profiler::Event> merged;
     for (const Contender& apart : findings_.contenders) {
       const auto model = std::ranges::find(replay::Models(), apart.name, &replay::ModelInfo::name);
       if (apart.name != "reprise" && model == replay::Models().end()) continue;  // as recorded

@@ -132,7 +132,7 @@ bool VirtualMemory::Back(int64_t granule) {
 }
 
 // What is free of the device, where the current context is its own; 0: nobody says.
-uint64_t VirtualMemory::Free() const {
+uint64_t VirtualMemory::FreeBytes() const {
   int current = -1;
   size_t free = 0, total = 0;
   const bool told = driver_.CtxGetDevice(&current) == kSuccess && current == prop_.location.id &&
@@ -144,7 +144,7 @@ uint64_t VirtualMemory::Free() const {
 // times, and meanwhile be nobody else's. More than what is free may be had all the same: managed memory makes
 // room. So the driver is asked for all of it at once.
 bool VirtualMemory::MayHave(int64_t granules) {
-  if (granules < kWorthAsking || host_allowed_ || SizeOf(granules) <= Free()) return true;
+  if (granules < kWorthAsking || host_allowed_ || SizeOf(granules) <= FreeBytes()) return true;
   Handle all = 0;
   const Result made = driver_.MemCreate(&all, SizeOf(granules), &prop_, 0);
   if (made == kSuccess) driver_.MemRelease(all);

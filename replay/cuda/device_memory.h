@@ -94,7 +94,7 @@ class VirtualMemory : public DeviceMemory {
  private:
   VirtualMemory(const Driver& driver, const AllocationProp& prop, Bytes granule, cu_address begin,
                 int64_t count);
-  uint64_t Free() const;
+  uint64_t FreeBytes() const;
   bool MayHave(int64_t granules);
   bool Make(Handle* handle);
   bool MakeInHost(Handle* handle);

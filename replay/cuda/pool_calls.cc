@@ -89,7 +89,8 @@ Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
 }
 
 // What is to be kept is promised to be there afterwards, whatever could be given back. And what the host has waited
-// for is given back at once: a job that asks for it has synchronised just before.
+// for is given back at once: a job that asks for it has synchronised just before. Where nothing is to be kept all that
+// is free goes: of a pool that was not served first none of it shows.
 Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Result result = driver().cuMemPoolTrimTo(pool, keep);
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);

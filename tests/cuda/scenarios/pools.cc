@@ -149,16 +149,25 @@ SCENARIO(pool_trim_in_training) {
   DO(cuStreamDestroy(stream));
 }
 
-// What is to be kept is kept, whatever else could be given back.
-SCENARIO(pool_trim_to_a_part) {
-  const CUmemoryPool pool = DefaultPool(0);
-  const CUstream stream = NewStream();
+namespace {
+
+// Of `pool`, the default one, which has been told to keep what is freed.
+void Have64MiBFree(CUmemoryPool pool, CUstream stream) {
   cuuint64_t keep_all = ~cuuint64_t{0};
   DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, 64 * kMiB, stream));
   DO(cuMemFreeAsync(block, stream));
   DO(cuStreamSynchronize(stream));
+}
+
+}  // namespace
+
+// What is to be kept is kept, whatever else could be given back.
+SCENARIO(pool_trim_to_a_part) {
+  const CUmemoryPool pool = DefaultPool(0);
+  const CUstream stream = NewStream();
+  Have64MiBFree(pool, stream);
   for (const size_t keep : {48 * kMiB, 17 * kMiB}) {
     DO(cuMemPoolTrimTo(pool, keep));
     NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= keep);
@@ -211,12 +220,7 @@ SCENARIO(pool_destroyed_with_a_live_block) {
 SCENARIO_ALONE(pool_destroyed_beside_another) {
   const CUmemoryPool pool = DefaultPool(0);
   const CUstream stream = NewStream();
-  cuuint64_t keep_all = ~cuuint64_t{0};
-  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
-  CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, 64 * kMiB, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
+  Have64MiBFree(pool, stream);
   NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
   DO(cuMemPoolDestroy(NewPool(0)));
   NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);

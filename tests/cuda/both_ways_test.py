@@ -9,15 +9,15 @@ import difflib
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 from cuda_programs import CudaTest, built
 
-DEVICE = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "deferred"}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpu"))
+from scenarios import COLD_ONLY  # noqa: E402  (as on a real device)
 
-# What only the first export of a served block's memory can show: it is refused, where the driver would give it.
-COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
-             "synchronous_copies_of_a_synchronous_block", "limit_of_a_process_that_exports"}
+DEVICE = {"SIMCUDA_DEVICES": "2", "SIMCUDA_STREAMS": "deferred"}
 
 # What the core asks of the driver, failing once, for ever, or only later.
 FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "cuMemMap:3+", "cuMemSetAccess:1",

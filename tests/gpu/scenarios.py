@@ -14,8 +14,12 @@ from rows import FAIL, PASS, Deadline, Finding
 TOGETHER = 6
 LONGEST = 20  # seconds for one of them, which takes milliseconds beside the context's beginning
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
-COLD_ONLY = {"ipc_of_a_synchronous_block", "descriptor_of_a_synchronous_block",
-             "synchronous_copies_of_a_synchronous_block"}
+COLD_ONLY = {
+    "ipc_of_a_synchronous_block",
+    "descriptor_of_a_synchronous_block",
+    "synchronous_copies_of_a_synchronous_block",
+    "limit_of_a_process_that_exports",
+}
 THE_DEVICES_OWN = re.compile(r"total \d+ MiB")
 
 
@@ -80,18 +84,25 @@ class Scenarios:
                 play.simulators.append(f"{name}: {difference}")
         return play
 
-    def find(self, alone):
-        """The check that plays those that want most of the device, one after the other, or all others."""
+    def names(self, program, alone, deadline):
+        want_most = set(self.jobs.run("scenarios", [program, "--alone"], deadline).out.split())
+        if alone:
+            return want_most
+        return set(self.jobs.run("scenarios", [program], deadline).out.split()) - want_most
+
+    def find(self, alone, warm):
+        """The check that plays those that want most of the device, one after the other, or all others; after a training
+        loop or without one."""
 
         def check(deadline):
             program = self.compiler.compile_cuda("scenarios", self.sources(), deadline)
             if isinstance(program, Finding):
                 return program
-            names = set(self.jobs.run("scenarios", [program, "--alone"], deadline).out.split())
-            if not alone:
-                names = set(self.jobs.run("scenarios", [program], deadline).out.split()) - names
-            names = sorted(names)
-            words = [[name] for name in names] + [["warm", name] for name in names if name not in COLD_ONLY]
+            names = self.names(program, alone, deadline)
+            if warm:
+                words = [["warm", name] for name in sorted(names - COLD_ONLY)]
+            else:
+                words = [[name] for name in sorted(names)]
             with ThreadPoolExecutor(1 if alone else TOGETHER) as pool:
                 plays = list(pool.map(lambda word: self.play(program, word, deadline), words))
             return self.told(plays)
@@ -113,7 +124,8 @@ class Scenarios:
         }
         rest = f"; {fails} fail here without Reprise" if fails else ""
         rest += f"; {figures['not_played']} not played, no time left" if figures["not_played"] else ""
+        whole = len(played) == len(plays)
         if ours:
-            return Finding(FAIL, f"{len(ours)} of {len(played)} differ: {ours[0]}{rest}", figures)
+            return Finding(FAIL, f"{len(ours)} of {len(played)} differ: {ours[0]}{rest}", figures, whole)
         same = len(played) - fails
-        return Finding(PASS if same > 0 else FAIL, f"{same} plays the same{rest}", figures)
+        return Finding(PASS if same > 0 else FAIL, f"{same} plays the same{rest}", figures, whole)

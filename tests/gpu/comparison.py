@@ -6,54 +6,52 @@ import statistics
 import subprocess
 import sys
 
-from correctness import MODES
+from correctness import MODES, result_of
 from hog import Hog
-from jobs import HERE, PROGRAMS
-from rows import FAIL, MEASURED, Finding, Row
+from jobs import HERE, PROGRAMS, Beside, failed
+from rows import FAIL, LEFT_OUT, MEASURED, Finding, Row
+from watch_memory import INTERVAL  # noqa: F401  (said beside the figures)
 
 SECTION = "9"
-# PyTorch's own allocators, and Reprise over the two that ask the driver for every tensor: (mode, with Reprise).
+# PyTorch's own allocators, and Reprise over the two that ask the driver for every tensor: (mode, with Reprise). In the
+# order of what is asked first; what asks the driver for every tensor without Reprise nobody uses by choice.
 ALLOCATORS = {
     "native": ("native", False),
     "expandable segments": ("expandable", False),
-    "cudaMallocAsync": ("cudaMallocAsync", False),
     "Reprise over cudaMallocAsync": ("cudaMallocAsync", True),
-    "uncached": ("uncached", False),
+    "cudaMallocAsync": ("cudaMallocAsync", False),
     "Reprise over uncached": ("uncached", True),
+    "uncached": ("uncached", False),
 }
+FIRST = 4  # of them; the others wait until all else has been measured
 SHAPES = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}
 WARM_UP, ITERATIONS = 15, 75  # the first are not counted: the plan is found among them
-PATIENCE = 25  # seconds of iterations; a slow allocator gets as far as it comes
+PATIENCE = 15  # seconds of iterations; a slow allocator gets as far as it comes
 CAP = 10 << 30  # bytes free on the device before the job begins, its context included
 BATCH_MODEL, BATCH_LENGTH = "gpt", 128
 
 
-class Watch:
-    """watch_memory.py beside a job."""
+class Watch(Beside):
+    """watch_memory.py beside a job. `seen`: what it saw."""
 
-    def __enter__(self):
+    def __init__(self, jobs):
         words = [sys.executable, "-B", os.path.join(HERE, "watch_memory.py")]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError("the watch on the device's memory did not begin")
-        self.seen = {}
-        return self
+        super().__init__(words, jobs.environment, "the watch on the device's memory did not begin")
 
-    def __exit__(self, *_):
-        last, _ = self.process.communicate()
-        self.seen = json.loads(last) if last else {}
-
-
-def read(path):
-    with open(path, encoding="utf-8") as text:
-        return json.load(text)
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.seen = json.loads(self.last) if self.last else {}
 
 
 def unmeasured(done, reprise):
-    """Why a job's figures are not what they are called; None: they are."""
+    """Why a job's figures are not what they are called, as a finding; None: they are."""
+    if done.status != 0 and not reprise:
+        return Finding(LEFT_OUT, f"the job fails without Reprise: {done.last_error()}")
     if done.status != 0:
-        return done.last_error()
-    return "nothing was caught" if reprise and not done.figures.get("requests") else None
+        return failed(done, "under Reprise", {"reprise": done.figures})
+    if reprise and not done.figures.get("requests"):
+        return Finding(FAIL, "nothing was caught", {"reprise": done.figures})
+    return None
 
 
 def spread(seconds):
@@ -84,18 +82,20 @@ class Comparison:
                 "--seconds",
                 str(PATIENCE),
             ]
-            with Watch() as watch:
+            with Watch(self.jobs) as watch:
                 done = self.jobs.run(f"{model} {allocator}", words, deadline, MODES[mode], reprise)
-            if why := unmeasured(done, reprise):
-                return Finding(FAIL, why, {"reprise": done.figures})
-            result = read(os.path.join(done.folder, "result.json"))
-            counted = result["seconds"][WARM_UP:] or result["seconds"]
+            if finding := unmeasured(done, reprise):
+                return finding
+            result = result_of(done)
+            seconds = result["seconds"]
+            counted = seconds[min(WARM_UP, len(seconds) // 2) :]
             median, low, high = spread(counted)
             used = watch.seen["peak"] - watch.seen["baseline"]
             figures = {
                 "device_peak": used,
                 "sampling": watch.seen,
                 "torch_peak": result["peak_allocated"],
+                "reserved": result["peak_reserved"],
                 "iterations": len(counted),
                 "per_second": {"median": median, "p10": low, "p90": high},
                 "reprise": done.figures,
@@ -124,21 +124,22 @@ class Comparison:
                 result,
             ]
             over = True
-            with Hog(hog, CAP) as held:
+            with Hog(hog, CAP, self.jobs) as held:
                 try:
                     done = self.jobs.run(f"largest batch {allocator}", words, deadline, MODES[mode], reprise)
                 except subprocess.TimeoutExpired:
                     over = False
                     if not os.path.exists(result):
                         raise
-            if over and (why := unmeasured(done, reprise)):
-                return Finding(FAIL, why)
-            found = read(result)
+            if over and (finding := unmeasured(done, reprise)):
+                return finding
+            with open(result, encoding="utf-8") as text:
+                found = json.load(text)
             at_least = "" if over else "at least "
             says = (
                 f"{at_least}{found['largest']} of {len(found['tried'])} tried, {held.left / 2**30:.2f} GiB free before"
             )
-            return Finding(MEASURED, says, {**found, "complete": over, "free_before": held.left})
+            return Finding(MEASURED, says, {**found, "complete": over, "free_before": held.left}, whole=over)
 
         return find
 
@@ -148,8 +149,8 @@ class Comparison:
             if isinstance(program, Finding):
                 return program
             done = self.jobs.run("single allocation", [program], deadline, reprise=reprise)
-            if why := unmeasured(done, reprise):
-                return Finding(FAIL, why)
+            if finding := unmeasured(done, reprise):
+                return finding
             figures = json.loads(done.out)
             times = ", ".join(
                 f"{time['call'][4:]} from {time['smallest'] >> 10} KiB: "
@@ -160,36 +161,46 @@ class Comparison:
 
         return find
 
-    def rows(self):
+    def training_rows(self, model, allocators):
         gpu = ("a GPU", "PyTorch", "NVML")
-        rows = []
-        for reprise in (False, True):
-            name = f"one allocation and its free{', Reprise' if reprise else ''}"
-            rows.append(Row(SECTION, name, 30, ("a GPU", "a compiler"), self.single_allocation(reprise)))
+        return [Row(SECTION, f"{model}: {each}", 45, gpu, self.train(model, each)) for each in allocators]
 
-        def train(model):
-            for allocator in ALLOCATORS:
-                rows.append(Row(SECTION, f"{model}: {allocator}", 60, gpu, self.train(model, allocator)))
+    def batch_rows(self, allocators):
+        needs = ("a GPU", "PyTorch", "a compiler")
+        return [Row(SECTION, f"largest batch: {each}", 45, needs, self.largest_batch(each)) for each in allocators]
 
-        train("gpt")
-        for allocator in ALLOCATORS:
-            name = f"largest batch: {allocator}"
-            rows.append(Row(SECTION, name, 45, ("a GPU", "PyTorch", "a compiler"), self.largest_batch(allocator)))
-        train("resnet")
-        return rows
+    def first_rows(self):
+        allocators = list(ALLOCATORS)[:FIRST]
+        single = [
+            Row(SECTION, "one allocation and its free" + of, 30, ("a GPU", "a compiler"), self.single_allocation(bool(of)))
+            for of in ("", ", Reprise")
+        ]
+        training = {model: self.training_rows(model, allocators) for model in SHAPES}
+        return [*training["gpt"], *self.batch_rows(allocators), *training["resnet"], *single]
+
+    def other_rows(self):
+        allocators = list(ALLOCATORS)[FIRST:]
+        training = [row for model in SHAPES for row in self.training_rows(model, allocators)]
+        return [*training, *self.batch_rows(allocators)]
 
 
-def table(results):
-    """The lines of one table: an allocator a line, what was measured of it in columns."""
-    figures = {
-        result.name: result.figures for result in results if result.section == SECTION and result.verdict == MEASURED
-    }
+HEADER = ("device peak", "reserved", "allocated", "iterations per second", "largest batch", "run")
+
+
+def cells(results, model):
+    """{allocator: a cell for each of HEADER}: what was measured of it; `-`: nothing was."""
+    measured = {result.name: result for result in results if result.section == SECTION and result.verdict == MEASURED}
+    figures = {name: result.figures for name, result in measured.items()}
 
     def cell(name, write):
         return write(figures[name]) if name in figures else "-"
 
     def gibibytes(key):
         return lambda found: "-" if found[key] is None else f"{found[key] / 2**30:.2f} GiB"
+
+    def reserved(found):
+        """By Reprise's own word, where it is there: PyTorch keeps none without its cache."""
+        return gibibytes("reserved_peak")(found["reprise"]) if found["reprise"] else gibibytes("reserved")(found)
 
     def rate(found):
         per_second = found["per_second"]
@@ -198,14 +209,22 @@ def table(results):
     def largest(found):
         return f"{'' if found['complete'] else '>= '}{found['largest']}"
 
+    made = {}
+    for allocator in ALLOCATORS:
+        name, batch = f"{model}: {allocator}", f"largest batch: {allocator}" if model == BATCH_MODEL else ""
+        made[allocator] = [
+            *(cell(name, write) for write in (gibibytes("device_peak"), reserved, gibibytes("torch_peak"), rate)),
+            cell(batch, largest) if batch else "",
+            ", ".join(sorted({str(measured[each].run + 1) for each in (name, batch) if each in measured})),
+        ]
+    return made
+
+
+def table(results):
+    """The lines of one table: an allocator a line, what was measured of it in columns."""
+    widths = (11, 10, 10, 24, 13, 4)
     lines = []
     for model in SHAPES:
-        lines.append(
-            f"{model:<29} {'device peak':>12} {'torch peak':>12}  {'iterations per second':<24} {'largest batch':>13}"
-        )
-        for allocator in ALLOCATORS:
-            name = f"{model}: {allocator}"
-            batch = cell(f"largest batch: {allocator}", largest) if model == BATCH_MODEL else ""
-            cells = [cell(name, write) for write in (gibibytes("device_peak"), gibibytes("torch_peak"), rate)]
-            lines.append(f"{allocator:<29} {cells[0]:>12} {cells[1]:>12}  {cells[2]:<24} {batch:>13}")
+        for first, line in ((model, HEADER), *cells(results, model).items()):
+            lines.append((f"{first:<29} " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths))).rstrip())
     return lines

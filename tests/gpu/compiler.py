@@ -2,7 +2,6 @@
 
 import collections
 import os
-import subprocess
 import threading
 
 from jobs import PROGRAMS
@@ -10,10 +9,11 @@ from rows import FAIL, Finding
 
 
 class Compiler:
-    """`root`: what includes are written from; `out`: where programs go. Each is made once."""
+    """`root`: what includes are written from; `out`: where programs go. Each is made once; compilers are jobs, too."""
 
-    def __init__(self, machine, root, out):
+    def __init__(self, machine, root, out, jobs):
         self.machine = machine
+        self.jobs = jobs
         self.root = root
         self.out = out
         self.locks = collections.defaultdict(threading.Lock)  # by program: rows that want the same one run together
@@ -37,9 +37,9 @@ class Compiler:
         with self.locks[program]:
             if os.path.exists(program):
                 return program
-            done = subprocess.run(words, capture_output=True, text=True, timeout=deadline.left())
-            if done.returncode != 0:
-                return Finding(FAIL, f"does not compile: {(done.stderr or done.stdout).strip()[:300]}")
+            done = self.jobs.run(f"make {os.path.basename(program)}", words, deadline)
+            if done.status != 0:
+                return Finding(FAIL, f"does not compile: {(done.err or done.out).strip()[:300]}")
             return program
 
     def compile(self, name, deadline, runtime="shared"):

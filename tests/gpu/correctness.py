@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import statistics
 import sys
 
 from hog import Hog
@@ -23,7 +24,7 @@ SHAPES = {
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
 }
 
-
+WORKLOAD = ["tests/cuda/workload.cc"]
 SMALL = 6 << 30  # bytes; to fill a whole device in pieces of 2 MiB, as the arena does, takes longer than there is
 CONTEXT = 1 << 30  # bytes, more than a job's context and what lies beside PyTorch's allocator
 
@@ -32,6 +33,12 @@ def complaint(done):
     """What compute-sanitizer says first, on stdout; the program's last error where it says nothing."""
     said = re.search(r"^=========\s+(?!COMPUTE-SANITIZER)(.+)", done.out, re.M)
     return said[1][:200] if said else done.last_error()
+
+
+def result_of(done):
+    """What train.py has written beside its output."""
+    with open(os.path.join(done.folder, "result.json"), encoding="utf-8") as text:
+        return json.load(text)
 
 
 class Correctness:
@@ -52,13 +59,13 @@ class Correctness:
         return find
 
     def memcheck(self, deadline):
-        """Errors of memory alone: to the tool a call of the driver that answers `not ready`, as ours may, is an
-        error too, and the program looks at the results of its own calls."""
-        program = self.compiler.compile("allocations", deadline, "static")
+        """What kernels touch, on few of the random jobs. Errors of memory alone: to the tool a call of the driver that
+        answers `not ready`, as ours may, is an error too, and the program counts what its own calls answer."""
+        program = self.compiler.compile_cuda("workload", WORKLOAD, deadline)
         if isinstance(program, Finding):
             return program
         options = ["--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", "9"]
-        words = [self.machine.sanitizer, *options, program]
+        words = [self.machine.sanitizer, *options, program, "1", "3", "8"]
         plain = self.jobs.run("memcheck", words, deadline)
         if plain.status != 0:
             return Finding(LEFT_OUT, f"not clean without Reprise: {complaint(plain)}")
@@ -85,7 +92,8 @@ class Correctness:
 
     def timeline(self, deadline):
         """A training whose kernels are recorded: its output the same, kernels in the trace, and what it costs."""
-        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", *SHAPES["gpt"], "--deterministic"]
+        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", *SHAPES["gpt"]]
+        words += ["--deterministic", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
         plain = self.jobs.run("time line", words, deadline, variables)
         if plain.status != 0:
@@ -96,10 +104,11 @@ class Correctness:
         )
         if without.status != 0:
             return failed(without, "without --timeline", {})
-        ratio = done.seconds / without.seconds
-        figures = {"seconds": [plain.seconds, without.seconds, done.seconds], "with": done.figures}
+        figures = {"with": done.figures}
         if done.status != 0:
             return failed(done, "with --timeline", figures)
+        times = [statistics.median(result_of(each)["seconds"]) for each in (plain, without, done)]
+        figures["iteration"] = dict(zip(("plain", "recorded", "with_timeline"), times))
         if done.out != plain.out:
             return Finding(FAIL, f"DIFFERS: {first_difference(plain.out, done.out)}", figures)
         none = [text for text in done.err.splitlines() if "no time line" in text]
@@ -110,7 +119,7 @@ class Correctness:
         device = json.loads(stats.out).get("device_activity", {"totals": [], "by_name": []})
         figures["device_activity"] = {"totals": device["totals"], "by_name": device["by_name"][:10]}
         kernels = sum(total["count"] for total in device["totals"] if total["kind"] == "kernel")
-        says = f"{kernels:,} kernels of {len(device['by_name'])} names, time {ratio:.3f} of that without --timeline"
+        says = f"{kernels:,} kernels of {len(device['by_name'])} names, an iteration takes {times[2] / times[1]:.3f} times"
         return Finding(PASS if kernels > 0 else FAIL, says, figures)
 
     def oversubscribed(self, deadline):
@@ -119,14 +128,13 @@ class Correctness:
         if isinstance(hog, Finding):
             return hog
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
-        words += ["--deterministic", "--result", "result.json"]
+        words += ["--deterministic", "--iterations", "6", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
         plain = self.jobs.run("oversubscribed", words, deadline, variables)
         if plain.status != 0:
             return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
-        with open(os.path.join(plain.folder, "result.json"), encoding="utf-8") as text:
-            peak = json.load(text)["peak_allocated"]
-        with Hog(hog, CONTEXT + int(0.7 * peak)) as held:
+        peak = result_of(plain)["peak_allocated"]
+        with Hog(hog, CONTEXT + int(0.7 * peak), self.jobs) as held:
             refused = self.jobs.run("oversubscribed not", words, deadline, variables, reprise=True)
             done = self.jobs.run(
                 "oversubscribed", words, deadline, variables, reprise=True, options=["--oversubscribe"]
@@ -142,12 +150,20 @@ class Correctness:
         longer = done.seconds / plain.seconds
         return Finding(PASS, f"identical; {in_host / 2**30:.2f} GiB on the host, {longer:.1f} times as long", figures)
 
-    def scenarios_alone(self, deadline):
-        hog = self.compiler.compile("hog", deadline)
-        if isinstance(hog, Finding):
-            return hog
-        with Hog(hog, SMALL):
-            return self.scenarios.find(alone=True)(deadline)
+    def scenarios_alone(self, warm):
+        def find(deadline):
+            hog = self.compiler.compile("hog", deadline)
+            if isinstance(hog, Finding):
+                return hog
+            with Hog(hog, SMALL, self.jobs):
+                return self.scenarios.find(alone=True, warm=warm)(deadline)
+
+        return find
+
+    def graph(self, mode):
+        words = [sys.executable, "-B", os.path.join(PROGRAMS, "graph.py")]
+        variables = {**MODES[mode], **CUBLAS}
+        return lambda deadline: compared(self.jobs, f"graph {mode}", words, deadline, variables)
 
     def prefetch(self, mode):
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "prefetch.py")]
@@ -167,7 +183,7 @@ class Correctness:
 
     def workload(self, deadline):
         """Random jobs of many streams, which verify every block before they free it."""
-        program = self.compiler.compile_cuda("workload", ["tests/cuda/workload.cc"], deadline)
+        program = self.compiler.compile_cuda("workload", WORKLOAD, deadline)
         if isinstance(program, Finding):
             return program
         resident = re.compile(r'"resident_mib": [0-9.]+')
@@ -176,45 +192,56 @@ class Correctness:
             return Finding(FAIL, f"memory was used too early, and without Reprise too: {finding.figures['out']}")
         return finding
 
-    def programs(self):
+    def together(self):
+        """What may run beside others, as it is not timed. What matters most comes first, and of that what takes long."""
         # The runtime's two forms are what the simulated device can do as well.
         runtime = ("a compiler",) if self.machine.simulated else ("a GPU", "a compiler")
-        gpu = ("a GPU", "a compiler")
-        return [
-            Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
-            Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
-            Row(SECTION, "tests/cuda: random workload", 120, gpu, self.workload),
-            Row(SECTION, "tests/cuda: scenarios, without and with", 120, gpu, self.scenarios.find(alone=False)),
-            Row(SECTION, "compute-sanitizer memcheck", 90, (*gpu, "compute-sanitizer"), self.memcheck),
-        ]
+        cuda, torch = ("a GPU", "a compiler"), ("a GPU", "PyTorch")
 
-    def frameworks(self):
-        rows = []
+        def pytorch(mode, name, limit, find):
+            return Row(SECTION, f"PyTorch {mode}: {name}", limit, torch, find)
 
         def train(mode):
-            for model in ("resnet", "gpt"):
-                for amp in (False, True):
-                    name = f"PyTorch {mode}: {model}{' with AMP' if amp else ''}"
-                    rows.append(Row(SECTION, name, 150, ("a GPU", "PyTorch"), self.train(model, mode, amp)))
+            return [
+                pytorch(mode, f"{model}{' with AMP' if amp else ''}", 120, self.train(model, mode, amp))
+                for model in ("gpt", "resnet")
+                for amp in (False, True)
+            ]
 
-        train("cudaMallocAsync")
-        name = "PyTorch cudaMallocAsync: GPT on random lengths, evaluations, 200 steps"
-        rows.append(Row(SECTION, name, 150, ("a GPU", "PyTorch"), self.train("varying", "cudaMallocAsync", False)))
-        for mode in ("cudaMallocAsync", "uncached"):
-            name = f"PyTorch {mode}: prefetch on a stream of its own"
-            rows.append(Row(SECTION, name, 100, ("a GPU", "PyTorch"), self.prefetch(mode)))
-        rows.append(Row(SECTION, "JAX: a training", 150, ("a GPU", "JAX"), self.jax))
-        rows.append(Row(SECTION, "CuPy without its pool", 100, ("a GPU", "CuPy"), self.cupy))
-        train("uncached")
-        train("native")
-        return rows
-
-    def alone(self):
-        """What takes the device's memory away from whatever runs beside it, or is timed."""
-        gpu = ("a GPU", "a compiler")
-        large = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
+        default = "cudaMallocAsync"  # what `reprise run` gives to PyTorch
+        varying = "GPT on random lengths, evaluations, 200 steps"
+        graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
+        scenarios = "tests/cuda: scenarios, without and with"
         return [
-            Row(SECTION, "tests/cuda: scenarios that want the device", 90, gpu, self.scenarios_alone),
-            Row(SECTION, "PyTorch cudaMallocAsync: GPT with --timeline", 90, ("a GPU", "PyTorch"), self.timeline),
-            Row(SECTION, large, 90, (*gpu, "PyTorch"), self.oversubscribed),
+            pytorch(default, varying, 120, self.train("varying", default, False)),
+            Row(SECTION, scenarios, 120, cuda, self.scenarios.find(alone=False, warm=False)),
+            *train(default),
+            pytorch(default, graph, 100, self.graph(default)),
+            pytorch(default, prefetch, 100, self.prefetch(default)),
+            Row(SECTION, "JAX: a training", 120, ("a GPU", "JAX"), self.jax),
+            Row(SECTION, "CuPy without its pool", 100, ("a GPU", "CuPy"), self.cupy),
+            Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
+            Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
+            Row(SECTION, "tests/cuda: random workload", 90, cuda, self.workload),
+            Row(SECTION, scenarios + ", warm", 120, cuda, self.scenarios.find(alone=False, warm=True)),
+            Row(SECTION, "compute-sanitizer memcheck", 90, (*cuda, "compute-sanitizer"), self.memcheck),
+            pytorch("native", graph, 100, self.graph("native")),
+            pytorch("uncached", prefetch, 100, self.prefetch("uncached")),
+            *train("uncached"),
+            *train("native"),
+        ]
+
+    def timeline_row(self):
+        name = "PyTorch cudaMallocAsync: GPT with --timeline"
+        return Row(SECTION, name, 75, ("a GPU", "PyTorch"), self.timeline)
+
+    def on_a_small_device(self):
+        """What takes the device's memory away from whatever runs beside it."""
+        cuda = ("a GPU", "a compiler")
+        large = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
+        want = "tests/cuda: scenarios that want the device"
+        return [
+            Row(SECTION, large, 90, (*cuda, "PyTorch"), self.oversubscribed),
+            Row(SECTION, want, 90, cuda, self.scenarios_alone(warm=False)),
+            Row(SECTION, want + ", warm", 90, cuda, self.scenarios_alone(warm=True)),
         ]

@@ -8,23 +8,28 @@ import datetime
 import glob
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
 import tarfile
 
 import comparison
+import entry
+import rows
 from comparison import Comparison
 from compiler import Compiler
 from correctness import Correctness
 from jobs import Jobs
 from machine import Machine
-from rows import Deadline, Report, run
+from rows import Deadline, Report, say
 from scenarios import Scenarios
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUDGET = 8 * 60 - 15  # seconds; the rest is for what is around the rows
-TOGETHER = 4  # checks at a time; measurements run alone
+AROUND = 15  # seconds of what we are given, for what is around the rows
+TOGETHER = 8  # checks at a time, on as many cores and as much memory; measurements run alone
+EACH = 8 << 30  # bytes of the device, more than any of them takes
+TOGETHER_AT_MOST = 0.45  # of the time: where checks hang, something is to be measured all the same
 
 
 def bundle_at(path, out):
@@ -71,26 +76,49 @@ def simulator_section(report):
     ]
 
 
-def conclude(report):
-    print("\n9  one job under every allocator, measured in this run")
-    print("\n".join(comparison.table(report.results)))
-    print("\n   where the simulator differs")
-    print("\n".join(simulator_section(report)))
-    print(f"\n{report.sums()}; all figures in {report.path}", flush=True)
+def conclude(report, all_rows=True):
+    say("\n9  one job under every allocator, one after the other")
+    say("\n".join(comparison.table(report.results)))
+    say("\n   where the simulator differs")
+    say("\n".join(simulator_section(report)))
+    say(f"\n{report.sums()}; all figures in {report.path}")
+    if not all_rows or not all(result.whole for result in report.results):
+        say(f"for the rest: --rest-of {report.path}")
     return 1 if report.failed() else 0
 
 
 def ended(report, jobs):
     """Told to end before the last row: what was found until now is all there will be."""
+    report.close()
+    say("\ngpu-check: ended early")
+    conclude(report, all_rows=False)
     jobs.stop()
-    print("\ngpu-check: ended early")
-    conclude(report)
     os._exit(1)
+
+
+class Plan:
+    """Which rows are run: those that `only` names, else those that the runs before have left something of."""
+
+    def __init__(self, only, before):
+        self.only = only
+        self.over = {result.name for result in before if result.whole}
+
+    def wants(self, name):
+        return any(text in name for text in self.only) if self.only else name not in self.over
+
+    def of(self, listed):
+        return [row for row in listed if self.wants(row.name)]
+
+
+def together(machine):
+    """How many checks have room beside one another."""
+    room = machine.nvml.get("free", TOGETHER * EACH) // EACH
+    return max(1, min(TOGETHER, len(os.sched_getaffinity(0)), room))
 
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="gpu-check", description="Every check and measurement that needs a GPU, within 8 minutes."
+        prog="gpu-check", description="Every check and measurement that needs a GPU, the most important first."
     )
     parser.add_argument("bundle", nargs="?", metavar="BUNDLE", help="folder or archive that scripts/bundle made")
     parser.add_argument(
@@ -103,7 +131,13 @@ def main():
         metavar="DIR",
         help="on the simulated device, built in DIR, what needs no GPU",
     )
+    parser.add_argument("--seconds", type=float, default=480, metavar="N", help="take no longer (480)")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="rows whose name has it; repeatable")
+    parser.add_argument(
+        "--rest-of", metavar="FILE", help="the results.json of a run before: keep it, and run what it has left out"
+    )
     options = parser.parse_args()
+    runs, before = rows.read(options.rest_of) if options.rest_of else ([], [])
     machine = Machine(simulated_device(options.simulated) if options.simulated else None)
     if not machine.devices and not machine.simulated:
         sys.exit("gpu-check: no NVIDIA GPU here; --simulated checks what can be checked without one")
@@ -113,24 +147,31 @@ def main():
         os.makedirs(os.path.join(out, folder))
     bundle = bundle_at(options.bundle, out)
 
-    budget = Deadline(BUDGET)
-    started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    report = Report(out, {"started": started, "bundle": commit_of(bundle), "machine": machine.facts()})
+    budget = Deadline(options.seconds - AROUND)
+    plan = Plan(options.only, before)
+    runs.append(
+        {
+            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "command": shlex.join(["scripts/gpu-check", *sys.argv[1:]]),
+            "bundle": commit_of(bundle),
+            "machine": machine.facts(),
+        }
+    )
+    report = Report(out, runs, before, entry.write)
     extra = {"LD_LIBRARY_PATH": ":".join(machine.simulated)} if machine.simulated else {}
     jobs = Jobs(os.path.join(bundle, "bin/reprise"), out, extra)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended(report, jobs))
-    compiler = Compiler(machine, ROOT, os.path.join(out, "programs"))
+    compiler = Compiler(machine, ROOT, os.path.join(out, "programs"), jobs)
     scenarios = Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler)
     checks = Correctness(machine, ROOT, jobs, compiler, scenarios)
-    print(
-        f"gpu-check: {', '.join(report.facts['machine']['devices'])}; Reprise {report.facts['bundle']['commit']}",
-        flush=True,
-    )
-    run(checks.programs(), TOGETHER, machine, budget, report)
-    run(checks.frameworks(), TOGETHER, machine, budget, report)
-    run(checks.alone(), 1, machine, budget, report)
-    run(Comparison(jobs, compiler).rows(), 1, machine, budget, report)
+    compare = Comparison(jobs, compiler)
+    devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])
+    say(f"gpu-check: {devices}; Reprise {runs[-1]['bundle']['commit']}")
+    beside = Deadline(budget.left() * TOGETHER_AT_MOST)
+    rows.run(plan.of(checks.together()), together(machine), machine, beside, report)
+    alone = [*compare.first_rows(), checks.timeline_row(), *compare.other_rows(), *checks.on_a_small_device()]
+    rows.run(plan.of(alone), 1, machine, budget, report)
     return conclude(report)
 
 

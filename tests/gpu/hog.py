@@ -1,24 +1,15 @@
 """The device's memory, held by another process but for some bytes."""
 
-import subprocess
+from jobs import Beside
 
 
-class Hog:
-    """`program`: programs/hog.c; `free`: the bytes that it leaves, a job's context included."""
+class Hog(Beside):
+    """`program`: programs/hog.c; `free`: the bytes that it leaves, a job's context included. `left`: what there is."""
 
-    def __init__(self, program, free):
-        self.program = program
-        self.free = free
+    def __init__(self, program, free, jobs):
+        super().__init__([program, str(free)], jobs.environment, "the device's memory could not be taken")
 
     def __enter__(self):
-        self.process = subprocess.Popen(
-            [self.program, str(self.free)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        words = self.process.stdout.readline().split()
-        if not words or words[0] != "ready":
-            raise RuntimeError("the device's memory could not be taken")
-        self.left = int(words[1])
+        super().__enter__()
+        self.left = int(self.ready)
         return self
-
-    def __exit__(self, *_):
-        self.process.communicate()

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ from rows import FAIL, LEFT_OUT, PASS, Deadline, Finding
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
 PLAIN_SHARE = 0.4  # of a row's time: there is half as much again under Reprise, which is to blame if that is not enough
+DYING = 5  # seconds; what a driver holds in a call that does not return is not ended by a signal either
 NOTHING_CAUGHT = "the same output, but nothing was caught"
 # What decides on an allocator, and may not come from whoever starts the check.
 STEERING = re.compile(
@@ -22,6 +24,50 @@ STEERING = re.compile(
     r"|CUBLAS_WORKSPACE_CONFIG)$"
 )
 OURS = re.compile(r"^reprise: .*\n?(?:  .*\n?)*", re.M)
+
+
+def kill(job, patience=DYING):
+    """Ends it and what it has started, or leaves it where it cannot be ended."""
+    try:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait(patience)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass
+
+
+class Beside:
+    """A process beside a job, that says it is ready in one line and ends when its input does. `ready`: that line, after
+    the word; `last`: what it says at its end; `what`: is said where it does not begin."""
+
+    PATIENCE = 15  # seconds for either
+
+    def __init__(self, words, environment, what):
+        self.words = words
+        self.environment = environment
+        self.what = what
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.words,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        heard = select.select([self.process.stdout], [], [], self.PATIENCE)[0]
+        word, _, self.ready = (self.process.stdout.readline() if heard else "").strip().partition(" ")
+        self.last = ""
+        if word != "ready":
+            kill(self.process)
+            raise RuntimeError(self.what)
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.last, _ = self.process.communicate(timeout=self.PATIENCE)
+        except subprocess.TimeoutExpired:
+            kill(self.process)
 
 
 @dataclass
@@ -85,7 +131,8 @@ class Jobs:
             ]
         limit = deadline.left()
         began = time.monotonic()
-        with open(os.path.join(folder, "stdout"), "w+") as out, open(os.path.join(folder, "stderr"), "w+") as err:
+        files = (open(os.path.join(folder, name), "w+", errors="replace") for name in ("stdout", "stderr"))
+        with next(files) as out, next(files) as err:
             job = subprocess.Popen(
                 words,
                 env={**self.environment, **dict(variables)},
@@ -99,8 +146,7 @@ class Jobs:
             try:
                 status = job.wait(limit)
             except subprocess.TimeoutExpired:
-                os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+                kill(job)
                 raise subprocess.TimeoutExpired(words[:6], limit) from None
             finally:
                 self.running.discard(job)
@@ -111,7 +157,7 @@ class Jobs:
     def stop(self):
         """Ends what runs, and what that has started. For whoever has been told to end."""
         for job in list(self.running):
-            os.killpg(job.pid, signal.SIGKILL)
+            kill(job, patience=0)
 
 
 def first_difference(before, after, first="without", second="with"):
@@ -140,7 +186,7 @@ def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)"))
     try:
         plain = jobs.run(name, words, Deadline(deadline.left() * PLAIN_SHARE), variables)
     except subprocess.TimeoutExpired:
-        return Finding(LEFT_OUT, "the job takes too long without Reprise")
+        return Finding(LEFT_OUT, "the job takes too long without Reprise", whole=False)
     if plain.status != 0:
         return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
     served = jobs.run(name, words, deadline, variables, reprise=True)

@@ -5,26 +5,64 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
+import subprocess
+import sys
 
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 FRAMEWORKS = {"PyTorch": "torch", "JAX": "jax", "CuPy": "cupy"}
 
 
 def devices(driver="libcuda.so.1"):
-    """The names of the devices that the driver shows; none where there is no driver."""
+    """What the driver says of each device; none where there is no driver. SystemExit where it refuses."""
     try:
         cuda = ctypes.CDLL(driver)
     except OSError:
         return []
     count = ctypes.c_int()
-    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return []
-    names = []
+    error = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    if error not in (0, NO_DEVICE):
+        sys.exit(f"gpu-check: the driver is here, but answers with error {error}")
+    found = []
     for device in range(count.value):
-        name = ctypes.create_string_buffer(128)
+        name, total = ctypes.create_string_buffer(128), ctypes.c_size_t()
         cuda.cuDeviceGetName(name, len(name), device)
-        names.append(name.value.decode(errors="replace"))
-    return names
+        cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device)
+        found.append({"name": name.value.decode(errors="replace"), "bytes": total.value})
+    return found
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+def asked_of_nvml():
+    """The driver's version and the bytes of the first device that are in use and free; nothing where there is no NVML."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return {}
+    device, memory, text = ctypes.c_void_p(), Memory(), ctypes.create_string_buffer(96)
+    if nvml.nvmlInit_v2() != 0:
+        return {}
+    found = {}
+    if nvml.nvmlSystemGetDriverVersion(text, len(text)) == 0:
+        found["driver"] = text.value.decode(errors="replace")
+    if (
+        nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+        and nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
+    ):
+        found.update(in_use=memory.used, free=memory.free)
+    return found
+
+
+def output(*words):
+    """What a program says; nothing where it cannot be asked."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def tool(name):
@@ -46,6 +84,7 @@ class Machine:
     def __init__(self, simulated=None):
         self.simulated = simulated
         self.devices = [] if simulated else devices()
+        self.nvml = {} if simulated else asked_of_nvml()
         self.nvcc = tool("nvcc")
         self.sanitizer = tool("compute-sanitizer")
         self.compiler = shutil.which("cc") if simulated else self.nvcc
@@ -55,7 +94,7 @@ class Machine:
             "a GPU": bool(self.devices),
             "a compiler": bool(self.compiler),
             "compute-sanitizer": bool(self.sanitizer),
-            "NVML": not self.simulated and has_library("libnvidia-ml.so.1"),
+            "NVML": "in_use" in self.nvml,
             **{name: importlib.util.find_spec(module) is not None for name, module in FRAMEWORKS.items()},
         }
         return [need for need in needs if not have[need]]
@@ -65,24 +104,19 @@ class Machine:
 
     def facts(self):
         packages = ("torch", "jax", "jaxlib", "cupy-cuda13x", "cupy-cuda12x", "cupy", "numpy")
+        release = re.search(r"release ([0-9.]+)", output(self.nvcc, "--version")) if self.nvcc else None
         return {
-            "devices": self.devices or ["simulated"],
+            "devices": self.devices or [{"name": "simulated", "bytes": 0}],
+            **self.nvml,
             "processor": processor(),
             "cores": len(os.sched_getaffinity(0)),
+            "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "system": platform.platform(),
             "python": platform.python_version(),
             "packages": {name: found for name in packages if (found := version(name))},
-            "nvcc": self.nvcc,
+            "nvcc": release[1] if release else None,
             "compute_sanitizer": self.sanitizer,
         }
-
-
-def has_library(name):
-    try:
-        ctypes.CDLL(name)
-    except OSError:
-        return False
-    return True
 
 
 def processor():

@@ -7,11 +7,9 @@ import select
 import sys
 import time
 
+from machine import Memory
+
 INTERVAL = 0.005  # seconds
-
-
-class Memory(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
 
 
 def main():
@@ -41,4 +39,5 @@ def main():
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

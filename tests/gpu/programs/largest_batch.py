@@ -8,6 +8,7 @@ as it would in a job that changes its batch.
 
 import gc
 import json
+import re
 import sys
 
 import torch
@@ -23,8 +24,8 @@ def fits(model, length, batch):
         for _ in range(ITERATIONS):
             job.step()
         return True
-    except RuntimeError as error:  # torch.OutOfMemoryError is one
-        if "out of memory" not in str(error).lower():
+    except RuntimeError as error:  # torch.OutOfMemoryError is one; cuBLAS has words of its own
+        if not re.search("out of memory|alloc_failed", str(error), re.IGNORECASE):
             raise
         return False
 

@@ -115,12 +115,12 @@ class Job:
     def __init__(self, model, batch, length, amp, device="cuda"):
         self.device = device
         self.amp = amp
+        with torch.device(device):  # to draw the weights on the host takes longer than the first iterations
+            self.model = ResNet50() if model == "resnet" else Gpt2()
         if model == "resnet":
-            self.model = ResNet50().to(device)
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
             self.data = [images(batch) for _ in range(self.BATCHES)]
         else:
-            self.model = Gpt2().to(device)
             self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4)
             self.data = [text(batch, length) for _ in range(self.BATCHES)]
         self.scaler = torch.amp.GradScaler(device, enabled=amp)
@@ -138,9 +138,14 @@ class Job:
         self.scaler.update()
         return loss.item()
 
+    @torch.no_grad()
+    def weights(self):
+        """A number that changes with any bit of any weight."""
+        return sum(weight.view(torch.int32).sum(dtype=torch.int64).item() for weight in self.model.parameters())
+
 
 class VaryingJob(Job):
-    """Text whose length is drawn anew for every step, and an evaluation every few steps."""
+    """Text whose length is drawn anew for every step, and an evaluation every few steps, which prints its loss."""
 
     SHORTEST, STEPS_BETWEEN_EVALUATIONS = 32, 8
 
@@ -150,7 +155,7 @@ class VaryingJob(Job):
         self.longest = longest
 
     def step(self):
-        if self.steps % self.STEPS_BETWEEN_EVALUATIONS == self.STEPS_BETWEEN_EVALUATIONS - 1:
+        if self.steps % self.STEPS_BETWEEN_EVALUATIONS == 0:
             self.evaluate()
         length = int(torch.randint(self.SHORTEST, self.longest + 1, ()))
         self.data = [text(self.batch, length)] * self.BATCHES
@@ -158,7 +163,8 @@ class VaryingJob(Job):
 
     @torch.no_grad()
     def evaluate(self):
-        inputs, _ = (part.to(self.device) for part in text(self.batch, self.longest))
+        inputs, targets = (part.to(self.device) for part in text(self.batch, self.longest))
         self.model.eval()
-        self.model(inputs)
+        loss = F.cross_entropy(self.model(inputs).flatten(0, -2), targets.flatten())
         self.model.train()
+        print("evaluation", loss.item().hex(), flush=True)

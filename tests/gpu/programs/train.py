@@ -1,14 +1,16 @@
-"""Trains a model on the GPU; prints every loss to the last bit.
+"""Trains a model on the GPU; prints every loss and what the weights have come to, to the last bit.
 
 usage: train.py resnet|gpt|varying [--batch N] [--length N] [--iterations N] [--seconds S] [--amp] [--deterministic]
                 [--result FILE]
 
-FILE gets the seconds of every iteration and PyTorch's own peak of allocated bytes.
+FILE gets the seconds of every iteration and PyTorch's own peaks of allocated and reserved bytes.
 """
 
 import argparse
 import json
+import math
 import os
+import sys
 import time
 
 parser = argparse.ArgumentParser()
@@ -44,11 +46,15 @@ while len(seconds) < options.iterations and sum(seconds) < options.seconds:
     loss = job.step()  # waits for the device, as it fetches the loss
     seconds.append(time.perf_counter() - began)
     print(loss.hex(), flush=True)
+    if not math.isfinite(loss):
+        sys.exit("the loss is no number, and would be none whatever became of it")
+print(job.weights())
 
 if options.result:
     try:
-        peak = torch.cuda.max_memory_allocated() or None
+        peaks = [torch.cuda.max_memory_allocated() or None, torch.cuda.max_memory_reserved() or None]
     except RuntimeError:  # without its cache PyTorch keeps no statistics
-        peak = None
+        peaks = [None, None]
+    result = {"torch": torch.__version__, "seconds": seconds, "peak_allocated": peaks[0], "peak_reserved": peaks[1]}
     with open(options.result, "w") as out:
-        json.dump({"torch": torch.__version__, "seconds": seconds, "peak_allocated": peak}, out)
+        json.dump(result, out)

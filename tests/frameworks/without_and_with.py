@@ -18,12 +18,18 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What is asked of the package index, and the program.
+GPU = "../gpu/programs/"  # jobs of gpu-check, as far as they go without one: it is seldom there to try them on
+# What is asked of the package index, and the programs with their words.
 FRAMEWORKS = {
-    "torch": (["torch", "numpy"], "train_torch.py"),
-    "tensorflow": (["tensorflow"], "train_tensorflow.py"),
-    "jax": (["jax"], "train_jax.py"),
-    "cupy": (["cupy-cuda13x"], "ask_cupy.py"),
+    "torch": (
+        ["torch", "numpy"],
+        ["train_torch.py"],
+        [GPU + "train.py", "varying", "--device", "cpu", *"--batch 1 --length 33 --iterations 2 --deterministic".split()],
+        [GPU + "graph.py", "--without-graph", "--iterations", "2"],
+    ),
+    "tensorflow": (["tensorflow"], ["train_tensorflow.py"]),
+    "jax": (["jax"], ["train_jax.py"]),
+    "cupy": (["cupy-cuda13x"], ["ask_cupy.py"]),
 }
 ROOM = 12 << 30  # PyTorch with its CUDA libraries, while it is unpacked
 PATIENCE = 600  # seconds; a program that hangs under the library must not hang the tests
@@ -135,6 +141,14 @@ def version(python, package):
     return run([python, "-c", code, package]).stdout.strip()
 
 
+def to_compare_with(words):
+    """The run without a library. Status 1 is Python's own for an error that nobody has caught."""
+    plain = run(words)
+    if not plain.stdout or plain.returncode == 1:
+        raise Failure(f"status {plain.returncode}, which leaves little to compare: {words}: {plain.stderr}")
+    return plain
+
+
 def compare(plain, preloaded, mode):
     found = list(differences(plain, preloaded))
     if found:
@@ -155,19 +169,19 @@ def served_from_host(words, plain, library):
 
 
 def check(framework, libraries, folder):
-    packages, program = FRAMEWORKS[framework]
+    packages, *programs = FRAMEWORKS[framework]
     python = set_up(folder, framework)
-    words = [python, "-B", os.path.join(HERE, program)]
     library = os.path.join(libraries, "libreprise.so")
-    plain = run(words)
-    if not plain.stdout:
-        raise Failure(f"{program} printed nothing, so nothing was compared: {plain.stderr}")
-    compare(plain, run(words, library), "on CUDA")
-    served = served_from_host(words, plain, os.path.join(libraries, "libreprise-host.so"))
+    said = []
+    for program, *options in programs:
+        words = [python, "-B", os.path.join(HERE, program), *options]
+        plain = to_compare_with(words)
+        compare(plain, run(words, library), f"{program} on CUDA")
+        served = served_from_host(words, plain, os.path.join(libraries, "libreprise-host.so"))
+        said.append(f"{os.path.basename(program)}: output and exit status {plain.returncode} the same, host: {served}; ")
     ratios = import_ratios(python, framework, library)
     print(
-        f"{framework}: {packages[0]} {version(python, packages[0])}: "
-        f"output and exit status {plain.returncode} the same, host: {served}; import with / without "
+        f"{framework}: {packages[0]} {version(python, packages[0])}: {''.join(said)}import with / without "
         f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}, {PAIRS} pairs)",
         flush=True,
     )

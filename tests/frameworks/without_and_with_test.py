@@ -42,6 +42,12 @@ class Modes(unittest.TestCase):
         with self.assertRaisesRegex(subject.Failure, "^from the host's memory: exit status 0 without, 1 with$"):
             subject.compare(Done([], 0, "", ""), Done([], 1, "", ""), "from the host's memory")
 
+    def test_a_program_that_breaks_has_nothing_to_compare(self):
+        for code in ("print(1); raise ValueError", "pass"):
+            with self.assertRaises(subject.Failure):
+                subject.to_compare_with([sys.executable, "-c", code])
+        self.assertEqual(subject.to_compare_with([sys.executable, "-c", "print(1); exit(3)"]).returncode, 3)
+
     def test_a_program_that_asks_for_nothing(self):
         words = [sys.executable, "-c", "print(1)"]
         served = subject.served_from_host(words, subject.run(words), None)

@@ -8,8 +8,8 @@ import sys
 
 from correctness import MODES, result_of
 from hog import Hog
-from jobs import HERE, PROGRAMS, Beside, failed
-from rows import FAIL, LEFT_OUT, MEASURED, Finding, Row
+from jobs import HERE, PROGRAMS, Beside, failed, unserved
+from rows import FAIL, MEASURED, Finding, Row
 from watch_memory import INTERVAL  # noqa: F401  (said beside the figures)
 
 SECTION = "9"
@@ -43,15 +43,11 @@ class Watch(Beside):
         self.seen = json.loads(self.last) if self.last else {}
 
 
-def unmeasured(done, reprise):
-    """Why a job's figures are not what they are called, as a finding; None: they are."""
-    if done.status != 0 and not reprise:
-        return Finding(LEFT_OUT, f"the job fails without Reprise: {done.last_error()}")
+def unmeasured(done):
+    """Why a job's figures under Reprise are not what they are called, as a finding; None: they are."""
     if done.status != 0:
         return failed(done, "under Reprise", {"reprise": done.figures})
-    if reprise and not done.figures.get("requests"):
-        return Finding(FAIL, "nothing was caught", {"reprise": done.figures})
-    return None
+    return None if done.figures.get("requests") else Finding(FAIL, "nothing was caught", {"reprise": done.figures})
 
 
 def spread(seconds):
@@ -64,6 +60,13 @@ class Comparison:
     def __init__(self, jobs, compiler):
         self.jobs = jobs
         self.compiler = compiler
+
+    def job(self, name, words, deadline, variables=(), reprise=False):
+        """Done, or the finding that nothing was measured."""
+        if not reprise:
+            return unserved(self.jobs, name, words, deadline, variables, share=1)
+        done = self.jobs.run(name, words, deadline, variables, reprise=True)
+        return unmeasured(done) or done
 
     def train(self, model, allocator):
         mode, reprise = ALLOCATORS[allocator]
@@ -83,9 +86,9 @@ class Comparison:
                 str(PATIENCE),
             ]
             with Watch(self.jobs) as watch:
-                done = self.jobs.run(f"{model} {allocator}", words, deadline, MODES[mode], reprise)
-            if finding := unmeasured(done, reprise):
-                return finding
+                done = self.job(f"{model} {allocator}", words, deadline, MODES[mode], reprise)
+            if isinstance(done, Finding):
+                return done
             result = result_of(done)
             seconds = result["seconds"]
             counted = seconds[min(WARM_UP, len(seconds) // 2) :]
@@ -123,16 +126,16 @@ class Comparison:
                 str(BATCH_LENGTH),
                 result,
             ]
-            over = True
             with Hog(hog, CAP, self.jobs) as held:
                 try:
-                    done = self.jobs.run(f"largest batch {allocator}", words, deadline, MODES[mode], reprise)
+                    done = self.job(f"largest batch {allocator}", words, deadline, MODES[mode], reprise)
                 except subprocess.TimeoutExpired:
-                    over = False
                     if not os.path.exists(result):
                         raise
-            if over and (finding := unmeasured(done, reprise)):
-                return finding
+                    done = Finding(MEASURED, whole=False)
+            over = not isinstance(done, Finding)
+            if not over and (done.whole or not os.path.exists(result)):
+                return done
             with open(result, encoding="utf-8") as text:
                 found = json.load(text)
             at_least = "" if over else "at least "
@@ -148,9 +151,9 @@ class Comparison:
             program = self.compiler.compile("time_allocation", deadline)
             if isinstance(program, Finding):
                 return program
-            done = self.jobs.run("single allocation", [program], deadline, reprise=reprise)
-            if finding := unmeasured(done, reprise):
-                return finding
+            done = self.job("single allocation", [program], deadline, reprise=reprise)
+            if isinstance(done, Finding):
+                return done
             figures = json.loads(done.out)
             times = ", ".join(
                 f"{time['call'][4:]} from {time['smallest'] >> 10} KiB: "

@@ -7,8 +7,8 @@ import statistics
 import sys
 
 from hog import Hog
-from jobs import NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference
-from rows import FAIL, LEFT_OUT, PASS, Finding, Row
+from jobs import NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference, unserved
+from rows import FAIL, PASS, Finding, Row
 
 SECTION = "8"
 MODES = {
@@ -66,9 +66,9 @@ class Correctness:
             return program
         options = ["--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", "9"]
         words = [self.machine.sanitizer, *options, program, "1", "3", "8"]
-        plain = self.jobs.run("memcheck", words, deadline)
-        if plain.status != 0:
-            return Finding(LEFT_OUT, f"not clean without Reprise: {complaint(plain)}")
+        plain = unserved(self.jobs, "memcheck", words, deadline, why=complaint)
+        if isinstance(plain, Finding):
+            return plain
         served = self.jobs.run("memcheck", words, deadline, reprise=True)
         if served.status != 0:
             figures = {"with": served.figures, "out": served.out[-4000:]}
@@ -95,9 +95,9 @@ class Correctness:
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", *SHAPES["gpt"]]
         words += ["--deterministic", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
-        plain = self.jobs.run("time line", words, deadline, variables)
-        if plain.status != 0:
-            return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+        plain = unserved(self.jobs, "time line", words, deadline, variables)
+        if isinstance(plain, Finding):
+            return plain
         without = self.jobs.run("time line off", words, deadline, variables, reprise=True, mode="record")
         done = self.jobs.run(
             "time line", words, deadline, variables, reprise=True, mode="record", options=["--timeline"]
@@ -130,9 +130,9 @@ class Correctness:
         words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
         words += ["--deterministic", "--iterations", "6", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
-        plain = self.jobs.run("oversubscribed", words, deadline, variables)
-        if plain.status != 0:
-            return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+        plain = unserved(self.jobs, "oversubscribed", words, deadline, variables)
+        if isinstance(plain, Finding):
+            return plain
         peak = result_of(plain)["peak_allocated"]
         with Hog(hog, CONTEXT + int(0.7 * peak), self.jobs) as held:
             refused = self.jobs.run("oversubscribed not", words, deadline, variables, reprise=True)

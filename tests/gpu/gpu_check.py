@@ -168,10 +168,11 @@ def main():
     compare = Comparison(jobs, compiler)
     devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])
     say(f"gpu-check: {devices}; Reprise {runs[-1]['bundle']['commit']}")
-    beside = Deadline(budget.left() * TOGETHER_AT_MOST)
-    rows.run(plan.of(checks.together()), together(machine), machine, beside, report)
     alone = [*compare.first_rows(), checks.timeline_row(), *compare.other_rows(), *checks.on_a_small_device()]
-    rows.run(plan.of(alone), 1, machine, budget, report)
+    alone = plan.of(alone)
+    beside = Deadline(budget.left() * (TOGETHER_AT_MOST if alone else 1))
+    rows.run(plan.of(checks.together()), together(machine), machine, beside, report)
+    rows.run(alone, 1, machine, budget, report)
     return conclude(report)
 
 

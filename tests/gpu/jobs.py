@@ -180,15 +180,23 @@ def described(figures):
     return ", ".join(f"{name} {figures[name]:,}" for name in names if name in figures)
 
 
-def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)")):
-    """The finding on a job that must print the same and end the same under Reprise, which must catch calls of it. What
-    matches `own` is each run's own affair."""
+def unserved(jobs, name, words, deadline, variables=(), share=PLAIN_SHARE, why=Done.last_error):
+    """A job without Reprise that came to its end in this share of the time, or the finding that it proves nothing."""
     try:
-        plain = jobs.run(name, words, Deadline(deadline.left() * PLAIN_SHARE), variables)
+        plain = jobs.run(name, words, Deadline(deadline.left() * share), variables)
     except subprocess.TimeoutExpired:
         return Finding(LEFT_OUT, "the job takes too long without Reprise", whole=False)
     if plain.status != 0:
-        return Finding(LEFT_OUT, f"the job fails without Reprise: {plain.last_error()}")
+        return Finding(LEFT_OUT, f"the job fails without Reprise: {why(plain)}")
+    return plain
+
+
+def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)")):
+    """The finding on a job that must print the same and end the same under Reprise, which must catch calls of it. What
+    matches `own` is each run's own affair."""
+    plain = unserved(jobs, name, words, deadline, variables)
+    if isinstance(plain, Finding):
+        return plain
     served = jobs.run(name, words, deadline, variables, reprise=True)
     figures = {
         "without": {"seconds": plain.seconds},

@@ -159,16 +159,17 @@ case "$*" in
   *"--report-api-errors no"*) ;;
   *) [ -n "$SERVED" ] && { echo "========= Program hit CUDA_ERROR_NOT_READY"; exit 9; } ;;
 esac
+[ "$HOW" = hangs ] && exec tail -f /dev/null
 [ "$HOW" = "wrong$SERVED" ] && { echo "========= Invalid __global__ write of size 4 bytes"; exit 9; }
 echo "========= ERROR SUMMARY: 0 errors"
 """
 
-    def finding(self, how="", fake=""):
+    def finding(self, how="", fake="", limit=30):
         made = machine.Machine()
         made.sanitizer = self.write("compute-sanitizer", self.SANITIZER, 0o755)
         reprise = self.write("reprise", FAKE_REPRISE.replace("exec", "SERVED=1 exec"), 0o755)
         runner = jobs.Jobs(reprise, self.folder, {"HOW": how, "FAKE": fake})
-        return correctness.Correctness(made, ROOT, runner, Compiled("a program"), None).memcheck(Deadline(30))
+        return correctness.Correctness(made, ROOT, runner, Compiled("a program"), None).memcheck(Deadline(limit))
 
     def test_clean(self):
         self.assertEqual(self.finding().verdict, PASS)
@@ -177,6 +178,10 @@ echo "========= ERROR SUMMARY: 0 errors"
         finding = self.finding("wrong1")
         self.assertEqual(finding.verdict, FAIL)
         self.assertEqual(finding.says, "status 9 under Reprise: Invalid __global__ write of size 4 bytes")
+
+    def test_the_sanitizer_is_too_slow_by_itself(self):
+        finding = self.finding("hangs", limit=1)
+        self.assertEqual((finding.verdict, finding.whole), (LEFT_OUT, False))
 
     def test_an_error_of_the_programs_own(self):
         finding = self.finding("wrong")
@@ -361,6 +366,34 @@ class Comparison(Folder):
             self.assertEqual((find(True)(Deadline(30)).verdict, find(False)(Deadline(30)).verdict), (verdict, MEASURED))
 
 
+    def test_what_fails_without_reprise_is_no_fault_of_its(self):
+        program = self.write("time_allocation", "#!/bin/sh\necho no memory >&2; exit 2\n", 0o755)
+        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), self.folder, {})
+        find = comparison.Comparison(runner, Compiled(program)).single_allocation
+        plain, served = find(False)(Deadline(30)), find(True)(Deadline(30))
+        self.assertEqual((plain.verdict, served.verdict), (LEFT_OUT, FAIL))
+        self.assertTrue(plain.says.endswith(": no memory") and served.says.endswith(": no memory"))
+
+    def largest_batch(self, program, limit):
+        self.write("largest_batch.py", program)
+        hog = self.write("hog", "#!/bin/sh\necho ready 7\nread end\n", 0o755)
+        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {})
+        compare = comparison.Comparison(runner, Compiled(hog))
+        row = Row("9", "largest batch", limit, (), compare.largest_batch("Reprise over uncached"))
+        with mock.patch.object(comparison, "PROGRAMS", self.folder):
+            return rows.found(row, HasAll(), Deadline(100))
+
+    def test_the_largest_batch_until_then(self):
+        found = 'import sys\nopen(sys.argv[-1], "w").write(\'{"largest": 16, "tried": {"16": true}}\')\n'
+        wait = "import signal\nsignal.pause()\n"
+        over, cut_short, none = (
+            self.largest_batch(*how) for how in ((found, 30), (found + wait, 2), (wait, 2))
+        )
+        self.assertEqual((over.verdict, over.whole, over.figures["largest"]), (MEASURED, True, 16))
+        self.assertEqual((cut_short.verdict, cut_short.whole, cut_short.says[:11]), (MEASURED, False, "at least 16"))
+        self.assertEqual(none.verdict, FAIL)
+
+
 class HasNothing:
     def missing(self, needs):
         return list(needs)
@@ -494,6 +527,13 @@ class Script(Folder):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("no NVIDIA GPU here; --simulated", done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_driver_that_refuses(self):
+        variables = {"LD_LIBRARY_PATH": os.path.join(os.environ["REPRISE_BUILD"], "tests/simcuda"), "SIMCUDA_QUIET": "1"}
+        with mock.patch.dict(os.environ, {**variables, "SIMCUDA_FAIL": "cuInit:1+:999"}):
+            done = self.gpu_check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the driver is here, but answers with error 999", done.stderr)
 
     def test_no_bundle(self):
         with self.assertRaisesRegex(SystemExit, "no bundle in .*scripts/bundle makes one"):

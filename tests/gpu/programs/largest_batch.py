@@ -8,6 +8,7 @@ as it would in a job that changes its batch.
 
 import gc
 import json
+import os
 import re
 import sys
 
@@ -42,9 +43,10 @@ def main(model, length, result):
 
     def ask(batch):
         tried[batch] = attempt(model, int(length), batch)
-        with open(result, "w") as out:
+        with open(result + ".new", "w") as out:
             good = [batch for batch, done in tried.items() if done]
             json.dump({"largest": max(good, default=0), "tried": tried}, out)
+        os.replace(result + ".new", result)  # whoever runs out of patience finds what was found until then
         return tried[batch]
 
     low, high = 0, 8

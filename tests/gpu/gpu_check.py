@@ -137,7 +137,10 @@ def main():
         "--rest-of", metavar="FILE", help="the results.json of a run before: keep it, and run what it has left out"
     )
     options = parser.parse_args()
-    runs, before = rows.read(options.rest_of) if options.rest_of else ([], [])
+    try:
+        runs, before = rows.read(options.rest_of) if options.rest_of else ([], [])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"gpu-check: {options.rest_of} is no results.json that can be gone on with: {error!r}")
     machine = Machine(simulated_device(options.simulated) if options.simulated else None)
     if not machine.devices and not machine.simulated:
         sys.exit("gpu-check: no NVIDIA GPU here; --simulated checks what can be checked without one")

@@ -2,6 +2,7 @@
 found, and a second run must go on where the first was ended."""
 
 import os
+import sys
 import unittest
 from unittest import mock
 
@@ -56,6 +57,13 @@ class RestOf(Folder):
         asked, found = self.again(["pass", "gpt"], self.result("passed", FAIL), self.result("other", LEFT_OUT, False))
         self.assertEqual(asked, ["passed"])
         self.assertEqual(found, {"passed": (PASS, 1), "other": (LEFT_OUT, 0)})
+
+    def test_what_is_no_report(self):
+        for name, text in (("none", None), ("broken.json", "{"), ("other.json", '{"rows": []}')):
+            path = os.path.join(self.folder, name) if text is None else self.write(name, text)
+            with mock.patch.object(sys, "argv", ["gpu-check", "--rest-of", path]):
+                with self.assertRaisesRegex(SystemExit, f"gpu-check: {path} is no results.json"):
+                    gpu_check.main()
 
     def test_want_of_time_is_known(self):
         class Late(Deadline):

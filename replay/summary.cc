@@ -101,7 +101,9 @@ std::string SizeRows(const Counters& counters, std::string_view live) {
                          Share(counters.reserved_peak.count(), counters.live_peak.count())));
 }
 
-std::string Next(const TraceSummary& trace) {
+// Of what has been started as a part of something, whoever started that says what comes next.
+std::string Next(const Summary& summary, const TraceSummary& trace) {
+  if (!summary.run.empty()) return "";
   return trace.path.empty()
              ? "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n"
              : fmt::format("reprise: next: reprise stats {}\n", QuotedFile(trace.path));
@@ -218,7 +220,7 @@ std::string SummaryText(const Summary& summary) {
   if (!summary.devices.empty()) {
     for (const DeviceSummary& device : summary.devices) text += DeviceText(device, summary.mode);
     if (summary.host_counters.errors > 0) text += fmt::format("  errors {}\n", summary.host_counters.errors);
-    return text + Next(summary.devices.front().trace);
+    return text + Next(summary, summary.devices.front().trace);
   }
   if (!summary.complete) {
     return text + "  ended inside an allocation; what was counted could not be read\n";
@@ -234,7 +236,7 @@ std::string SummaryText(const Summary& summary) {
       counters.passed + host.passed, counters.conflicts, counters.mismatches, counters.times_lost,
       counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
   text += PlansRow(summary.plans, counters);
-  return text + TraceRows(summary.trace) + Next(summary.trace);
+  return text + TraceRows(summary.trace) + Next(summary, summary.trace);
 }
 
 std::string SummaryJson(const Summary& summary) {

@@ -100,7 +100,7 @@ struct Summary : EngineSummary {
 // "61.20 GiB", "512 B".
 std::string FormatSize(Bytes bytes);
 
-// A few aligned lines, each ended, the last naming the command to run next.
+// A few aligned lines, each ended; of a process that is no part of a run the last names the command to run next.
 std::string SummaryText(const Summary& summary);
 
 // One JSON object; the counters under the names that `simulate --json` uses.

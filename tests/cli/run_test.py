@@ -64,10 +64,11 @@ class Run(command.CommandTest):
         self.assertEqual(self.run_host("--", "echo", "--out", "x", "--", "run").out, "--out x -- run\n")
 
     def test_files_and_next_command(self):
-        done = self.run_job()
+        done = self.run_job("--mode", "record")
         self.assertLessEqual({"summary.json", "trace.reprise"}, set(os.listdir(self.path("reprise-out"))))
         self.assertIn("in reprise-out: summary.json, trace.reprise", done.err)
-        self.assertIn("next: reprise stats reprise-out/trace.reprise", done.err)
+        self.assertTrue(done.err.endswith("\nreprise: next: reprise stats reprise-out/trace.reprise\n"), done.err)
+        self.assertEqual(done.err.count("next: "), 1, done.err)
         self.ok("stats", "reprise-out/trace.reprise")
         summary = json.loads(self.read("reprise-out/summary.json"))
         self.assertEqual(summary["requests"], 320)

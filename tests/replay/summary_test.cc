@@ -67,6 +67,12 @@ TEST(SummaryText, NamesTheTraceAsAShellReadsIt) {
   EXPECT_THAT(SummaryText(summary), HasSubstr("\nreprise: next: reprise stats 'my runs/trace.reprise'\n"));
 }
 
+TEST(SummaryText, WhoeverStartedTheRunSaysWhatComesNext) {
+  Summary summary = Served();
+  summary.run = "a1b2";
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("next:")));
+}
+
 TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));

@@ -75,9 +75,9 @@ absl::Status NotReadable(const std::string& path, absl::Status why) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return why;
   const absl::StatusOr<std::vector<std::string>> traces = TracesIn(path);
-  const std::string largest = traces.ok() ? LargestTrace(*traces) : "";
+  const std::string main = traces.ok() ? MainTrace(*traces) : "";
   return absl::InvalidArgumentError(fmt::format("{}: is a folder; name a file in it{}", path,
-                                                largest.empty() ? "" : fmt::format(", such as {}", largest)));
+                                                main.empty() ? "" : fmt::format(", such as {}", main)));
 }
 
 }  // namespace

@@ -194,13 +194,17 @@ absl::StatusOr<std::string> ReadSummaryFile(const std::string& file) {
   return ReadRegularFile(file, kMostSummaryBytes);
 }
 
+absl::StatusOr<ProcessSummary> ReadSummary(const std::string& file) {
+  const absl::StatusOr<std::string> text = ReadSummaryFile(file);
+  if (!text.ok()) return text.status();
+  return replay::ParseSummary(*text, file);
+}
+
 MergedSummaries MergeSummaries(const std::vector<std::string>& files) {
   MergedSummaries merged;
   std::vector<ProcessSummary> processes;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> text = ReadSummaryFile(file);
-    absl::StatusOr<ProcessSummary> process =
-        text.ok() ? replay::ParseSummary(*text, file) : absl::StatusOr<ProcessSummary>(text.status());
+    absl::StatusOr<ProcessSummary> process = ReadSummary(file);
     if (process.ok())
       processes.push_back(*std::move(process));
     else

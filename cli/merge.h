@@ -19,6 +19,7 @@ struct MergedSummaries {
 
 // What a file holds that may be a summary: none is as large as some files are.
 absl::StatusOr<std::string> ReadSummaryFile(const std::string& file);
+absl::StatusOr<replay::ProcessSummary> ReadSummary(const std::string& file);
 
 // One file at a time, so that what is held does not grow with their size.
 MergedSummaries MergeSummaries(const std::vector<std::string>& files);

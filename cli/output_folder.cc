@@ -55,9 +55,7 @@ std::string RunNameHere() {
 // What a file says that it is a part of; empty: nothing, or that cannot be read.
 std::string RunOf(const std::string& path, std::string_view name) {
   if (IsSummary(name)) {
-    const absl::StatusOr<std::string> text = ReadSummaryFile(path);
-    if (!text.ok()) return "";
-    const absl::StatusOr<replay::ProcessSummary> process = replay::ParseSummary(*text, path);
+    const absl::StatusOr<replay::ProcessSummary> process = ReadSummary(path);
     return process.ok() ? process->run : "";
   }
   const absl::StatusOr<profiler::TraceMetadata> metadata = profiler::ReadTraceMetadata(path);

@@ -13,6 +13,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/units.h"
+#include "cli/merge.h"
+#include "replay/rank_summaries.h"
+
 namespace reprise::cli {
 namespace {
 
@@ -162,17 +166,26 @@ absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& folder) {
   return traces;
 }
 
-std::string LargestTrace(const std::vector<std::string>& traces) {
-  std::string largest;
-  uintmax_t most = 0;
+std::string MainTrace(const std::vector<std::string>& traces) {
+  struct Candidate {
+    std::string trace;
+    Bytes peak;
+    uintmax_t size;
+  };
+  std::vector<Candidate> candidates;
+  bool peaks_known = true;
   for (const std::string& trace : traces) {
     std::error_code error;
     const uintmax_t size = fs::file_size(trace, error);
-    if (error || (!largest.empty() && size <= most)) continue;
-    largest = trace;
-    most = size;
+    if (error) continue;
+    const absl::StatusOr<replay::ProcessSummary> summary = ReadSummary(SummaryBeside(trace));
+    peaks_known = peaks_known && summary.ok();
+    candidates.push_back({trace, summary.ok() ? summary->live_peak : Bytes(0), size});
   }
-  return largest;
+  const auto main = std::ranges::max_element(candidates, {}, [&](const Candidate& each) {
+    return std::pair(peaks_known ? each.peak : Bytes(0), each.size);
+  });
+  return main == candidates.end() ? "" : main->trace;
 }
 
 std::string SummaryBeside(const std::string& trace) {

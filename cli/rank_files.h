@@ -34,9 +34,10 @@ FilesBelow FilesOfRanks(const std::vector<std::string>& inputs);
 // The traces in a folder itself, by name. Errors: it cannot be read.
 absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& folder);
 
-// The first of the largest: that of the process that asked for most. What has no size, a link to nothing, is
-// passed over; empty: none has one.
-std::string LargestTrace(const std::vector<std::string>& traces);
+// The one to look at first: of the process that held most at once, as the summaries beside them say; of the same or
+// where not each has one, the first of the largest. What has no size, a link to nothing, is passed over; empty: none
+// has one.
+std::string MainTrace(const std::vector<std::string>& traces);
 
 // The summary that a process left beside one of its traces; empty: none.
 std::string SummaryBeside(const std::string& trace);

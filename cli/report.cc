@@ -32,22 +32,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a folder the largest trace. Another input is one itself.
+// Of a folder the main trace. Another input is one itself.
 absl::StatusOr<std::string> TraceOf(const std::string& input) {
   std::error_code error;
   if (!fs::is_directory(input, error)) return input;
   const absl::StatusOr<std::vector<std::string>> traces = TracesIn(input);
   if (!traces.ok()) return traces.status();
-  std::string largest = LargestTrace(*traces);
-  if (largest.empty()) {
+  std::string main = MainTrace(*traces);
+  if (main.empty()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: a folder without a trace{}", input, traces->empty() ? "" : " that can be read"));
   }
   if (traces->size() > 1) {
-    Say(fmt::format("{}: {} traces in it; {} is the largest", input, traces->size(),
-                    fs::path(largest).filename().string()));
+    Say(fmt::format("{}: {} traces in it; the page is on {}", input, traces->size(),
+                    fs::path(main).filename().string()));
   }
-  return largest;
+  return main;
 }
 
 // Of the run that left the trace, as far as `merge` would take it too.

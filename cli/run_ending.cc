@@ -84,7 +84,7 @@ std::vector<std::string> PathsOf(const OutputFolder& folder, const std::vector<s
   return paths;
 }
 
-// A page on the ranks of this run, or on the largest of its traces. That it cannot be made is no fault of the
+// A page on the ranks of this run, or on the main one of its traces. That it cannot be made is no fault of the
 // job's.
 void WritePage(const OutputFolder& folder, const std::vector<std::string>& summaries,
                const std::vector<std::string>& traces) {
@@ -97,10 +97,10 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   if (HasRanks(merged, files)) {
     status = WriteRanksReport(std::move(merged), files, {.input = folder.path, .output = PagePath(folder)})
                  .status();
-  } else if (const std::string largest = LargestTrace(trace_paths); largest.empty()) {
+  } else if (const std::string main = MainTrace(trace_paths); main.empty()) {
     status = absl::NotFoundError("there is no trace to report on");
   } else {
-    const absl::StatusOr<Report> report = MakeReport({.input = largest, .output = PagePath(folder)});
+    const absl::StatusOr<Report> report = MakeReport({.input = main, .output = PagePath(folder)});
     status = report.ok() ? WriteReport(*report) : report.status();
   }
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
@@ -171,8 +171,8 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   if (options.report && !DoUnlessEnded([&] { WritePage(folder, summaries, traces); }))
     Say("no report: a signal has ended it");
   if (SayRanks(folder.path, merged)) return;
-  const std::string largest = LargestTrace(PathsOf(folder, traces));
-  SayNext(largest.empty() ? "doctor" : fmt::format("stats {}", QuotedFile(largest)));
+  const std::string main = MainTrace(PathsOf(folder, traces));
+  SayNext(main.empty() ? "doctor" : fmt::format("stats {}", QuotedFile(main)));
 }
 
 }  // namespace reprise::cli

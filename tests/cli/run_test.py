@@ -179,6 +179,29 @@ class Run(command.CommandTest):
         self.assertNotEqual(named, "out/trace.reprise")
         self.assertEqual(self.json("stats", named)["allocs"], 320)
 
+    def test_a_helpers_larger_trace_is_not_named(self):
+        """One with little at a time, but irregularly, fills a file that says more of it than the job's own does."""
+        helper = JOB.replace("range(20)", "range(2000)").replace("8192 * (i + 1)", "4096 * (1 + hash((_, i)) % 9)")
+        self.write("job.py", JOB)
+        self.write("helper.py", helper)
+        script = f"{sys.executable} helper.py 0; {sys.executable} job.py 0"
+        done = self.run_host("--mode", "record", "--out", "out", "--report", "--", "sh", "-c", script)
+        self.assert_status(done, 0)
+        sizes = {name: os.path.getsize(self.path("out/" + name)) for name in os.listdir(self.path("out"))}
+        traces = [name for name in sizes if name.startswith("trace")]
+        named = re.search(r"next: reprise stats out/(\S+)", done.err.splitlines()[-1]).group(1)
+        self.assertLess(sizes[named], max(sizes[name] for name in traces))
+        self.assertEqual(self.json("stats", "out/" + named)["allocs"], 320)
+        head = json.loads(self.read("out/report.html").decode().split('id="head">')[1].split("</script>")[0])
+        self.assertEqual(head["stats"]["allocs"], 320)
+        self.assertIn(f"such as out/{named}", self.fails(3, "stats", "out").err)
+        # Where not each has left a summary its peak is not known, and their sizes are.
+        for name in sizes:
+            if name.startswith("summary"):
+                os.remove(self.path("out/" + name))
+                break
+        self.assertNotIn(f"such as out/{named}", self.fails(3, "stats", "out").err)
+
     def test_a_signal_ends_the_report_and_not_the_status(self):
         """Who ends a job by a signal gives it seconds; a page of this many allocations takes longer than to send it."""
         many = JOB.replace("range(20)", "range(20000)")

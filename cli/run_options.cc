@@ -45,8 +45,8 @@ CLI::Validator OutPattern() {
 void AddFiles(CLI::App& command, RunOptions& options) {
   command
       .add_option("--out", options.out,
-                  "Folder for traces and summaries, a new reprise-out by default; %h, %p, %r, %j, %s as in "
-                  "REPRISE_OUT")
+                  "Folder for traces and summaries; by default a new reprise-out, of ranks and with slurm "
+                  "reprise-out/JOB; %h, %p, %r, %j, %s as in REPRISE_OUT")
       ->check(OutPattern())
       ->type_name("DIR");
   command

@@ -58,7 +58,8 @@ std::string IterationRows(const MeasuredInput& result) {
                              iteration.tokens, iteration.first)) +
          StatRow("persistent", FormatSize(iteration.persistent), "live from one iteration to the next") +
          StatRow("iteration", FormatSize(iteration.peak - iteration.persistent),
-                 fmt::format("on top of that at its peak; allocates {}", FormatSize(iteration.allocated))) +
+                 fmt::format("on top of that at its peak; the {} take {} in all", iteration.tokens,
+                             FormatSize(iteration.allocated))) +
          PeaksRow(stats) + LeakRow(stats);
 }
 

@@ -48,7 +48,7 @@ void AddSites(FitModel& model) {
 }
 
 // How much of a capacity is left for live bytes, if what is reserved beside them is as many bytes or as large
-// a share as at one of the batches; to a granule, which an allocator may need to begin.
+// a share as at one of the batches; to a granule, which an allocator may need to begin. More than all of it is none.
 struct Room {
   double least, expected, most;
 };
@@ -63,7 +63,7 @@ Room RoomFor(const Overhead& overhead, double capacity) {
   }
   if (!any) return room;
   room.least -= static_cast<double>(kGranule.count());
-  room.most += static_cast<double>(kGranule.count());
+  room.most = std::min(room.most + static_cast<double>(kGranule.count()), capacity);
   return room;
 }
 

@@ -67,6 +67,14 @@ class Fit(command.CommandTest):
                     reserved = next(a["reserved_peak"] for a in tried if a["name"] == name)
                     self.assertEqual(reserved <= CAPACITY, fits, (batch, reserved))
 
+    def test_no_allocator_does_without_what_is_live(self):
+        for batch in (9, 19):
+            self.write(f"{batch}.csv", f"event,id,bytes,stream\nalloc,0,{3 * batch * MIB + MIB // 2},0\n")
+        rows = self.by_name(self.json("fit", "9.csv@9", "19.csv@19", "--capacity", "299.5MiB"))
+        self.assertEqual(rows["live peak"]["most"], 99)
+        for row in rows.values():
+            self.assertLessEqual(row["most"], 99, row)
+
     def test_sites_that_grow(self):
         sites = self.json("fit", self.job(16), self.job(32))["sites"]
         self.assertEqual(sites[0], {"label": "model.py:27 forward", "fixed": 0, "per_sample": 4.5 * MIB,

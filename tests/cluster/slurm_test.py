@@ -332,13 +332,13 @@ class OnTheCluster(command.CommandTest):
 
     def test_a_time_limit_without_and_with_a_grace_period(self):
         # At once, as Slurm looks at its limits twice a minute: two ranks to a node. Limits are set when the ranks have
-        # begun, because Slurm may send such a signal up to a minute early.
+        # begun, because Slurm sends such a signal up to half a minute early: so much that it does when it looks next.
         two = {"srun": "srun -n2 --overcommit"}
         grace = self.endless("polite", begun="grace", **two,
                              options=("-N1", "-n1", "--time=10", "--signal=TERM@50", "-o", "polite.txt"))
         limited = self.endless(**two, options=("-N1", "-n1"))
         self.go("scontrol", "update", f"JobId={limited}", "EndTime=now+1")
-        self.go("scontrol", "update", f"JobId={grace}", "EndTime=now+100")
+        self.go("scontrol", "update", f"JobId={grace}", "EndTime=now+75")
         self.assertEqual(self.end_of(limited), "TIMEOUT")
         self.traces_of(limited)
         self.assertEqual(self.end_of(grace), "COMPLETED")

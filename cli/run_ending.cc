@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,8 @@
 
 namespace reprise::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The files by name while they are few.
 std::string Listed(std::vector<std::string> summaries, const std::vector<std::string>& traces) {
@@ -48,10 +52,26 @@ std::string WhyNothingCaught(bool host) {
          "allocation above the threshold";
 }
 
+// An errno; 0: files can be made in that folder.
+int WhyNotWritable(const std::string& folder) {
+  return access((folder + "/").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+// The folder that is there in which the first of those that are not would be made.
+std::string NearestAbove(const std::string& folder) {
+  std::error_code error;
+  fs::path path = fs::absolute(folder, error);
+  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  return path.string();
+}
+
 void SayNothingCaught(bool host, const OutputFolder& folder) {
-  const int error = folder.made_here || access((folder.path + "/").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  const int error = folder.made_here ? 0 : WhyNotWritable(folder.path);
+  const int above = error == ENOENT ? WhyNotWritable(NearestAbove(folder.path)) : 0;
   if (error != 0 && error != ENOENT) {
     Say(fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(error)));
+  } else if (above != 0) {
+    Say(fmt::format("no files came: {} cannot be made ({})", folder.path, strerror(above)));
   } else {
     // Whoever is caught makes the folder: that it is not there may also be because nobody could.
     Say(fmt::format("no process left a summary: nothing was caught ({}){}", WhyNothingCaught(host),

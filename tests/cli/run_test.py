@@ -560,7 +560,21 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
         done = self.run_host("--out", "/proc/x", "--", sys.executable, "-c", JOB, "0")
         self.assert_status(done, 0)
         self.assertIn("cannot make the folder /proc/x", done.err)
-        self.assertRegex(done.err, r"no process left a summary: nothing was caught \(.*\), or /proc/x could not be made\n")
+        self.assertRegex(done.err, r"no process left a summary: nothing was caught \(.*\), or /proc/x could not be made\n|"
+                                   r"no files came: /proc/x cannot be made \(Permission denied\)\n")
+
+    def test_folder_that_may_not_be_made_is_named(self):
+        def bound_by_modes():
+            drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: root is, too, from its next program on
+            if os.geteuid() == 0:
+                ctypes.CDLL(None).prctl(drop, override, 0, 0, 0)
+
+        os.mkdir(self.path("read only"), 0o555)
+        for out in ("read only/x", self.path("read only/deep/er")):
+            done = self.run_host("--out", out, "--", sys.executable, "-c", JOB, "0", preexec_fn=bound_by_modes)
+            self.assert_status(done, 0)
+            self.assertIn(f"reprise: no files came: {out} cannot be made (Permission denied)\n", done.err)
+            self.assertNotIn("nothing was caught", done.err)
 
     def test_folder_whose_name_is_not_understood(self):
         for name in ("x%q", "x%"):

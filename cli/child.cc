@@ -154,6 +154,7 @@ ChildEnd RunChild(const std::vector<std::string>& words,
     sigprocmask(SIG_SETMASK, &mask_before, nullptr);
     BecomeJob(words, variables, error_pipe[1]);
   }
+  end.pid = job;
   close(error_pipe[1]);
   end.start_error = ReadStartError(error_pipe[0]);
   close(error_pipe[0]);

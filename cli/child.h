@@ -10,6 +10,7 @@ namespace reprise::cli {
 
 // How a job ended.
 struct ChildEnd {
+  int pid = 0;          // 0: there was none
   int start_error = 0;  // an errno: it could not be started at all
   int exit_status = 0;
   int signal = 0;  // set: ended by this signal

@@ -64,8 +64,8 @@ std::string RunningText(const JobRanks& job) {
     first = all++ == 0 ? rank.ended : std::min(first, rank.ended);
   }
   if (all == 0) return "";
-  return fmt::format("  not at its end but at {}{}: {}; killed since, or still running\n", Utc(first),
-                     all == 1 ? "" : " or later", RanksNamed(named, all));
+  return fmt::format("  not at its end but at {}{}: {}; killed since, ended by _exit, or still running\n",
+                     Utc(first), all == 1 ? "" : " or later", RanksNamed(named, all));
 }
 
 std::string JobText(const JobRanks& job, size_t most_ranks) {

@@ -65,7 +65,8 @@ RunCounters CountersOf(const std::string& summary) {
   if (!process.ok()) return {"", "the run's counters: no summary can be read", MessageOf(process.status())};
   if (!process->running) return {*std::move(text), "", ""};
   return {*std::move(text),
-          fmt::format("the run's counters after {}: it was killed since, or still runs", Utc(process->ended)),
+          fmt::format("the run's counters after {}: it was killed since, ended by _exit, or still runs",
+                      Utc(process->ended)),
           ""};
 }
 

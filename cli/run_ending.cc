@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -126,6 +127,21 @@ void WritePage(const OutputFolder& folder, const std::vector<std::string>& summa
   if (!status.ok()) Say(fmt::format("no report: {}", MessageOf(status)));
 }
 
+std::string WhyNotOfItsEnd(const MergedSummaries& merged, const ChildEnd& end) {
+  if (end.signal != 0) return "the job was ended by a signal";
+  const bool own = std::ranges::any_of(merged.jobs, [&](const replay::JobRanks& job) {
+    return std::ranges::any_of(job.ranks,
+                               [&](const auto& each) { return each.running && each.pid == end.pid; });
+  });
+  if (own) {
+    return fmt::format(
+        "the job ended with status {} and ran no exit handlers, as _exit does not, or could not write one",
+        end.exit_status);
+  }
+  return "a process of the job was ended in a way that runs no exit handlers, still runs, or could not write "
+         "one";
+}
+
 // For a job that could not say it itself: how it was before it was killed, and what it has left. One that ended
 // well and of which a process has said so lost a helper at most; of ranks their table says which ones. `none`:
 // it has left no summary at all.
@@ -133,10 +149,7 @@ void SayInItsPlace(const OutputFolder& folder, bool none, const MergedSummaries&
                    const ChildEnd& end) {
   const bool ended_well = end.signal == 0 && end.exit_status == 0;
   if (!none && (!AnyRunning(merged) || (ended_well && AnyEnded(merged)))) return;
-  const std::string_view why =
-      end.signal == 0 ? "a process of the job was ended in a way that runs no exit handlers, still runs, or "
-                        "could not write one"
-                      : "the job was ended by a signal";
+  const std::string why = WhyNotOfItsEnd(merged, end);
   if (none) {
     Say(fmt::format("no summary: {}; the traces hold what was recorded until then", why));
   } else if (!HasRanks(merged)) {

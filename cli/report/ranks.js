@@ -19,7 +19,7 @@ function gapOf(rank) {
 
 // Of a rank whose summary is not of its end.
 function asOf(rank) {
-  return rank.running ? `as of ${new Date(1000 * rank.ended).toISOString().replace(/\.\d+/, "")}; killed since, or still running` : "";
+  return rank.running ? `as of ${new Date(1000 * rank.ended).toISOString().replace(/\.\d+/, "")}; killed since, ended by _exit, or still running` : "";
 }
 
 const FACTS = [

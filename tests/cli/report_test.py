@@ -165,7 +165,7 @@ class Report(command.CommandTest):
         os.mkdir(self.path("out"))
         self.write("out/trace.reprise", command.EVENTS)
         summary = {"live_peak": 150, "reserved_peak": 200, "started": 1795700000, "ended": 1795700060.5}
-        for running, lacking in ((True, ["the run's counters after 2026-11-26T13:34:20Z: it was killed since, or still runs"]),
+        for running, lacking in ((True, ["the run's counters after 2026-11-26T13:34:20Z: it was killed since, ended by _exit, or still runs"]),
                                  (False, [])):
             self.write("out/summary.json", json.dumps({**summary, "running": running}))
             done = self.ok("report", "out", "-o", "out.html")

@@ -23,6 +23,8 @@ while True:
         break
     if os.path.exists(os.environ.get("KILLED_BY", "nothing")):
         os.kill(os.getpid(), signal.SIGKILL)
+    if os.path.exists(os.environ.get("EXITED_BY", "nothing")):
+        os._exit(int(os.environ["STATUS"]))
 """
 # Asks for little, and now and then.
 SELDOM = JOB.replace("while True:", "while True:\n    time.sleep(0.2)").replace("import ctypes", "import time, ctypes")
@@ -46,7 +48,7 @@ class Killed(command.CommandTest):
         self.assertGreater(summary["requests"], 256)
         self.assertGreater(summary["ended"], summary["started"] + 1)
         self.assertEqual(summary["trace"], self.path("out/trace.reprise"))
-        said = r"not at its end but at \d+-\S+Z: rank 0; killed since, or still running\n"
+        said = r"not at its end but at \d+-\S+Z: rank 0; killed since, ended by _exit, or still running\n"
         self.assertRegex(done.err, said)
         merged = self.reprise("merge", "out")
         self.assert_status(merged, 1)
@@ -59,6 +61,16 @@ class Killed(command.CommandTest):
         self.assertFalse(whole["running"])
         self.assertEqual(whole["requests"] % 16, 0)
         self.ok("merge", "whole")
+
+    def test_so_has_one_that_runs_no_exit_handlers(self):
+        for status in (0, 7):
+            with self.subTest(status):
+                out = f"out{status}"
+                done = self.run_into(out, sys.executable, "job.py", EXITED_BY=f"{out}/summary.json", STATUS=str(status))
+                self.assert_status(done, status)
+                self.assertIn(f"reprise: no summary of its end: the job ended with status {status} and ran no exit handlers",
+                              done.err)
+                self.assertRegex(done.err, r"(?m)^reprise: +0 +\S+ +\S+ MiB +\S+ MiB ")
 
     def test_so_has_one_that_asks_for_little(self):
         self.write("job.py", SELDOM)
@@ -82,7 +94,7 @@ class Killed(command.CommandTest):
         )
         done = self.run_into("out", "sh", "-c", script, WORLD_SIZE="2")
         self.assert_status(done, 7)
-        self.assertRegex(done.err, r"not at its end but at \d+-\S+Z: rank 1; killed since, or still running\n")
+        self.assertRegex(done.err, r"not at its end but at \d+-\S+Z: rank 1; killed since, ended by _exit, or still running\n")
         self.assertNotIn("this is how it was", done.err)
 
     def test_what_has_left_a_trace_alone_can_be_reported_on(self):

@@ -121,7 +121,7 @@ class RanksPage(PageTest, RanksByHand):
         self.write("out/summary.rank1.json", json.dumps({**summary, "running": True, "ended": 1900000000}))
         self.open("out")
         self.assertEqual([row[-1] for row in self.rows("ranks")],
-                         ["", "as of 2030-03-17T17:46:40Z; killed since, or still running"])
+                         ["", "as of 2030-03-17T17:46:40Z; killed since, ended by _exit, or still running"])
         self.assert_quiet()
 
     def test_a_redacted_page_shows_no_name(self):

@@ -68,6 +68,20 @@ std::string RunningText(const JobRanks& job) {
                      Utc(first), all == 1 ? "" : " or later", RanksNamed(named, all));
 }
 
+// As the process itself says it at its end.
+std::string OversubscribedText(const ProcessSummary& rank) {
+  std::string text;
+  for (const replay::Oversubscribed& device : rank.oversubscribed) {
+    const Bytes needs = device.next.Needs();
+    text += fmt::format(
+        "  rank {}, device {}: {} at most in the host's memory, which is slow; the device gave {}\n"
+        "    its plan needs {}: {}\n",
+        rank.launched.rank, device.device, FormatSize(device.in_host), FormatSize(device.next.given),
+        needs == Bytes(0) ? "an unknown size" : FormatSize(needs), device.next.Verdict());
+  }
+  return text;
+}
+
 std::string JobText(const JobRanks& job, size_t most_ranks) {
   std::string text = fmt::format("{}: summaries of {} of {} ranks\n", Printable(NameOf(job)),
                                  job.ranks.size(), job.world_size);
@@ -96,6 +110,7 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
         fmt::format("  no summary of {}\n", RanksNamed(job.missing, static_cast<size_t>(job.missing_count)));
   }
   text += RunningText(job);
+  for (size_t i = 0; i < job.ranks.size(); ++i) text += OversubscribedText(job.ranks[i]);
   for (size_t i = 0; i < job.ranks.size(); ++i) {
     const ProcessSummary& rank = job.ranks[i];
     if (rank.refused.empty()) continue;
@@ -106,6 +121,13 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
 }
 
 Json ProcessJson(const ProcessSummary& process) {
+  Json oversubscribed = Json::array();
+  for (const replay::Oversubscribed& device : process.oversubscribed) {
+    oversubscribed.push_back({{"device", device.device},
+                              {"in_host_peak", device.in_host.count()},
+                              {"on_device_full", device.next.given.count()},
+                              {"needs", device.next.Needs().count()}});
+  }
   return {{"rank", process.launched.rank},
           {"local_rank", process.launched.local_rank},
           {"launcher", process.launched.launcher},
@@ -127,6 +149,7 @@ Json ProcessJson(const ProcessSummary& process) {
           {"plans_solved_for_ranks", process.plans_solved_for_ranks},
           {"plans_taken_from_ranks", process.plans_taken_from_ranks},
           {"plans_refused", process.refused},
+          {"oversubscribed", std::move(oversubscribed)},
           {"faults", process.faults}};
 }
 

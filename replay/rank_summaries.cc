@@ -51,7 +51,15 @@ void ReadPart(JsonFields& part, ProcessSummary& process) {
   // A limit is what the user has asked for.
   const bool failed = !part.TextOr("trace_stopped", "").empty() && !part.TruthOr("trace_full", false);
   Add(failed ? 1 : 0, process.faults);
-  Add(Size(part, "live_peak"), process.live_peak);
+  const Bytes live_peak = Size(part, "live_peak");
+  Add(live_peak, process.live_peak);
+  if (const Bytes in_host = Size(part, "in_host_peak"); in_host > Bytes(0)) {
+    process.oversubscribed.push_back({.device = Number(part, "device", 0, 0, kMostNumber),
+                                      .in_host = in_host,
+                                      .next = {.plan_needs = Size(part, "plan_needs"),
+                                               .live_peak = live_peak,
+                                               .given = Size(part, "on_device_full")}});
+  }
   Add(Size(part, "reserved_peak"), process.reserved_peak);
   Add(Size(part, "lower_bound"), process.lower_bound);
   Add(Size(part, "slab"), process.slab);

@@ -13,8 +13,16 @@
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "replay/launcher.h"
+#include "replay/summary.h"
 
 namespace reprise::replay {
+
+// A device whose memory was not enough: the rest lay in the host's.
+struct Oversubscribed {
+  int device = 0;
+  Bytes in_host;  // at most
+  NextAttempt next;
+};
 
 // What is kept of one summary.json: a thousand of them stay small. Of a process with several devices sizes
 // and counts are sums over them, as what its traces say is; the peaks need not have been at one moment.
@@ -40,7 +48,8 @@ struct ProcessSummary {
   int64_t first_planned_request = 0;  // on that device too
   int64_t plans_solved_for_ranks = 0;
   int64_t plans_taken_from_ranks = 0;
-  int64_t faults = 0;   // errors, unknown frees, events lost from a trace, counters that could not be read
+  int64_t faults = 0;  // errors, unknown frees, events lost from a trace, counters that could not be read
+  std::vector<Oversubscribed> oversubscribed;
   std::string refused;  // why plans of an earlier run were not used; empty: none were refused
 };
 

@@ -121,24 +121,15 @@ std::string PlansRow(const PlansSummary& plans, const Counters& counters) {
   return text;
 }
 
-// Whether the next attempt gets along with the device: what the plan needs beside what the device gave.
 std::string OversubscribedRows(const DeviceSummary& device) {
   if (device.granules_in_host_peak == 0) return "";
   std::string text =
       Row("oversubscribed", FormatSize(device.in_host_peak),
           fmt::format("at most in the host's memory, {} granules, which is slow; the device gave {}",
                       device.granules_in_host_peak, FormatSize(device.on_device_full)));
-  if (device.counters.plan_needs == Bytes(0))
-    return text + Row("plan needs", "unknown", "no plan was adopted in this run");
-  // Whatever came after the plan, an evaluation say, comes again.
-  const Bytes needs = std::max(device.counters.plan_needs, device.counters.live_peak);
-  const Bytes more = needs - device.on_device_full;
-  return text + Row("plan needs", FormatSize(needs),
-                    more > Bytes(0)
-                        ? fmt::format("{} more than the device gave: the next attempt does not fit either",
-                                      FormatSize(more))
-                        : "with all that was live at once, no more than the device gave: the next attempt "
-                          "has room by plan");
+  const NextAttempt next = {device.counters.plan_needs, device.counters.live_peak, device.on_device_full};
+  return text +
+         Row("plan needs", next.Needs() == Bytes(0) ? "unknown" : FormatSize(next.Needs()), next.Verdict());
 }
 
 std::string DeviceText(const DeviceSummary& device, Mode mode) {
@@ -212,6 +203,15 @@ nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
 }
 
 }  // namespace
+
+std::string NextAttempt::Verdict() const {
+  if (Needs() == Bytes(0)) return "no plan was adopted in this run";
+  if (Needs() > given) {
+    return fmt::format("{} more than the device gave: the next attempt does not fit either",
+                       FormatSize(Needs() - given));
+  }
+  return "with all that was live at once, no more than the device gave: the next attempt has room by plan";
+}
 
 std::string SummaryText(const Summary& summary) {
   const Counters& counters = summary.counters;

@@ -1,6 +1,7 @@
 // What a process under Reprise says when it ends: to people on stderr, to machines in summary.json.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -95,6 +96,18 @@ struct Summary : EngineSummary {
   HostCounters host_counters;
   SolvesSummary solves;
   std::vector<DeviceSummary> devices;  // empty: not CUDA
+};
+
+// Whether the next attempt of a job that the device's memory was not enough for gets along with that: what its plan
+// needs (0: there was none), what was live at once, since whatever came after the plan, an evaluation say, comes
+// again, and what the device gave.
+struct NextAttempt {
+  Bytes plan_needs;
+  Bytes live_peak;
+  Bytes given;
+
+  Bytes Needs() const { return plan_needs == Bytes(0) ? Bytes(0) : std::max(plan_needs, live_peak); }
+  std::string Verdict() const;
 };
 
 // "61.20 GiB", "512 B".

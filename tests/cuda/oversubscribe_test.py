@@ -5,9 +5,13 @@ The device is full for certain: 64 MiB, where the job needs 112.
 """
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
+import preloading
 from cuda_programs import CudaTest, built
 
 DEVICE = {"SIMCUDA_MEMORY": "64MiB", "SIMCUDA_STREAMS": "deferred"}
@@ -107,6 +111,34 @@ class Oversubscribe(CudaTest):
                 self.assertGreater(device["plans_resumed"], 0)
                 self.assertLessEqual(device["reserved_peak"], first["plan_needs"])
                 self.assertNotIn("oversubscribed", said)
+
+    def test_a_job_that_is_killed_has_said_whether_the_next_attempt_fits(self):
+        environment = preloading.clean_environment(LD_LIBRARY_PATH=built("SIMCUDA"), SIMCUDA_QUIET="1", **DEVICE)
+        command = [built("REPRISE"), "run", "--cuda", "--oversubscribe", "--out", "out", "--", built("TOO_LARGE"), "ordered",
+                   "1000000"]
+        summary = os.path.join(self.at.folder, "out", "summary.json")
+
+        def planned():
+            if not os.path.exists(summary):
+                return None
+            with open(summary) as file:
+                content = json.load(file)
+            return content if content["devices"][0]["plan_needs"] else None
+
+        with subprocess.Popen(command, env=environment, cwd=self.at.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True) as run:
+            self.addCleanup(run.kill)
+            while not (content := planned()):
+                self.assertIsNone(run.poll())
+                time.sleep(0.05)  # between two looks
+            os.kill(content["pid"], signal.SIGKILL)
+            said = run.communicate(timeout=60)[1]
+        self.assertEqual(run.returncode, -signal.SIGKILL)
+        verdict = (r"rank 0, device 0: \S+ MiB at most in the host's memory, which is slow; the device gave 64\.00 MiB\n"
+                   r".* its plan needs \S+ MiB: \S+ MiB more than the device gave: the next attempt does not fit either\n")
+        self.assertRegex(said, verdict)
+        merged = subprocess.run([built("REPRISE"), "merge", "out"], cwd=self.at.folder, capture_output=True, text=True)
+        self.assertRegex(merged.stdout, verdict)
 
     def test_synchronous_memory(self):
         result, device, said = self.play("synchronous", **ON)

@@ -111,6 +111,26 @@ TEST(RankSummaries, OfSeveralDevicesEveryOneCountsOnce) {
   EXPECT_EQ(read->refused, "of another job") << "the first";
 }
 
+TEST(RankSummaries, OfADeviceThatWasNotEnoughItIsKeptWhatTheNextAttemptNeeds) {
+  Summary summary;
+  summary.devices.resize(2);
+  summary.devices[0].counters.live_peak = summary.counters.live_peak = kGiB * 4;
+  summary.devices[1].ordinal = 3;
+  summary.devices[1].counters.live_peak = kGiB * 3;
+  summary.devices[1].counters.plan_needs = kGiB * 2;
+  summary.devices[1].in_host_peak = kGiB;
+  summary.devices[1].on_device_full = kGiB * 2;
+  const auto read = ParseSummary(SummaryJson(summary), "a.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_THAT(read->oversubscribed, SizeIs(1));
+  const Oversubscribed& device = read->oversubscribed[0];
+  EXPECT_EQ(device.device, 3);
+  EXPECT_EQ(device.in_host, kGiB);
+  EXPECT_EQ(device.next.Needs(), kGiB * 3) << "what came after the plan comes again";
+  EXPECT_EQ(device.next.Verdict(),
+            "1.00 GiB more than the device gave: the next attempt does not fit either");
+}
+
 TEST(RankSummaries, ATraceThatCouldNotBeWrittenIsAFault) {
   Summary summary;
   summary.trace.counters.stopped = "the disk is full";

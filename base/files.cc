@@ -105,8 +105,8 @@ absl::Status WriteByRename(const std::string& path, std::string_view text, bool 
                            const struct stat* replaced) {
   const std::string draft = DraftFor(path);
   // What only its owner may read is nobody else's before it is whole, either.
-  const int fd =
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced == nullptr ? 0666 : 0600);
+  const int fd = AboveStandard(
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced == nullptr ? 0666 : 0600));
   if (fd < 0) return SystemError("cannot create", path);
   absl::Status status;
   if (replaced != nullptr && !Protect(fd, *replaced)) status = SystemError("cannot protect", path);
@@ -140,6 +140,15 @@ absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t mos
     contents = ReadAll(fd, path, most_bytes);
   close(fd);
   return contents;
+}
+
+int AboveStandard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return above;
 }
 
 bool WriteAll(int fd, std::string_view text) {

@@ -21,6 +21,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes
 // The same for a job: InvalidArgument where `path` is a pipe or a device.
 absl::StatusOr<std::string> ReadRegularFile(const std::string& path, int64_t most_bytes = kMostFileBytes);
 
+// What open has returned, not as a standard descriptor: a program that has one of them closed would print into a file
+// that is given its number. Negative: errno says why.
+int AboveStandard(int fd);
+
 // All of `text`. False: errno says why.
 bool WriteAll(int fd, std::string_view text);
 

@@ -17,16 +17,6 @@ namespace {
 constexpr int kCompressionLevel = 3;
 constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit for the footer
 
-// A program whose standard output is closed would print into a file that is given its number.
-int AboveStandard(int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return above;
-}
-
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, const TraceWriterOptions& options)

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -161,6 +162,26 @@ TEST_F(Files, StayAsTheyAreWhereAWriteFails) {
     EXPECT_EQ(Names(), std::set<std::string>{"f"});
   }
   signal(SIGXFSZ, handler);
+}
+
+// While a file is written, other threads of the job print to where it has nothing open. The signal comes in the middle.
+TEST_F(Files, TakeNoneOfTheStandardDescriptors) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(STDIN_FILENO);
+    const rlimit small{4096, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &small);
+    static volatile int seen = 0;
+    signal(SIGXFSZ, [](int) { seen = fcntl(STDIN_FILENO, F_GETFD) < 0 ? 1 : 2; });
+    for (const Writer write : kBoth) {
+      seen = 0;
+      if (write(Path("f"), std::string(100'000, 'x')).ok() || seen != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ namespace {
 // a job (compilers, loaders) have their stderr read by others.
 constexpr Bytes kWorthASummary{64 * kMiB.count()};
 
-// For the disk to take a summary that is just being written.
-constexpr std::chrono::seconds kPatienceForFile{5};
+// For the disk to take a summary that is just being written. One that is full or far away takes its time, and would for
+// the last summary too; one that is gone must not keep the process for ever.
+constexpr std::chrono::seconds kPatienceForFile{30};
 
 // Spent when a run has learnt something.
 constexpr double kSecondsToSave = 0.25;
@@ -279,19 +280,29 @@ void CoreSession::WriteInterim(const std::function<Summary()>& so_far) {
     const std::lock_guard lock(summary_file_);
     if (!summary.complete || reported_) return;
     const absl::Status written = WriteSummary(out_->summary_path(), summary);
-    if (!written.ok()) Log(LogLevel::kInfo, std::string(written.message()));
+    if (written.ok())
+      interim_left_ = true;
+    else
+      Log(LogLevel::kInfo, std::string(written.message()));
   } catch (...) {
     Log(LogLevel::kInfo, "no memory to write a summary with; there will be one at the end");
   }
 }
 
 void CoreSession::WriteLast(const Summary& summary) {
+  const auto stays = [this](const char* why) {
+    Log(LogLevel::kWarn, fmt::format("{} stays as it was some time before: {}", out_->summary_path(), why));
+  };
   const std::unique_lock lock(summary_file_, kPatienceForFile);
   if (!lock.owns_lock()) {
-    Log(LogLevel::kWarn, fmt::format("{} stays as it was: writing it takes too long", out_->summary_path()));
+    stays("writing it takes too long");
     return;
   }
   reported_ = true;
+  if (!summary.complete && interim_left_) {
+    stays("what was counted since could not be read");
+    return;
+  }
   const absl::Status written = WriteSummary(out_->summary_path(), summary);
   if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
 }

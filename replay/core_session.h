@@ -77,7 +77,7 @@ class CoreSession {
     if (interim_ != nullptr) interim_->Tend();
   }
   // Writes the summary's file, which none is written after, and the lines for people where the process was worth
-  // them.
+  // them. One without counters does not take the place of one that has them.
   void Report(const Summary& summary);
 
  private:
@@ -97,11 +97,12 @@ class CoreSession {
   std::unique_ptr<StackSource> stacks_;         // null: none are wanted
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere
   profiler::SharedStacks names_of_activities_;  // where there are no stacks
-  std::unique_ptr<InterimSummary> interim_;     // null: no files are wanted
   std::timed_mutex summary_file_;
-  bool reported_ = false;  // the last summary is written
+  bool interim_left_ = false;  // one of the process as it was is in the file
+  bool reported_ = false;      // the last summary is written
   bool folder_tried_ = false;
   bool abandoned_ = false;
+  std::unique_ptr<InterimSummary> interim_;  // null: no files are wanted; its thread uses all of the above
 };
 
 }  // namespace reprise::replay

@@ -1,6 +1,7 @@
 #include "replay/background_runner.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <system_error>
 #include <utility>
@@ -36,6 +37,7 @@ bool BackgroundRunner::Give(std::function<void()> job) {
 }
 
 bool BackgroundRunner::Start() {
+  if (getpid() != pid_) return false;
   if (thread_.joinable()) thread_.join();  // it is over, or about to be
   const BlockAllSignals blocked;
   try {

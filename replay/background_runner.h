@@ -1,6 +1,11 @@
 // Planning beside the job: one thread, there while there is something to plan. One that waited for more would
 // keep a process whose own threads have all ended.
+//
+// In a child of vfork, which has our memory, no thread can be had: it would end with the child's exec, in the middle of
+// its job, and never say that it is done.
 #pragma once
+
+#include <unistd.h>
 
 #include <functional>
 #include <mutex>
@@ -29,6 +34,7 @@ class BackgroundRunner : public PlanRunner {
   void Empty();
 
   const std::function<void()> on_thread_;
+  const pid_t pid_ = getpid();
   std::mutex mutex_;
   std::vector<std::function<void()>> jobs_;
   bool emptying_ = false;  // the thread will look at jobs_ once more

@@ -1,7 +1,5 @@
 #include "replay/interim_summary.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace reprise::replay {
@@ -11,10 +9,9 @@ int64_t InterimSummary::NsUntilNext(int64_t run_ns) {
   return std::clamp(run_ns / 8, kSecond, 600 * kSecond);
 }
 
-// One that cannot be written now, as no thread can be had, is written when the next is due. In a child of vfork, which
-// has our memory, a thread would end with the child's exec and never say that it is done.
+// One that cannot be written now, as no thread can be had, is written when the next is due.
 void InterimSummary::Write(int64_t now) {
-  if (getpid() != pid_ || writing_.exchange(true)) return;
+  if (writing_.exchange(true)) return;
   due_ = now + NsUntilNext(now - begun_);
   const bool begun = runner_.TryRun([this] {
     write_();

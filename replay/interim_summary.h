@@ -1,11 +1,10 @@
 // The summary of a process that goes on, written now and then: a job that is killed has no end to write it at.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "base/clock.h"
 #include "replay/background_runner.h"
@@ -34,7 +33,6 @@ class InterimSummary {
   void Write(int64_t now);
 
   const std::function<void()> write_;
-  const pid_t pid_ = getpid();
   const int64_t begun_ = MonotonicNs();
   std::atomic<int64_t> due_{begun_ + NsUntilNext(0)};
   std::atomic<bool> writing_{false};

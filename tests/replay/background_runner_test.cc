@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -93,6 +94,24 @@ TEST(BackgroundRunner, WhereNoThreadCanBeHad) {
   EXPECT_EQ(ran_on, std::this_thread::get_id());
   EXPECT_EQ(tried, 0);
   EXPECT_EQ(ran, 1);
+}
+
+// A thread there would end with the child, and what it has begun would stay as it is.
+TEST(BackgroundRunner, AChildThatHasOurMemoryHasNoThread) {
+  std::thread::id ran_on;
+  int tried = 0;
+  BackgroundRunner runner;
+  const pid_t child = vfork();
+  if (child == 0) {
+    runner.Run([&] { ran_on = std::this_thread::get_id(); });
+    if (runner.TryRun([&] { ++tried; })) _exit(1);
+    _exit(0);
+  }
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  EXPECT_EQ(tried, 0);
 }
 
 }  // namespace

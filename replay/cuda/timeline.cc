@@ -188,7 +188,7 @@ void Timeline::OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* most_r
 
 void Timeline::OnBufferCompleted(cu_context, uint32_t, uint8_t* buffer, size_t, size_t valid) noexcept {
   Timeline* const timeline = current.load();
-  if (timeline != nullptr && valid > 0) {
+  if (timeline != nullptr) {
     try {
       timeline->TakeRecords(buffer, valid);
     } catch (...) {
@@ -205,7 +205,7 @@ void Timeline::TakeRecords(uint8_t* buffer, size_t valid) {
   const uint32_t* record = nullptr;
   while (cupti_.GetNextRecord(buffer, valid, &record) == Cupti::kSuccess) Take(record, clock_offset, batches);
   size_t dropped = 0;
-  if (cupti_.GetNumDropped(nullptr, 0, &dropped) != Cupti::kSuccess) dropped = 0;
+  cupti_.GetNumDropped(nullptr, 0, &dropped);
   const std::lock_guard lock(mutex_);
   for (const auto& [device, trace] : traces_) {
     if (const auto batch = batches.find(device); batch != batches.end()) {
@@ -216,7 +216,7 @@ void Timeline::TakeRecords(uint8_t* buffer, size_t valid) {
     }
   }
   // Of which device, CUPTI does not say.
-  if (dropped > 0 && !traces_.empty()) traces_.front().second->OnActivitiesDropped(dropped);
+  if (!traces_.empty()) traces_.front().second->OnActivitiesDropped(dropped);
 }
 
 // A time of 0 is one that CUPTI could not take, and of work that is not over at the last flush.

@@ -66,6 +66,24 @@ def subscribe():
     return cupti.cuptiSubscribe(ctypes.byref(handle), Callback(), None)
 """
 
+# A client of CUPTI's: `got` has how many bytes of records it was handed.
+CLIENT = """\
+cupti, libc = ctypes.CDLL("libcupti.so.13"), ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
+got = []
+
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
+                  ctypes.POINTER(ctypes.c_size_t))
+def requested(buffer, size, most):
+    buffer[0], size[0], most[0] = libc.malloc(1 << 16), 1 << 16, 0
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+def completed(context, number, buffer, size, valid):
+    got.append(valid)
+    libc.free(buffer)
+"""
+
 
 class Timeline(CudaTest):
     def run_timeline(self, script, expected=0, out="out", **variables):
@@ -76,7 +94,14 @@ class Timeline(CudaTest):
         self.assertEqual(ran.returncode, expected, ran.stderr)
         if expected == 0:
             self.assertIn("the job has ended", ran.stdout)
+        self.assertNotIn("did not hand over its last records", ran.stderr)
+        if "REPRISE_TRACE_LIMIT" not in variables:
+            self.assertNotIn("reached its limit", ran.stderr)
         return ran
+
+    def summary(self):
+        with open(os.path.join(self.at.folder, "out", "summary.json")) as file:
+            return json.load(file)
 
     def reprise(self, *words):
         return subprocess.run([built("REPRISE_COMMAND"), *words], capture_output=True, text=True, cwd=self.at.folder,
@@ -109,8 +134,7 @@ class Timeline(CudaTest):
         names = {entry["name"]: entry["count"] for entry in stats["device_activity"]["by_name"]}
         self.assertEqual(names, {"simFill": STEPS, "simVerify": STEPS, "set": STEPS, "copy device to host": STEPS,
                                  "copy host to device": STEPS})
-        with open(os.path.join(self.at.folder, "out", "summary.json")) as file:
-            summary = json.load(file)
+        summary = self.summary()
         self.assertEqual((summary["trace_activities"], summary["trace_activities_dropped"]), (6 * STEPS, 0))
         text = self.reprise("stats", self.trace()).stdout
         for words in ("kernel time", "simVerify", "under way when the peak was asked for", "thread"):
@@ -189,6 +213,29 @@ class Timeline(CudaTest):
         self.assertEqual(self.counts()["kernel"], (2, 0))
         self.assertEqual(self.counts(name="trace-device1.reprise")["kernel"], (6, 0))
 
+    def test_a_device_without_a_trace(self):
+        os.makedirs(os.path.join(self.at.folder, "out", "trace-device1.reprise"))
+        ran = self.run_timeline("begin(1)\nstep()\nbegin()\nstep()\nend()\n", SIMCUDA_DEVICES="2")
+        self.assertIn("trace-device1.reprise", ran.stderr)
+        self.assertEqual(self.counts()["kernel"], (2, 0))
+
+    def test_copies_between_devices(self):
+        """They are of the device whose stream they are on."""
+        self.run_timeline("""\
+begin(1)
+there = take(64)
+end()
+begin()
+here = take(64)
+for kib in (1, 2, 3):
+    done(driver.cuMemcpyAsync(there, here, ctypes.c_size_t(kib << 10), stream))
+end()
+""", SIMCUDA_DEVICES="2")
+        self.assertEqual(self.counts()["copy"], (3, 6 << 10))
+        self.assertEqual(self.counts(name="trace-device1.reprise"), {})
+        self.assertEqual([name["name"] for name in self.stats()["device_activity"]["by_name"]],
+                         ["copy device to another device"])
+
     def test_what_is_said_of_the_job_is_said_of_its_devices(self):
         self.run_timeline("begin()\nstep()\nstep(kib=256)\nbegin(1)\nstep(kib=128)\nend()\n", SIMCUDA_DEVICES="2")
         names = ("trace.reprise", "trace-device1.reprise")
@@ -229,6 +276,24 @@ end()
         self.assertEqual(self.counts()["kernel"], (802, 0))
         self.assertLess(int(ran.stdout.split("grown by ")[1].split()[0]), 300, "a buffer is a mebibyte")
 
+    def test_more_than_there_is_room_for(self):
+        """Of the records that CUPTI drops, because it has had all the buffers that it may have, we tell how many they
+        are. When it has given them back it may have them again."""
+        self.run_timeline("""\
+cupti = ctypes.CDLL("libcupti.so.13")
+begin()
+step(kib=4, work=40_000)
+done(cupti.cuptiActivityFlushAll(1))
+step()
+end()
+""", SIMCUDA_CUPTI_LATE="1", SIMCUDA_CUPTI_STRANGE="1")
+        size = 216  # of a kernel's record; of each piece of work come five
+        kept = 64 * (2**20 // size)
+        dropped = self.summary()["trace_activities_dropped"]
+        self.assertEqual(dropped, 5 * (80_000 + 3) - kept)
+        self.assertEqual(self.counts()["kernel"][0], (kept + 4) // 5 + 2)
+        self.assertIn(f"{dropped} kernels, copies and markers were dropped", self.reprise("stats", self.trace()).stderr)
+
     def test_ranges_that_have_ended_are_forgotten(self):
         """More of them than may be open at once."""
         self.run_timeline("""\
@@ -266,16 +331,48 @@ end()
         self.assertNotIn("time line", ran.stderr)
         self.assertNotIn("activities", json.loads(self.converted("json")))
 
-    def assert_none(self, ran, why):
+    def assert_none(self, ran, why, out="out"):
         self.assertEqual([why in line for line in ran.stderr.splitlines() if "no time line" in line], [True], ran.stderr)
-        self.assertEqual(self.counts(), {})
-        self.assertEqual(self.stats()["allocs"], STEPS)
+        self.assertEqual(self.counts(out=out), {})
+        self.assertEqual(self.stats(out=out)["allocs"], STEPS)
 
     def test_another_profiler_is_there(self):
-        self.assert_none(self.run_timeline(JOB, SIMCUDA_CUPTI_TAKEN="1"), "another profiler has subscribed")
+        for error in (39, 12):
+            with self.subTest(error):
+                ran = self.run_timeline(JOB, out=str(error), SIMCUDA_CUPTI_FAIL=f"cuptiSubscribe:{error}")
+                self.assert_none(ran, "another profiler has subscribed", out=str(error))
 
     def test_the_job_has_subscribed(self):
-        self.assert_none(self.run_timeline(PROFILER + "done(subscribe())\n" + JOB), "another profiler has subscribed")
+        """What it asked for it gets, and it stays subscribed."""
+        ran = self.run_timeline(PROFILER + CLIENT + """\
+done(subscribe())
+done(cupti.cuptiActivityRegisterCallbacks(requested, completed))
+done(cupti.cuptiActivityEnable(10))
+""" + JOB + """\
+assert subscribe() == 39
+done(cupti.cuptiActivityFlushAll(1))
+print("got", sum(got) > 0)
+sys.stdout.flush()
+""")
+        self.assert_none(ran, "another profiler has subscribed")
+        self.assertIn("got True", ran.stdout)
+
+    def test_calls_that_cupti_refuses(self):
+        """It says what, and lets go of CUPTI."""
+        for call, why in (("cuptiSubscribe:15", "be subscribed to"), ("cuptiActivityRegisterCallbacks:7", "take buffers"),
+                          ("cuptiActivityEnable/10:35", "record kernels")):
+            with self.subTest(call):
+                out = call.replace("/", "_")
+                ran = self.run_timeline(PROFILER + "import os\n" + JOB + """\
+del os.environ["SIMCUDA_CUPTI_FAIL"]
+done(subscribe())
+""", out=out, SIMCUDA_CUPTI_FAIL=call)
+                self.assert_none(ran, f"CUPTI refused to {why}: a simulated error", out=out)
+
+    def test_a_kind_that_cupti_does_not_record(self):
+        ran = self.run_timeline(JOB, SIMCUDA_CUPTI_FAIL="cuptiActivityEnable/12:21", REPRISE_LOG="info")
+        self.assertIn("CUPTI records no activities of kind 12: a simulated error", ran.stderr)
+        self.assertEqual(self.counts(), {**self.ALL, "marker": (0, 0)})
 
     def test_unknown_versions(self):
         for version in ("17", "129999", "140000"):
@@ -335,22 +432,7 @@ print("records for what nobody wants any more:", len(asked))
 
     def test_one_that_does_not_ask(self):
         """It takes our place, and the buffers that it is given of ours are for free()."""
-        ran = self.run_timeline("""\
-cupti, libc = ctypes.CDLL("libcupti.so.13"), ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
-got = []
-
-@ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
-                  ctypes.POINTER(ctypes.c_size_t))
-def requested(buffer, size, most):
-    buffer[0], size[0], most[0] = libc.malloc(1 << 16), 1 << 16, 0
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-def completed(context, number, buffer, size, valid):
-    got.append(valid)
-    libc.free(buffer)
-
+        ran = self.run_timeline(CLIENT + """\
 begin()
 for i in range(10):
     step()
@@ -404,6 +486,21 @@ end()
 """)
         self.assertEqual(self.counts()["kernel"], (4, 0))
         self.assertEqual(os.listdir(os.path.join(self.at.folder, "out")).count("trace.reprise"), 1)
+
+    def test_killed_while_it_does_little(self):
+        """What there is is asked for now and then, however little."""
+        self.run_timeline("""\
+import signal
+begin()
+block = take(4)
+for i in range(3):
+    before = os.path.getsize("out/trace.reprise")
+    done(driver.simFill(block, ctypes.c_size_t(4096), ctypes.c_ulonglong(7), stream))
+    while os.path.getsize("out/trace.reprise") == before:
+        os.sched_yield()
+os.kill(os.getpid(), signal.SIGKILL)
+""", expected=-signal.SIGKILL)
+        self.assertGreaterEqual(self.counts()["kernel"][0], 2)
 
     def test_killed(self):
         """What was flushed is there. The job ends itself once its trace has some of it."""

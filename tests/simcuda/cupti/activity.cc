@@ -6,6 +6,8 @@
 #include <deque>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -20,6 +22,7 @@ struct Buffer {
   uint8_t* bytes = nullptr;
   size_t size = 0;
   size_t used = 0;
+  size_t records_left = 0;
 };
 
 struct State {
@@ -34,6 +37,23 @@ struct State {
   bool has_thread = false;
   size_t dropped = 0;
 };
+
+bool IsSet(const char* variable) {
+  const char* const set = getenv(variable);
+  return set != nullptr && strcmp(set, "1") == 0;
+}
+
+// The error that `function` was told to answer with; CUPTI_SUCCESS: none.
+CUptiResult Failure(const std::string& function) {
+  const char* const set = getenv("SIMCUDA_CUPTI_FAIL");
+  std::istringstream all(set == nullptr ? "" : set);
+  for (std::string one; std::getline(all, one, ',');) {
+    const size_t colon = one.find(':');
+    if (colon != std::string::npos && one.substr(0, colon) == function)
+      return static_cast<CUptiResult>(atoi(one.c_str() + colon + 1));
+  }
+  return CUPTI_SUCCESS;
+}
 
 // Leaked: work may be reported when all destructors have run.
 State& TheState() {
@@ -52,6 +72,12 @@ void HandOver(State& state, Lock& lock) {
     completed(nullptr, 0, buffer.bytes, buffer.size, buffer.used);
     lock.lock();
   }
+}
+
+// As on a device whose work does not end: what is there is not complete before it must be.
+bool Late() {
+  static const bool late = IsSet("SIMCUDA_CUPTI_LATE");
+  return late;
 }
 
 void Work() {
@@ -74,6 +100,8 @@ size_t SizeOf(const CUpti_Activity* record) {
       return sizeof(CUpti_ActivityKernel10);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return sizeof(CUpti_ActivityMemset4);
     case CUPTI_ACTIVITY_KIND_MARKER:
@@ -89,15 +117,17 @@ void Add(const Record& record) {
   State& state = TheState();
   const Lock lock(state.mutex);
   if (!state.enabled.contains(record.kind) || state.requested == nullptr) return;
-  if (state.current.size - state.current.used < sizeof record) {
+  if (state.current.records_left == 0 || state.current.size - state.current.used < sizeof record) {
     if (state.current.bytes != nullptr) {
       CloseCurrent(state);
-      if (!state.has_thread) std::thread(Work).detach();
+      if (!state.has_thread && !Late()) std::thread(Work).detach();
       state.has_thread = true;
       state.changed.notify_one();
     }
-    size_t most = 0;
-    state.requested(&state.current.bytes, &state.current.size, &most);
+    // The client has to say all of it: what is there before is nothing.
+    state.current = {.bytes = reinterpret_cast<uint8_t*>(1), .size = SIZE_MAX, .records_left = 1};
+    state.requested(&state.current.bytes, &state.current.size, &state.current.records_left);
+    if (state.current.records_left == 0) state.current.records_left = SIZE_MAX;
     if (state.current.bytes == nullptr || state.current.size < sizeof record) {
       state.current = {};
       ++state.dropped;
@@ -106,6 +136,7 @@ void Add(const Record& record) {
   }
   memcpy(state.current.bytes + state.current.used, &record, sizeof record);
   state.current.used += sizeof record;
+  --state.current.records_left;
 }
 
 template <typename Record>
@@ -118,10 +149,7 @@ void Place(Record& record, const simActivity& activity) {
 }
 
 bool Strange() {
-  static const bool strange = [] {
-    const char* const set = getenv("SIMCUDA_CUPTI_STRANGE");
-    return set != nullptr && strcmp(set, "1") == 0;
-  }();
+  static const bool strange = IsSet("SIMCUDA_CUPTI_STRANGE");
   return strange;
 }
 
@@ -151,6 +179,18 @@ void Tell(const Record& record) {
   if (Strange()) AddStrange(record);
 }
 
+constexpr int kBetweenDevices = 10;
+
+template <typename Record>
+void TellCopy(CUpti_ActivityKind kind, const simActivity& activity) {
+  Record record = {};
+  record.kind = kind;
+  record.copyKind = static_cast<uint8_t>(activity.copy_kind);
+  record.bytes = activity.bytes;
+  Place(record, activity);
+  Tell(record);
+}
+
 void Observe(const simActivity* activity) {
   switch (activity->kind) {
     case SIM_ACTIVITY_KERNEL: {
@@ -160,14 +200,10 @@ void Observe(const simActivity* activity) {
       Place(record, *activity);
       return Tell(record);
     }
-    case SIM_ACTIVITY_COPY: {
-      CUpti_ActivityMemcpy6 record = {};
-      record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-      record.copyKind = static_cast<uint8_t>(activity->copy_kind);
-      record.bytes = activity->bytes;
-      Place(record, *activity);
-      return Tell(record);
-    }
+    case SIM_ACTIVITY_COPY:
+      return activity->copy_kind == kBetweenDevices
+                 ? TellCopy<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2, *activity)
+                 : TellCopy<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY, *activity);
     case SIM_ACTIVITY_SET: {
       CUpti_ActivityMemset4 record = {};
       record.kind = CUPTI_ACTIVITY_KIND_MEMSET;
@@ -220,12 +256,10 @@ SIM_EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_
   if (subscriber == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   State& state = TheState();
   const Lock lock(state.mutex);
-  const char* const taken = getenv("SIMCUDA_CUPTI_TAKEN");
-  if (state.subscribed || (taken != nullptr && strcmp(taken, "1") == 0)) {
-    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  }
+  *subscriber = Handle();  // where it fails, too: nobody promises that it is null then
+  if (const CUptiResult failure = Failure("cuptiSubscribe"); failure != CUPTI_SUCCESS) return failure;
+  if (state.subscribed) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   state.subscribed = true;
-  *subscriber = Handle();
   return CUPTI_SUCCESS;
 }
 
@@ -240,6 +274,8 @@ SIM_EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
 SIM_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
                                                       CUpti_BuffersCallbackCompleteFunc completed) {
   if (requested == nullptr || completed == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (const CUptiResult failure = Failure("cuptiActivityRegisterCallbacks"); failure != CUPTI_SUCCESS)
+    return failure;
   State& state = TheState();
   const Lock lock(state.mutex);
   state.requested = requested;
@@ -248,6 +284,8 @@ SIM_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackReque
 }
 
 SIM_EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  const CUptiResult failure = Failure("cuptiActivityEnable/" + std::to_string(kind));
+  if (failure != CUPTI_SUCCESS) return failure;
   simObserve(&Observe);  // the simulator's lock comes before ours
   State& state = TheState();
   const Lock lock(state.mutex);
@@ -262,11 +300,12 @@ SIM_EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 
-// Records are complete as soon as they are there, so both kinds of flush are one.
-SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t) {
+// Records are complete as soon as they are there, so both kinds of flush are one; unless they are to come late.
+SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   State& state = TheState();
   Lock lock(state.mutex);
   if (state.completed == nullptr) return CUPTI_ERROR_INVALID_OPERATION;
+  if (Late() && flag != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) return CUPTI_SUCCESS;
   CloseCurrent(state);
   HandOver(state, lock);
   return CUPTI_SUCCESS;

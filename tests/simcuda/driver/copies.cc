@@ -18,6 +18,7 @@ enum class Place { kDevice, kPinned, kPageable };
 struct End {
   uint64_t address = 0;
   Place place = Place::kDevice;
+  int device = sim::kHost;  // whose memory it is
 };
 
 // A copy; its source may have been read already, into `staged`.
@@ -29,9 +30,20 @@ struct Copy {
 };
 
 End Locate(Call& call, uint64_t address) {
-  if (call.sim.addresses.Contains(address)) return {address, Place::kDevice};
+  if (call.sim.addresses.Contains(address)) {
+    const sim::Mapping* const mapping = call.sim.addresses.Find(address).second;
+    return {address, Place::kDevice, mapping == nullptr ? sim::kHost : mapping->device};
+  }
   bool pinned = call.sim.FindHostBlock(address) != call.sim.host_blocks.end();
   return {address, pinned ? Place::kPinned : Place::kPageable};
+}
+
+// As simActivity has it.
+int KindOf(const Copy& copy) {
+  const bool to_device = copy.to.place == Place::kDevice, from_device = copy.from.place == Place::kDevice;
+  if (!to_device) return from_device ? 2 : 9;
+  if (!from_device) return 1;
+  return copy.to.device == copy.from.device ? 8 : 10;
 }
 
 void Perform(Context& context, const Copy& copy) {
@@ -66,8 +78,7 @@ CUresult Submit(Call& call, Stream& stream, Copy copy) {
   sim::Work work;
   work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   work.bytes = copy.bytes;
-  const bool to_device = copy.to.place == Place::kDevice, from_device = copy.from.place == Place::kDevice;
-  work.copy_kind = to_device ? (from_device ? 8 : 1) : (from_device ? 2 : 9);
+  work.copy_kind = KindOf(copy);
   work.run = [copy](Context& context) { Perform(context, copy); };
   if (CUresult error = sim::Submit(call, stream, std::move(work)); error != CUDA_SUCCESS) return error;
   if (copy.to.place == Place::kPageable && !captured)

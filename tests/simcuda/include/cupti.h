@@ -102,6 +102,26 @@ typedef struct SIM_RECORD {
 
 typedef struct SIM_RECORD {
   CUpti_ActivityKind kind;
+  uint8_t copyKind;
+  uint8_t srcKind;
+  uint8_t dstKind;
+  uint8_t flags;
+  uint64_t bytes;
+  uint64_t start;
+  uint64_t end;
+  uint32_t deviceId;
+  uint32_t contextId;
+  uint32_t streamId;
+  uint32_t srcDeviceId;
+  uint32_t srcContextId;
+  uint32_t dstDeviceId;
+  uint32_t dstContextId;
+  uint32_t correlationId;
+  uint8_t behind[32];
+} CUpti_ActivityMemcpyPtoP4;
+
+typedef struct SIM_RECORD {
+  CUpti_ActivityKind kind;
   uint32_t value;
   uint64_t bytes;
   uint64_t start;

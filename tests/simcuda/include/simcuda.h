@@ -54,7 +54,7 @@ typedef struct {
   int kind;
   const char* name;          // of a kernel or the begin of a range; stays as it is
   unsigned long long bytes;  // of a copy or set
-  int copy_kind;             // 1 host to device, 2 device to host, 8 within a device, 9 within the host
+  int copy_kind;  // 1 host to device, 2 device to host, 8 within a device, 9 within the host, 10 between devices
   unsigned device, context, stream;
   unsigned range, thread;         // of ranges
   unsigned long long begin, end;  // of a range's begin or end both are the moment

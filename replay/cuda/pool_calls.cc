@@ -52,7 +52,7 @@ Owner Core::CurrentPool(Device& device) {
   int unknown = device.current_pool.load(std::memory_order_acquire);
   if (unknown >= 0) return static_cast<Owner>(unknown);
   cu_pool handle = nullptr;
-  if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess || handle == nullptr) return kNoPool;
+  if (driver_.DeviceGetMemPool(&handle, device.ordinal()) != kSuccess) return kNoPool;
   const std::optional<PoolTable::Pool> pool = pools_.Find(handle);
   const Owner owner = pool ? pool->owner : kNoPool;
   device.current_pool.compare_exchange_strong(unknown, owner);
@@ -78,7 +78,7 @@ Result Core::PoolGetAttribute(cu_pool pool, int attribute, void* value) {
 Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
   const Result result = driver().cuMemPoolSetAttribute(pool, attribute, value);
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
-  if (result != kSuccess || !known || (attribute != kReservedHigh && attribute != kUsedHigh)) return result;
+  if (result != kSuccess || !known) return result;
   Device* const device = DeviceNumber(known->device);
   if (device == nullptr) return result;
   const Engine::Guard guard = device->Lock();
@@ -90,16 +90,17 @@ Result Core::PoolSetAttribute(cu_pool pool, int attribute, void* value) {
 
 // What is to be kept is promised to be there afterwards, whatever could be given back. And what the host has waited
 // for is given back at once: a job that asks for it has synchronised just before. Where nothing is to be kept all that
-// is free goes: of a pool that was not served first none of it shows.
+// is free goes: of a pool that was not served first none of it shows. One that nothing was served from has kept nothing.
 Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Result result = driver().cuMemPoolTrimTo(pool, keep);
   const std::optional<PoolTable::Pool> known = pools_.Find(pool);
   Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
   if (device == nullptr || captures_.load() != 0) return result;
   const Engine::Guard guard = device->Lock();
+  if (!device->pool_use(guard, known->owner).served) return result;
   const Bytes beyond(device->Reserved(guard, known->owner) -
                      static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX)));
-  if (beyond <= Bytes(0)) return result;
+  if (keep != 0 && beyond <= Bytes(0)) return result;
   device->engine().order(guard)->LearnFinished();
   device->engine().GiveBack(guard, /*plan_too=*/true, keep == 0 ? kAllOfIt : beyond);
   return result;

@@ -39,7 +39,7 @@ std::optional<PoolTable::Pool> PoolTable::Find(cu_pool handle) {
 
 std::optional<PoolTable::Pool> PoolTable::Find(Owner owner) {
   const std::lock_guard lock(mutex_);
-  if (owner == kNoPool || owner > pools_.size()) return std::nullopt;
+  if (owner == kNoPool) return std::nullopt;
   return pools_[owner - 1U];
 }
 

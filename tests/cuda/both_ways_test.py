@@ -3,7 +3,8 @@ scenarios/) prints the result of every call and all it can see; it is played wit
 prints must be the same to the last character.
 
 Each is played cold, where stream-ordered memory is served from the first call, and warm, after a training loop, when
-a plan has been found and synchronous memory is served too.
+a plan has been found (by a core that plans in the caller, so that it has been for certain) and synchronous memory is
+served too.
 """
 import difflib
 import json
@@ -82,6 +83,10 @@ class BothWays(CudaTest):
         scenario = "pool_with_a_limit_beside_a_thread_that_destroys_pools"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuMemPoolDestroy:after"))
 
+    def test_the_devices_pool_changes_while_another_thread_asks_for_it(self):
+        scenario = "pool_set_for_the_device_beside_a_thread_that_allocates"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuDeviceGetMemPool:after,cuStreamQuery"))
+
     def test_a_pool_that_cannot_be_destroyed_is_served_on(self):
         device = self.summary_of("pool_bad_arguments")["devices"][0]
         self.assertEqual((device["arena"], device["outside"]), (3, 0))
@@ -94,6 +99,12 @@ class BothWays(CudaTest):
         device = self.summary_of("capture_while_other_streams_end")["devices"][0]
         self.assertLess(device["streams"], 10)
         self.assertEqual(device["passed"], 0, "their memory is used again")
+
+    def test_what_a_plan_keeps_is_there_for_all_else(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario in ["limit_between_trainings", "pool_destroyed_after_a_training"]:
+            with self.subTest(scenario):
+                self.assert_same(self.play(scenario, SIMCUDA_MEMORY="64MiB"), self.under(scenario, SIMCUDA_MEMORY="64MiB"))
 
     def test_one_export_is_refused(self):
         """Of a job that begins to export synchronous blocks when they are served already."""
@@ -224,6 +235,7 @@ def add_scenario(name):
         self.check(name)
 
     def warm(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
         self.check(name, "warm")
 
     setattr(BothWays, f"test_cold_{name}", cold)

@@ -131,6 +131,31 @@ SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
   DO(cuStreamDestroy(stream));
 }
 
+// What a training will need again in its next round is there for all else between two.
+SCENARIO_ALONE(limit_between_trainings) {
+  const CUstream stream = NewStream();
+  const size_t most = DeviceBytes() / 16 * 15 / (2 * kMiB) * (2 * kMiB);
+  CUdeviceptr block = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  Train({stream, /*synchronous=*/false, 60});
+  DO(cuMemAlloc(&block, most));
+  DO(cuMemFree(block));
+  Train({stream, /*synchronous=*/false, 5});
+  if (DO(cuMemCreate(&handle, most, &prop, 0)) == CUDA_SUCCESS) DO(cuMemRelease(handle));
+  Train({stream, /*synchronous=*/false, 5});
+  const CUmemoryPool pool = NewPool(0, 2 * most);  // with a limit: the driver's
+  DO(cuMemAllocFromPoolAsync(&block, most, pool, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemPoolDestroy(pool));
+  Train({stream, /*synchronous=*/false, 5});
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 // Fills the device with small blocks until nothing fits: about as much must fit as without us.
 SCENARIO_ALONE(limit_of_many_small_blocks) {
   const CUstream stream = NewStream();

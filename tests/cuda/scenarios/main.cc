@@ -79,6 +79,21 @@ CUmemPoolProps PlainPool(CUdevice device) {
   return props;
 }
 
+CUmemoryPool NewPool(CUdevice device, size_t most_bytes) {
+  CUmemPoolProps props = PlainPool(device);
+  props.maxSize = most_bytes;
+  CUmemoryPool pool = nullptr;
+  DO(cuMemPoolCreate(&pool, &props));
+  return pool;
+}
+
+cuuint64_t PoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute) {
+  cuuint64_t value = 0;
+  const CUresult result = cuMemPoolGetAttribute(pool, attribute, &value);
+  if (result != CUDA_SUCCESS) DO(result);
+  return value;
+}
+
 bool TwoDevices() {
   int devices = 0;
   cuDeviceGetCount(&devices);

@@ -1,4 +1,4 @@
-// Pools: their attributes, trimming, pools of the program's own.
+// Pools: their attributes, pools of the program's own.
 #include <atomic>
 #include <thread>
 
@@ -6,21 +6,15 @@
 
 namespace {
 
-cuuint64_t Attribute(CUmemoryPool pool, CUmemPool_attribute attribute) {
-  cuuint64_t value = 0;
-  const CUresult result = cuMemPoolGetAttribute(pool, attribute, &value);
-  if (result != CUDA_SUCCESS) DO(result);
-  return value;
-}
-
 struct Use {
   cuuint64_t reserved, reserved_high, used, used_high;
 };
 
 Use UseOf(CUmemoryPool pool) {
-  return {Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
-          Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
-          Attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), Attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH)};
+  return {PoolAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+          PoolAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+          PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+          PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH)};
 }
 
 // What PyTorch and RMM take for granted, where `live` bytes have been handed out.
@@ -42,14 +36,6 @@ void ResetHigh(CUmemoryPool pool) {
   const Use use = UseOf(pool);
   NOTE(use.reserved_high == use.reserved);
   NOTE(use.used_high == use.used);
-}
-
-CUmemoryPool NewPool(CUdevice device, size_t most_bytes = 0) {
-  CUmemPoolProps props = PlainPool(device);
-  props.maxSize = most_bytes;
-  CUmemoryPool pool = nullptr;
-  DO(cuMemPoolCreate(&pool, &props));
-  return pool;
 }
 
 }  // namespace
@@ -111,69 +97,22 @@ SCENARIO(pool_settings_are_kept) {
   NOTE(threshold == ~cuuint64_t{0});
 }
 
-// What is trimmed comes back to the device.
-SCENARIO(pool_trim) {
+// Each high mark is set by itself.
+SCENARIO(pool_attributes_are_reset_one_by_one) {
   const CUmemoryPool pool = DefaultPool(0);
   const CUstream stream = NewStream();
-  cuuint64_t keep_all = ~cuuint64_t{0};
-  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
-  CUdeviceptr block[2] = {};
-  DO(cuMemAllocAsync(&block[0], 64 * kMiB, stream));
-  DO(cuMemAllocAsync(&block[1], 32 * kMiB, stream));
-  DO(WorkFill(block[1], 32 * kMiB, 4, stream));
-  DO(cuMemFreeAsync(block[0], stream));
-  DO(cuStreamSynchronize(stream));
-  DO(cuMemPoolTrimTo(pool, 0));
-  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 32 * kMiB);
-  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 96 * kMiB);
-  CheckInfo(32 * kMiB);
-  DO(WorkVerify(block[1], 32 * kMiB, 4, stream));
-  DO(cuMemFreeAsync(block[1], stream));
-  DO(cuCtxSynchronize());
-  DO(cuMemPoolTrimTo(pool, 0));
-  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 4 * kMiB);  // ours may keep a granule
-  CheckBytes();
-  DO(cuStreamDestroy(stream));
-}
-
-// Of what a training goes round in, too, which it may need again.
-SCENARIO(pool_trim_in_training) {
-  const CUmemoryPool pool = DefaultPool(0);
-  const CUstream stream = NewStream();
-  for (int i = 0; i < 2; ++i) {
-    Train({stream, /*synchronous=*/false, 40});
+  for (const auto attribute : {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, CU_MEMPOOL_ATTR_USED_MEM_HIGH}) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, 8 * kMiB, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
     DO(cuMemPoolTrimTo(pool, 0));
-    NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 4 * kMiB);
+    cuuint64_t zero = 0;
+    DO(cuMemPoolSetAttribute(pool, attribute, &zero));
+    const Use use = UseOf(pool);
+    NOTE(use.reserved_high >= 8 * kMiB);
+    NOTE(use.used_high >= 8 * kMiB);
   }
-  CheckBytes();
-  DO(cuStreamDestroy(stream));
-}
-
-namespace {
-
-// Of `pool`, the default one, which has been told to keep what is freed.
-void Have64MiBFree(CUmemoryPool pool, CUstream stream) {
-  cuuint64_t keep_all = ~cuuint64_t{0};
-  DO(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
-  CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, 64 * kMiB, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
-}
-
-}  // namespace
-
-// What is to be kept is kept, whatever else could be given back.
-SCENARIO(pool_trim_to_a_part) {
-  const CUmemoryPool pool = DefaultPool(0);
-  const CUstream stream = NewStream();
-  Have64MiBFree(pool, stream);
-  for (const size_t keep : {48 * kMiB, 17 * kMiB}) {
-    DO(cuMemPoolTrimTo(pool, keep));
-    NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= keep);
-  }
-  DO(cuMemPoolTrimTo(pool, 0));
-  CheckInfo(0);
   DO(cuStreamDestroy(stream));
 }
 
@@ -213,42 +152,6 @@ SCENARIO(pool_destroyed_with_a_live_block) {
   DO(WorkVerify(block, 3 * kMiB, 1, stream));
   DO(cuMemFreeAsync(block, stream));
   CheckBytes();
-  DO(cuStreamDestroy(stream));
-}
-
-// What one pool keeps, because it was told to, is not another one's to give back.
-SCENARIO_ALONE(pool_destroyed_beside_another) {
-  const CUmemoryPool pool = DefaultPool(0);
-  const CUstream stream = NewStream();
-  Have64MiBFree(pool, stream);
-  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
-  DO(cuMemPoolDestroy(NewPool(0)));
-  NOTE(Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 64 * kMiB);
-  DO(cuMemPoolTrimTo(pool, 0));
-  DO(cuStreamDestroy(stream));
-}
-
-// What a pool kept is the device's again once the pool is gone: a graph that allocates can have it.
-SCENARIO_ALONE(pool_destroyed_gives_back) {
-  const CUstream stream = NewStream();
-  const size_t most = DeviceBytes() / 4 * 3 / kMiB * kMiB;
-  const CUmemoryPool pool = NewPool(0);
-  CUdeviceptr block = 0;
-  DO(cuMemAllocFromPoolAsync(&block, most, pool, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
-  DO(cuMemPoolDestroy(pool));
-  CUgraph graph = nullptr;
-  CUgraphExec executable = nullptr;
-  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-  DO(cuMemAllocAsync(&block, most, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamEndCapture(stream, &graph));
-  DO(cuGraphInstantiate(&executable, graph, 0));
-  DO(cuGraphLaunch(executable, stream));
-  DO(cuStreamSynchronize(stream));
-  DO(cuGraphExecDestroy(executable));
-  DO(cuGraphDestroy(graph));
   DO(cuStreamDestroy(stream));
 }
 
@@ -325,6 +228,44 @@ SCENARIO(pool_set_for_the_device) {
   CheckUse(DefaultPool(0), 3 * kMiB);
   DO(cuMemFreeAsync(block, stream));
   CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// The pool that stands for the device is now one with a limit and now one without, while another thread asks which.
+SCENARIO(pool_set_for_the_device_beside_a_thread_that_allocates) {
+  std::atomic<bool> over{false};
+  std::thread allocates([&] {
+    cuCtxSetCurrent(MainContext());
+    const CUstream stream = NewStream();
+    while (!over) {
+      CUdeviceptr block = 0;
+      cuMemAllocAsync(&block, 64 * kKiB, stream);
+      cuMemFreeAsync(block, stream);
+    }
+    cuStreamDestroy(stream);
+  });
+  const CUstream stream = NewStream();
+  const CUmemoryPool pool = NewPool(0, 64 * kMiB);
+  int beyond_the_limit = 0;
+  int failures = 0;
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    if (cuDeviceSetMemPool(0, DefaultPool(0)) != CUDA_SUCCESS) ++failures;
+    if (cuMemAllocAsync(&block, kMiB, stream) != CUDA_SUCCESS) ++failures;
+    if (cuMemFreeAsync(block, stream) != CUDA_SUCCESS) ++failures;
+    if (cuDeviceSetMemPool(0, pool) != CUDA_SUCCESS) ++failures;
+    cuStreamQuery(stream);  // where it is slow, the other thread has its answer
+    for (int k = 0; k < 2; ++k) {
+      if (cuMemAllocAsync(&block, 96 * kMiB, stream) != CUDA_SUCCESS) continue;
+      ++beyond_the_limit;
+      cuMemFreeAsync(block, stream);
+    }
+  }
+  over = true;
+  allocates.join();
+  NOTE(failures);
+  NOTE(beyond_the_limit);
+  DO(cuMemPoolDestroy(pool));
   DO(cuStreamDestroy(stream));
 }
 
@@ -432,6 +373,10 @@ SCENARIO(pool_bad_arguments) {
   DO(cuMemAllocFromPoolAsync(&block, kMiB, nullptr, nullptr));
   DO(cuMemAllocFromPoolAsync(&block, 0, pool, nullptr));
   DO(cuMemAllocFromPoolAsync(nullptr, kMiB, pool, nullptr));
+  CUmemoryPool none = nullptr;
+  DO(cuMemPoolCreate(&none, nullptr));
+  CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));  // for a device that is not there
   DO(cuMemPoolDestroy(nullptr));
   DO(cuMemPoolDestroy(DefaultPool(0)));
   DO(cuMemPoolTrimTo(nullptr, 0));
@@ -452,16 +397,19 @@ SCENARIO_ALONE(pools_reserve_no_more_than_there_is) {
   for (int i = 0; i < 3; ++i) DO(cuMemAllocFromPoolAsync(&block[i], (i + 1) * 5 * kMiB, pools[i], stream));
   const auto check = [&] {
     cuuint64_t reserved = 0;
-    for (const CUmemoryPool pool : pools) reserved += Attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    for (const CUmemoryPool pool : pools)
+      reserved += PoolAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     NOTE(reserved <= simPhysicalBytes(0));
   };
   check();
   for (int i : {0, 1}) DO(cuMemFreeAsync(block[i], stream));
   check();
+  const Use first = UseOf(pools[0]);
+  NOTE(first.reserved_high >= first.reserved);
   DO(cuMemFreeAsync(block[2], stream));
   DO(cuStreamSynchronize(stream));
   for (const int i : {1, 2}) {
-    NOTE(Attribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) < 5 * (i + 2) * kMiB);
+    NOTE(PoolAttribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) < 5 * (i + 2) * kMiB);
     DO(cuMemPoolDestroy(pools[i]));
   }
   DO(cuStreamDestroy(stream));

@@ -50,8 +50,10 @@ CUcontext NewContext(CUdevice device);      // created, and current
 CUstream NewStream();                       // that does not wait for the legacy default stream
 CUevent NewEvent();
 CUmemoryPool DefaultPool(CUdevice device);
-CUmemPoolProps PlainPool(CUdevice device);  // of another one like it, to be created
-bool TwoDevices();                          // at least; prints it
+CUmemPoolProps PlainPool(CUdevice device);                     // of another one like it, to be created
+CUmemoryPool NewPool(CUdevice device, size_t most_bytes = 0);  // the same, created; prints it
+cuuint64_t PoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute);  // prints a failure
+bool TwoDevices();                                                           // at least; prints it
 
 // What device 0 had left when this was first asked: there all of it, or as much as others let a scenario have, to
 // whom a device is small then that is too large to be filled in the time there is.

@@ -20,7 +20,6 @@ enum PointerAttribute {
   kLegacyIpcCapable = 10,
   kRangeStart = 11,
   kRangeSize = 12,
-  kAllowedHandleTypes = 14,
   kPoolHandle = 17,
   kMappingSize = 18,
   kMappingBase = 19,
@@ -33,10 +32,9 @@ constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
 bool HasContext(const Engine::Found& block) { return IsEveryStream(block.info.stream); }
 
 // What the driver need not be asked, or must not: of a block that lies in the host's memory for want of the
-// device's it would say so, which is not the job's to see.
-bool KnownWithoutDriver(int attribute, const Engine::Found& block) {
-  return (attribute == kContext && HasContext(block)) || attribute == kMemoryType ||
-         attribute == kDeviceOrdinal;
+// device's it would say so, and of a slab that it has a context, which is not the job's to see.
+bool KnownWithoutDriver(int attribute) {
+  return attribute == kContext || attribute == kMemoryType || attribute == kDeviceOrdinal;
 }
 
 // A buffer's id is one of its kind in the process. The driver counts its own from 1, every device of ours its
@@ -75,12 +73,11 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
   const cu_address begin = device.AddressOf(block.begin);
   switch (attribute) {
     case kContext: {
-      if (!HasContext(block)) break;
       const Engine::Guard guard = device.Lock();
       const Stream stream = block.info.stream;
-      const cu_context context = device.ContextOf(guard, stream);
+      const cu_context context = HasContext(block) ? device.SynchronousContext(guard, stream) : nullptr;
       *static_cast<cu_context*>(value) = context;
-      return context == nullptr ? kInvalidValue : kSuccess;  // the block has outlived it
+      return context == nullptr ? kInvalidValue : kSuccess;  // also where the block has outlived it
     }
     case kMemoryType:
       *static_cast<unsigned*>(value) = kDeviceMemory;
@@ -105,9 +102,6 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
     case kMappingSize:
       *static_cast<size_t*>(value) = static_cast<size_t>(bytes.count());
       break;
-    case kAllowedHandleTypes:
-      *static_cast<uint64_t*>(value) = 0;
-      break;
     case kPoolHandle: {
       const std::optional<PoolTable::Pool> pool = pools_.Find(block.info.owner);
       *static_cast<cu_pool*>(value) = pool ? pool->handle : nullptr;
@@ -124,7 +118,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device != nullptr && !block) return kInvalidValue;
-  const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute, *block);
+  const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (device == nullptr || !block || value == nullptr) return result;
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;

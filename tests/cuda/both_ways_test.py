@@ -168,6 +168,9 @@ class BothWays(CudaTest):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
+        for scenario in ["pointer_of_an_async_block", "pointer_of_a_synchronous_block"]:
+            without = self.play(scenario, "warm", SIMCUDA_VMM="0")
+            self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
 
     def test_a_device_that_no_network_reaches(self):
         for scenario in ["pointer_of_an_async_block", "training_stream_ordered"]:

@@ -198,27 +198,30 @@ SCENARIO_ALONE(device_of_a_pool_that_has_been_full) {
   CheckBytes();
 }
 
-// A block of one device that another device's stream reads, and frees: it may not be used again before.
+// A block of one device that another device's stream reads, and frees: it may not be used again before. Several times,
+// as what runs first is left to chance.
 SCENARIO(device_of_another_stream_frees) {
   if (!TwoDevices()) return;
   const CUstream own = NewStream();
-  CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, kMiB, own));
-  DO(WorkFill(block, kMiB, 1, own));
-  DO(cuStreamSynchronize(own));
   const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
   PrimaryContext(1);
   const CUstream other = NewStream();
-  DO(WorkVerify(block, kMiB, 1, other));
-  DO(cuMemFreeAsync(block, other));
-  DO(cuCtxSetCurrent(MainContext()));
-  CUdeviceptr next = 0;
-  DO(cuMemAllocAsync(&next, kMiB, own));
-  DO(WorkFill(next, kMiB, 2, own));
-  DO(cuStreamSynchronize(own));  // before what the other device was told to read, if nothing holds it back
-  DO(cuStreamSynchronize(other));
-  DO(cuMemFreeAsync(next, own));
+  for (int i = 0; i < 10; ++i) {
+    DO(cuCtxSetCurrent(MainContext()));
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, kMiB, own));
+    DO(WorkFill(block, kMiB, 1, own));
+    DO(cuStreamSynchronize(own));
+    DO(WorkVerify(block, kMiB, 1, other));
+    DO(cuMemFreeAsync(block, other));
+    CUdeviceptr next = 0;
+    DO(cuMemAllocAsync(&next, kMiB, own));
+    DO(WorkFill(next, kMiB, 2, own));
+    DO(cuStreamSynchronize(own));  // before what the other device was told to read, if nothing holds it back
+    DO(cuStreamSynchronize(other));
+    DO(cuMemFreeAsync(next, own));
+  }
   CheckBytes();
 }
 

@@ -20,6 +20,8 @@ void Describe(CUdeviceptr block, size_t bytes) {
     CUdeviceptr as_device = 0;
     int mapped = -1;
     unsigned within_reach = 77;  // of a network card
+    void* on_host = nullptr;
+    unsigned long long exported_as = 77;
     const CUdeviceptr at = block + offset;
     DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
     DO(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at));
@@ -30,6 +32,9 @@ void Describe(CUdeviceptr block, size_t bytes) {
     DO(cuPointerGetAttribute(&as_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
     DO(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, at));
     DO(cuPointerGetAttribute(&within_reach, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, at));
+    DO(cuPointerGetAttribute(&on_host, CU_POINTER_ATTRIBUTE_HOST_POINTER, at));
+    DO(cuPointerGetAttribute(&exported_as, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at));
+    NOTE(exported_as);
     NOTE(type);
     NOTE(device);
     NOTE(managed);
@@ -41,13 +46,23 @@ void Describe(CUdeviceptr block, size_t bytes) {
     NOTE(within_reach);
     CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                        CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+                                        CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                        CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+                                        CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+                                        CU_POINTER_ATTRIBUTE_CONTEXT};
+    CUdeviceptr mapping = 0;
+    size_t mapping_length = 0;
+    context = nullptr;
     type = 0;
     start = 0;
     length = 0;
     device = -1;
-    void* values[] = {&type, &start, &length, &device};
-    DO(cuPointerGetAttributes(4, attributes, values, at));
+    void* values[] = {&type, &start, &length, &device, &mapping, &mapping_length, &context};
+    DO(cuPointerGetAttributes(7, attributes, values, at));
+    NOTE(mapping == block);
+    NOTE(mapping_length == bytes);
+    NOTE(context == nullptr ? 0 : context == MainContext() ? 1 : 2);
     NOTE(type);
     NOTE(start == block);
     NOTE(length == bytes);
@@ -76,6 +91,9 @@ SCENARIO(pointer_of_an_async_block) {
     CUmemoryPool pool = nullptr;
     DO(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, block));
     NOTE(pool == DefaultPool(0));
+    unsigned capable = 77;
+    DO(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, block));
+    NOTE(capable);
     DO(cuMemFreeAsync(block, nullptr));
     DO(cuCtxSynchronize());
   }

@@ -214,8 +214,10 @@ class BothWays(CudaTest):
         self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", **slow))
 
     def test_captures_that_come_to_nothing_are_over(self):
-        device = self.summary_of("capture_that_comes_to_nothing")["devices"][0]
-        self.assertGreater(device["planned"] + device["arena"], 0.9 * 60 * 24)
+        for scenario in ["capture_that_comes_to_nothing", "end_of_the_primary_context_that_is_capturing"]:
+            with self.subTest(scenario):
+                device = self.summary_of(scenario)["devices"][0]
+                self.assertGreater(device["planned"] + device["arena"], 0.9 * 60 * 24)
 
     def test_what_ends_with_a_context_is_not_live(self):
         """Blocks of the driver's too: these and no others."""

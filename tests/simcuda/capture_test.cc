@@ -247,6 +247,19 @@ TEST_F(Capture, TheLegacyStreamCannotBeCaptured) {
             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
+TEST_F(Capture, EndsWithItsContext) {
+  CUcontext main = nullptr;
+  CUcontext other = nullptr;
+  OK(cuCtxGetCurrent(&main));
+  OK(cuCtxCreate(&other, nullptr, 0, 0));
+  OK(cuStreamBeginCapture(NewStream(), CU_STREAM_CAPTURE_MODE_GLOBAL));
+  OK(cuCtxDestroy(other));
+  OK(cuCtxSetCurrent(main));
+  CUdeviceptr block = 0;
+  OK(cuMemAlloc(&block, kBytes));  // nothing stands in its way
+  OK(cuMemFree(block));
+}
+
 TEST_F(Capture, IntoAGraphThatIsThereAlready) {
   CUgraph graph = nullptr;
   OK(cuGraphCreate(&graph, 0));

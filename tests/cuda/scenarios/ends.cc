@@ -390,6 +390,18 @@ SCENARIO(end_of_the_primary_context_by_release) {
   CheckBytes();
 }
 
+SCENARIO(end_of_the_primary_context_that_is_capturing) {
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuStreamBeginCapture(NewStream(), CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuDevicePrimaryCtxRelease(0));
+  PrimaryContext(0);
+  const CUstream stream = NewStream();
+  Train({stream, /*synchronous=*/false, 60});
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 // Another still holds it: nothing has ended.
 SCENARIO(end_of_the_primary_context_for_one_of_two) {
   CUcontext context = nullptr;

@@ -82,6 +82,14 @@ CUstreamCaptureStatus StatusOf(const Stream& stream) {
   return stream.capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+void EndCapturesIn(Simulator& sim, const Context& context) {
+  const std::vector<std::shared_ptr<Capture>> all = sim.captures;
+  for (const auto& capture : all) {
+    if (std::ranges::any_of(capture->streams, [&](const Stream* s) { return s->context == &context; }))
+      End(sim, capture);
+  }
+}
+
 CUresult InvalidateFor(Capture& capture, CUresult error) {
   capture.invalidated = true;
   return error;

@@ -65,6 +65,9 @@ CUgraphNode HandleOf(const Node* node);
 
 CUstreamCaptureStatus StatusOf(const Stream& stream);
 
+// Those that a stream of the context takes part in: it is about to be gone.
+void EndCapturesIn(Simulator& sim, const Context& context);
+
 // What has no place in a capture: the capture is void from then on. Answers `error`.
 CUresult InvalidateFor(Capture& capture, CUresult error);
 

@@ -35,11 +35,12 @@ Context* NewContext(Call& call, CUdevice device, unsigned flags, bool primary) {
   return &context;
 }
 
-// All queued work is over. Streams, events and memory of the context end with it; pools and physical handles
+// All queued work is over. Streams, captures, events and memory of the context end with it; pools and physical handles
 // belong to the device and stay.
 void Empty(Call& call, Context& context) {
   sim::Simulator& sim = call.sim;
   context.alive = false;
+  sim::EndCapturesIn(sim, context);
   std::erase_if(sim.streams, [&](const auto& entry) {
     if (entry.second->context != &context) return false;
     sim.dead.insert(entry.first);

@@ -166,7 +166,7 @@ class BothWays(CudaTest):
 
     def test_without_virtual_memory(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
-        for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS]:
+        for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS, "training_that_changes_beside_a_block"]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
         for scenario in ["pointer_of_an_async_block", "pointer_of_a_synchronous_block"]:
             without = self.play(scenario, "warm", SIMCUDA_VMM="0")

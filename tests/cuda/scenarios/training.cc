@@ -146,3 +146,31 @@ SCENARIO(training_on_one_stream_after_another) {
   CheckInfo(0);
   for (const CUstream stream : streams) cuStreamDestroy(stream);
 }
+
+// What comes to be done in each iteration is another thing, and more, while a block from before lives on.
+SCENARIO(training_that_changes_beside_a_block) {
+  const CUstream stream = NewStream();
+  Train({stream, /*synchronous=*/false, 60});
+  CUdeviceptr kept = 0;
+  DO(cuMemAllocAsync(&kept, kMiB, stream));
+  DO(WorkFill(kept, kMiB, 1, stream));
+  int failed = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  for (int i = 0; i < 60; ++i) {
+    CUdeviceptr blocks[12] = {};
+    for (size_t k = 0; k < 12; ++k) {
+      check(cuMemAllocAsync(&blocks[k], (k + 3) * kMiB, stream));
+      check(WorkFill(blocks[k], kMiB, 100 * i + k, stream));
+    }
+    for (size_t k = 0; k < 12; ++k) {
+      check(WorkVerify(blocks[k], kMiB, 100 * i + k, stream));
+      check(cuMemFreeAsync(blocks[k], stream));
+    }
+    check(cuStreamSynchronize(stream));
+  }
+  NOTE(failed);
+  DO(WorkVerify(kept, kMiB, 1, stream));
+  DO(cuMemFreeAsync(kept, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}

@@ -385,10 +385,10 @@ SCENARIO(stream_handles_that_mean_another_in_each_context) {
     for (int i = 0; i < 20; ++i) {
       DO(cuCtxSetCurrent(contexts[i % 2]));
       CUdeviceptr block = 0;
-      cuMemAllocAsync(&block, 4 * kMiB, stream);
+      cuMemAllocAsync(&block, kMiB, stream);
       for (int k = 0; k < 20; ++k) {
-        WorkFill(block, 4 * kMiB, 100 * i + k, stream);
-        WorkVerify(block, 4 * kMiB, 100 * i + k, stream);
+        WorkFill(block, kMiB, 100 * i + k, stream);
+        WorkVerify(block, kMiB, 100 * i + k, stream);
       }
       cuMemFreeAsync(block, stream);
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "replay/first_cycle.h"
 
 namespace reprise::replay {
 namespace {
@@ -27,6 +28,12 @@ using WaitClock = std::chrono::system_clock;
 #else
 using WaitClock = std::chrono::steady_clock;
 #endif
+
+Offset EndOf(std::span<const ServingPlan::Slot> slots) {
+  Offset end;
+  for (const ServingPlan::Slot& slot : slots) end = std::max(end, slot.offset + slot.bytes);
+  return end;
+}
 
 }  // namespace
 
@@ -203,7 +210,7 @@ void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
 inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const Request& request,
                            Outcome& outcome) {
   const bool was_planned = counters_.plans > 0;
-  const uint32_t slot = !step.at_cut || Adopt(leading) ? step.slot : Matcher::kNoSlot;
+  const uint32_t slot = !step.at_cut || Adopt(leading, step) ? step.slot : Matcher::kNoSlot;
   if (expecting_ && !leading.expecting()) {
     expecting_ = false;
     if (!step.resumed && leading.plan() == nullptr) arena_.SetPlanEnd(Offset(0));
@@ -216,7 +223,8 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   if (was_planned) CountShare(request.bytes, outcome.planned);
   // What the plan covers is served from it by now; what was committed elsewhere is given back.
   if (step.settled) {
-    beside_plans_ = BesidePlans().live;  // by now the optimizer's state is there
+    arena_.SetPlanEnd(PlansEnd(leading));  // its first cycle may have reached higher
+    beside_plans_ = BesidePlans().live;    // by now the optimizer's state is there
     arena_.PlanHasSettled();
     arena_.GiveBack(/*plan_too=*/split_);
   }
@@ -311,20 +319,43 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
 }
 
 // False: there is no room for it.
-bool Engine::Adopt(Sequence& sequence) {
+bool Engine::Adopt(Sequence& sequence, const Sequence::Step& step) {
   if (split_ && !MoveToOwnRegion(sequence, sequence.candidate())) {
     sequence.Drop();
     return false;
   }
+  std::optional<std::vector<ServingPlan::Slot>> first;
+  if (!split_ && options_.sequence_rules.first_cycle) first = LayFirstCycle(sequence.candidate(), step);
   sequence.Adopt();
+  arena_.SetPlanEnd(PlansEnd(sequence));
+  CountPlan(sequence);
+  if (first.has_value()) {
+    arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(*first)));
+    sequence.BeginWith(std::move(*first));
+  }
+  if (options_.learnt) options_.learnt(KnownPlans());
+  return true;
+}
+
+Offset Engine::PlansEnd(const Sequence& sequence) const {
   Offset end = sequence.plans_end();
   if (split_) {
     for (const Thread& thread : threads_) end = std::max(end, thread.sequence->plans_end());
   }
-  arena_.SetPlanEnd(end);
-  CountPlan(sequence);
-  if (options_.learnt) options_.learnt(KnownPlans());
-  return true;
+  return end;
+}
+
+// Around all that is live, each block for as long as the cycle keeps it.
+std::optional<std::vector<ServingPlan::Slot>> Engine::LayFirstCycle(const ServingPlan& plan,
+                                                                    const Sequence::Step& step) const {
+  std::vector<Resident> residents;
+  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
+    const uint32_t slot = SlotOf(info, plan.cycle, step.token - step.slot);
+    const bool stays = slot == Matcher::kNoSlot;
+    residents.push_back(
+        {offset, bytes, stays ? Resident::kStays : plan.cycle[slot].length - (step.token - info.token)});
+  });
+  return replay::LayFirstCycle(plan, step.slot, residents, options_.solve);
 }
 
 void Engine::CountPlan(const Sequence& sequence) {
@@ -423,10 +454,11 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
 // The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot
 // where the cycle will not free it by itself: it is none, or older than the slot's lifetime. (Size and
 // position alone are not enough: an optimizer's state, allocated among the first gradients, looks like them.)
-uint32_t Engine::SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const {
-  const int64_t turn = (info.token - iteration.origin) % iteration.period;
-  const int64_t i = turn < 0 ? turn + iteration.period : turn;
-  const profiler::Slot& slot = iteration.slots[static_cast<size_t>(i)];
+uint32_t Engine::SlotOf(const BlockInfo& info, std::span<const profiler::Slot> cycle, Tick origin) const {
+  const auto period = static_cast<int64_t>(cycle.size());
+  const int64_t turn = (info.token - origin) % period;
+  const int64_t i = turn < 0 ? turn + period : turn;
+  const profiler::Slot& slot = cycle[static_cast<size_t>(i)];
   const bool of_cycle = !slot.persistent && slot.bytes == info.requested && slot.stream == info.stream &&
                         whole_.now() - info.token <= slot.length;
   return of_cycle ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
@@ -435,7 +467,8 @@ uint32_t Engine::SlotOf(const BlockInfo& info, const profiler::Iteration& iterat
 std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration) const {
   std::vector<Obstacle> obstacles;
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    if (SlotOf(info, iteration) == Matcher::kNoSlot) obstacles.push_back({offset, bytes});
+    if (SlotOf(info, iteration.slots, iteration.origin) == Matcher::kNoSlot)
+      obstacles.push_back({offset, bytes});
   });
   return obstacles;
 }
@@ -445,7 +478,7 @@ std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration
 void Engine::KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const {
   if (request.iteration.period == found.period) return;  // nothing does
   arena_.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) {
-    const uint32_t slot = SlotOf(info, request.iteration);
+    const uint32_t slot = SlotOf(info, request.iteration.slots, request.iteration.origin);
     if (slot == Matcher::kNoSlot || request.iteration.slots[slot].length <= found.period) return;
     const auto at = std::ranges::lower_bound(request.slot_of, slot) - request.slot_of.begin();
     request.problem.buffers[static_cast<size_t>(at)].previous = offset;

@@ -22,7 +22,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
@@ -247,7 +249,10 @@ class Engine {
   Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
-  bool Adopt(Sequence& sequence);
+  bool Adopt(Sequence& sequence, const Sequence::Step& step);
+  std::optional<std::vector<ServingPlan::Slot>> LayFirstCycle(const ServingPlan& plan,
+                                                              const Sequence::Step& step) const;
+  Offset PlansEnd(const Sequence& sequence) const;
   std::vector<Sequence::Known> KnownPlans() const;
   void CountPlan(const Sequence& sequence);
   // What is live, small blocks aside, outside of what the plans in use cover; and what these cover, by granules.
@@ -259,7 +264,7 @@ class Engine {
   Bytes NeedOfPlans(const Beside& beside) const;
   bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
   void ConsiderPlanning(Sequence& sequence);
-  uint32_t SlotOf(const BlockInfo& info, const profiler::Iteration& iteration) const;
+  uint32_t SlotOf(const BlockInfo& info, std::span<const profiler::Slot> cycle, Tick origin) const;
   std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
   void KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const;
   template <typename Visit>

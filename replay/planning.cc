@@ -29,7 +29,7 @@ absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, cons
   }
   plan.slab = solution->placement.slab;
   plan.lower_bound = solution->lower_bound;
-  MarkCrossings(request.iteration, plan);
+  MarkCrossings(request.iteration.slots, plan.slots);
   return absl::OkStatus();
 }
 
@@ -48,19 +48,29 @@ void Repeat(int64_t rounds, PlanRequest& request) {
 
 }  // namespace
 
-void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan) {
+void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots) {
   std::vector<planner::Use> uses;
   std::vector<uint32_t> slot_of;
-  for (uint32_t i = 0; i < plan.slots.size(); ++i) {
-    const ServingPlan::Slot& slot = plan.slots[i];
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    const ServingPlan::Slot& slot = slots[i];
     if (!slot.planned()) continue;
     const Offset end = slot.offset + RoundUp(slot.bytes, kUnit);
     uses.push_back({slot.offset.count(), end.count(), static_cast<uint64_t>(slot.stream),
-                    static_cast<uint64_t>(iteration.slots[i].freed_on)});
+                    static_cast<uint64_t>(cycle[i].freed_on)});
     slot_of.push_back(i);
   }
   const std::vector<bool> crossings = planner::FindCrossings(uses, /*cyclic=*/true);
-  for (size_t k = 0; k < crossings.size(); ++k) plan.slots[slot_of[k]].crosses = crossings[k];
+  for (size_t k = 0; k < crossings.size(); ++k) slots[slot_of[k]].crosses = crossings[k];
+}
+
+planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time) {
+  planner::Buffer buffer;
+  buffer.lower = Tick(time);
+  buffer.upper = buffer.lower + std::max<int64_t>(1, slot.length);
+  buffer.size = Footprint(slot.bytes, slot.alignment);
+  buffer.alignment = std::max(slot.alignment, kUnit);
+  buffer.lane = IsEveryStream(slot.stream) ? 1 : 0;
+  return buffer;
 }
 
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles) {
@@ -72,13 +82,7 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
   for (size_t i = 0; i < iteration.slots.size(); ++i) {
     const profiler::Slot& slot = iteration.slots[i];
     if (slot.persistent) continue;
-    planner::Buffer buffer;
-    buffer.lower = Tick(static_cast<int64_t>(i));
-    buffer.upper = buffer.lower + std::max<int64_t>(1, slot.length);
-    buffer.size = Footprint(slot.bytes, slot.alignment);
-    buffer.alignment = std::max(slot.alignment, kUnit);
-    buffer.lane = IsEveryStream(slot.stream) ? 1 : 0;
-    request.problem.buffers.push_back(buffer);
+    request.problem.buffers.push_back(BufferOf(slot, static_cast<int64_t>(i)));
     request.slot_of.push_back(static_cast<uint32_t>(i));
     longest = std::max(longest, slot.length);
   }
@@ -105,7 +109,7 @@ void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
   if (had.slots.size() != slots.size() || RoundsOf(had) > 1) return;
   for (size_t b = 0; b < request.slot_of.size(); ++b) {
     const uint32_t slot = request.slot_of[b];
-    const ServingPlan::Slot& before = had.slots[slot];
+    const ServingPlan::Slot& before = had.lasting()[slot];
     if (before.planned() && before.bytes == slots[slot].bytes)
       request.problem.buffers[b].previous = before.offset;
   }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,8 +47,11 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
 // turns push each other aside for ever.
 void KeepPlaces(const ServingPlan& had, PlanRequest& request);
 
-// Sets of each planned slot whether its place goes to another stream next.
-void MarkCrossings(const profiler::Iteration& iteration, ServingPlan& plan);
+// A slot as a buffer that begins at `time`.
+planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time);
+
+// Sets of each planned slot of a cycle whether its place goes to another stream next.
+void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots);
 
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.

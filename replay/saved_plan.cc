@@ -180,7 +180,7 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   plan.alone = true;
   plan.slab = cycle.slab;
   plan.lower_bound = cycle.lower_bound;
-  MarkCrossings(request.iteration, plan);
+  MarkCrossings(request.iteration.slots, plan.slots);
   return plan;
 }
 

@@ -131,6 +131,11 @@ int64_t Sequence::ShadowRounds() const {
   return candidate_in_shadow_ ? (history_.now() - shadow_since_) / candidate_cycle_.period.length : 0;
 }
 
+// From here on it lies as it was planned.
+void Sequence::EndFirstCycle(Active& used) {
+  if (!used.plan.later.empty()) used.plan.slots = std::exchange(used.plan.later, {});
+}
+
 // A plan comes into use.
 void Sequence::BeginAccount(Active& used) {
   used.mismatches_before = used.matcher->mismatches();
@@ -146,6 +151,7 @@ void Sequence::Account(const Active& used, Counters& counters) {
 void Sequence::Adopt() {
   if (active_ != nullptr) {
     Account(*active_, counters_);
+    EndFirstCycle(*active_);
     active_->last_used = history_.now().count();
     waiting_.push_back(std::move(active_));
   }
@@ -224,6 +230,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
     return;
   }
   Account(*active_, counters_);
+  EndFirstCycle(*active_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
   BeginAccount(*active_);
@@ -273,6 +280,7 @@ void Sequence::CountShare(Bytes bytes, Step& step) {
   active.window_matched = 0;
   active.window_bytes = active.window_conflicts = Bytes(0);
   step.settled = !std::exchange(active.settled, true);
+  EndFirstCycle(active);
   step.wants_plan = true;
 }
 

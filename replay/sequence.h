@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -33,9 +34,10 @@ class Sequence {
  public:
   // Each may be taken away, to show what it is for; a job has no reason to.
   struct Rules {
-    bool plan_set = true;   // plans followed before are kept and come back
-    bool replan = true;     // for a cycle that has changed without becoming another period
-    bool lay_again = true;  // around what is in the way of a plan that is followed
+    bool plan_set = true;     // plans followed before are kept and come back
+    bool replan = true;       // for a cycle that has changed without becoming another period
+    bool lay_again = true;    // around what is in the way of a plan that is followed
+    bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -82,6 +84,10 @@ class Sequence {
   // puts off the next one.
   ServingPlan& candidate() { return candidate_->plan; }
   void Adopt();
+  // The adopted plan's first cycle lies like this.
+  void BeginWith(std::vector<ServingPlan::Slot> slots) {
+    active_->plan.later = std::exchange(active_->plan.slots, std::move(slots));
+  }
   void Drop();
 
   const ServingPlan* plan() const { return active_ == nullptr ? nullptr : &active_->plan; }
@@ -157,6 +163,7 @@ class Sequence {
   bool MissesCuts();
   int64_t ShadowRounds() const;
   void PutOffPlanning(int64_t round);
+  static void EndFirstCycle(Active& used);
   static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);

@@ -22,6 +22,9 @@ struct ServingPlan {
   // In the order of allocation; slot 0 is the cut. One round of the job, or several alike where blocks live
   // for longer than one.
   std::vector<Slot> slots;
+  // The same for later cycles, while the first lies otherwise (first_cycle.h); else empty.
+  std::vector<Slot> later;
+  const std::vector<Slot>& lasting() const { return later.empty() ? slots : later; }
   // What the plan was made of, by slot; not looked at while serving.
   std::vector<profiler::Slot> cycle;
   Offset begin;  // the plan covers [begin, end) of the arena

@@ -78,6 +78,18 @@ TEST(KeepPlaces, OfAPlanOfTheSameCycle) {
   EXPECT_EQ(request.problem.buffers[3].previous, std::nullopt) << "the obstacle";
 }
 
+TEST(KeepPlaces, OfWhereItLiesForGoodNotInItsFirstCycle) {
+  ServingPlan had;
+  had.slots = {{.bytes = Bytes(5000), .offset = Offset(1 << 20)},
+               {.bytes = Bytes(8192), .offset = Offset(0)},
+               {.bytes = Bytes(4096), .offset = Offset(2 << 20)}};
+  had.later = had.slots;
+  had.later[0].offset = Offset(3 << 20);
+  PlanRequest request = MakeRequest(ThreeSlots(), {});
+  KeepPlaces(had, request);
+  EXPECT_EQ(request.problem.buffers[0].previous, Offset(3 << 20));
+}
+
 TEST(KeepPlaces, NotOfAnotherCycle) {
   ServingPlan had;
   had.slots = {{.bytes = Bytes(5000), .offset = Offset(1 << 20)}};

@@ -174,6 +174,51 @@ TEST(Sequence, WhatAPlanDoesNotExpectCountsWhileItIsInUse) {
   EXPECT_LT(again.mismatches, other.mismatches + 10);
 }
 
+std::vector<ServingPlan::Slot> Shifted(std::vector<ServingPlan::Slot> slots) {
+  for (ServingPlan::Slot& slot : slots) slot.offset = slot.offset + Bytes(1 << 30);
+  return slots;
+}
+
+// Another plan takes over in the middle of it: when the job comes back, what was in the way then is long gone.
+TEST(Sequence, AFirstCycleThatIsLeftIsNotGoneOnWith) {
+  SequenceJob job;
+  const Sizes one = SizesOf(60);
+  const Sizes other = SizesOf(70, 2);
+  job.Rounds(30, one);
+  job.Rounds(30, other);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 70u);
+  const std::vector<ServingPlan::Slot> planned = job.sequence.plan()->slots;
+  const std::vector<ServingPlan::Slot> first = Shifted(planned);
+  job.sequence.BeginWith(first);
+  EXPECT_EQ(job.sequence.plan()->slots[0].offset, first[0].offset);
+  EXPECT_EQ(job.sequence.plan()->lasting()[0].offset, planned[0].offset);
+  job.Round(one);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 60u);
+  job.Round(other);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 70u);
+  for (size_t i = 0; i < planned.size(); ++i)
+    EXPECT_EQ(job.sequence.plan()->slots[i].offset, planned[i].offset);
+}
+
+TEST(Sequence, AFirstCycleInWhichAnotherPlanIsAdoptedIsNotGoneOnWith) {
+  SequenceJob job;
+  const Sizes one = SizesOf(60);
+  const Sizes other = SizesOf(70, 2);
+  job.Rounds(30, one);
+  job.at_once = false;
+  while (!job.waits()) job.Round(other);
+  job.PlanAsked();
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 60u);
+  const std::vector<ServingPlan::Slot> planned = job.sequence.plan()->slots;
+  job.sequence.BeginWith(Shifted(planned));
+  job.Round(other);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 70u);
+  job.Round(one);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 60u);
+  for (size_t i = 0; i < planned.size(); ++i)
+    EXPECT_EQ(job.sequence.plan()->slots[i].offset, planned[i].offset);
+}
+
 // It is as long, and still the period that was found: the finder steps over what is new.
 TEST(Sequence, ACycleThatHasChangedTakesThePlaceOfTheOneThatWas) {
   SequenceJob job;

@@ -142,6 +142,7 @@ struct Shape {
   int64_t heads = 8;
   int64_t vocabulary = 8192;
   int64_t experts = 0;
+  bool keeps_gradients = false;  // of a step, until the next one's forward pass is over
 };
 
 Shape DrawShape(Dice& dice) {
@@ -161,7 +162,7 @@ class Transformer {
 
   // One step over `micro_batches` batches of sequences of `length`.
   void Step(int64_t batch, int64_t length, int micro_batches = 1, bool optimize = true) {
-    parameters_.ZeroGrad();
+    if (!shape_.keeps_gradients) parameters_.ZeroGrad();
     for (int i = 0; i < micro_batches; ++i) Pass(batch, length, /*train=*/true);
     if (optimize) parameters_.Optimize();
   }
@@ -197,6 +198,7 @@ class Transformer {
     for (Saved& layer : saved) hidden = Forward(batch, length, hidden, train, layer);
     const BlockId logits = out_->Alloc(rows * shape_.vocabulary / 8);
     out_->Free(out_->Alloc(4));  // the loss
+    if (shape_.keeps_gradients) parameters_.ZeroGrad();
     if (train) {
       BlockId incoming = out_->Alloc(rows * shape_.vocabulary / 8);
       out_->Free(logits);
@@ -507,6 +509,8 @@ std::string_view NameOf(Variation variation) {
       return "large-noise";
     case Variation::kFunctional:
       return "functional";
+    case Variation::kKeptGradients:
+      return "kept-gradients";
   }
   return "";
 }
@@ -554,7 +558,9 @@ VaryingStream MakeVaryingStream(Variation variation, uint64_t seed) {
       break;
     }
     default: {
-      Transformer job(&out, &dice, DrawShape(dice));
+      Shape shape = DrawShape(dice);
+      shape.keeps_gradients = variation == Variation::kKeptGradients;
+      Transformer job(&out, &dice, shape);
       const Shape& s = job.shape();
       const auto micro_batches =
           static_cast<int>(variation == Variation::kMicroBatches ? dice.Between(2, 16) : 1);

@@ -2,7 +2,7 @@
 //
 // A job is built as real ones are: weights first; each step a batch, activations forward, their gradients and
 // those of the weights backward, the optimizer's temporaries, and in the first step its state, which stays;
-// the gradients of the weights are freed when the next step begins. What varies is the stream's kind. A mark
+// the gradients of the weights are freed when the next step begins (or, in one kind, later). What varies is the stream's kind. A mark
 // stands where each step begins. The seed draws the model's shape as well as what varies, so that a rule
 // which fits one model alone shows.
 #pragma once
@@ -33,14 +33,16 @@ enum class Variation : uint8_t {
   kSmallNoise,      // one allocation in a hundred is joined by a stray one of 512 B to 64 KiB
   kLargeNoise,      // the same, 1 to 32 MiB
   kFunctional,      // weights and state are made anew in each step, and the old ones go a step or two later
+  kKeptGradients,   // a step's gradients go when the next one's forward pass is over
 };
 
 inline constexpr Variation kVariations[] = {
-    Variation::kNone,           Variation::kSevenLengths, Variation::kTwentyLengths, Variation::kFiftyLengths,
-    Variation::kUnrolledRnn,    Variation::kEvaluation,   Variation::kMicroBatches,  Variation::kSkippedSteps,
-    Variation::kShortLastBatch, Variation::kTwoJobs,      Variation::kTwoJobsAtWill, Variation::kExperts,
-    Variation::kGrowth,         Variation::kLeak,         Variation::kSmallNoise,    Variation::kLargeNoise,
-    Variation::kFunctional,
+    Variation::kNone,         Variation::kSevenLengths,  Variation::kTwentyLengths,
+    Variation::kFiftyLengths, Variation::kUnrolledRnn,   Variation::kEvaluation,
+    Variation::kMicroBatches, Variation::kSkippedSteps,  Variation::kShortLastBatch,
+    Variation::kTwoJobs,      Variation::kTwoJobsAtWill, Variation::kExperts,
+    Variation::kGrowth,       Variation::kLeak,          Variation::kSmallNoise,
+    Variation::kLargeNoise,   Variation::kFunctional,    Variation::kKeptGradients,
 };
 
 std::string_view NameOf(Variation variation);

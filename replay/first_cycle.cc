@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/stack_room.h"
 #include "planner/validator.h"
 
 namespace reprise::replay {
@@ -14,6 +15,8 @@ constexpr double kSeconds = 0.03;
 constexpr size_t kMostBlocks = size_t{1} << 17;
 // Up to so small a part of a cycle's bytes may be in the way: it is not worth the wait.
 constexpr int64_t kPartInTheWay = 50;
+// What the placement takes of the job's stack is 25 KiB for thousands of blocks.
+constexpr size_t kStack = size_t{128} << 10;
 // Of more blocks than these in one place, one will be there for long enough.
 constexpr int kMostLooks = 64;
 
@@ -64,7 +67,7 @@ FirstCycle MakeFirstCycle(const ServingPlan& plan, uint32_t from, std::span<cons
 
 std::optional<std::vector<ServingPlan::Slot>> Lay(const ServingPlan& plan, uint32_t from,
                                                   std::span<const Resident> residents, const Solver& solve) {
-  if (plan.slots.size() + residents.size() > kMostBlocks) return std::nullopt;
+  if (plan.slots.size() + residents.size() > kMostBlocks || StackRoom() < kStack) return std::nullopt;
   const FirstCycle first = MakeFirstCycle(plan, from, residents);
   if (first.in_the_way * kPartInTheWay <= first.planned) return std::nullopt;
   const absl::StatusOr<planner::Solution> solution = solve(first.problem, {.seconds = kSeconds});

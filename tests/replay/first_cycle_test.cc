@@ -3,6 +3,7 @@
 #include "replay/first_cycle.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <memory>
@@ -160,6 +161,27 @@ TEST(FirstCycle, OfTooManyBlocksIsNotWaitedFor) {
     residents.push_back({Offset(512 * i), Bytes(512), Resident::kStays});
   EXPECT_FALSE(LayFirstCycle(SmallPlan(), 0, residents, counts).has_value());
   EXPECT_EQ(asked, 0);
+}
+
+TEST(FirstCycle, IsThePlansOwnOnAThreadWithASmallStack) {
+  const auto laid_on = [](size_t stack) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack);
+    pthread_t thread;
+    bool laid = false;
+    const auto run = [](void* result) -> void* {
+      const std::vector<Resident> residents = {At(0, 1)};
+      *static_cast<bool*>(result) = LayFirstCycle(SmallPlan(), 0, residents, planner::Solve).has_value();
+      return nullptr;
+    };
+    EXPECT_EQ(pthread_create(&thread, &attributes, run, &laid), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    return laid;
+  };
+  EXPECT_FALSE(laid_on(size_t{96} << 10));
+  EXPECT_TRUE(laid_on(size_t{1} << 20));
 }
 
 // A rectangle of time and addresses.

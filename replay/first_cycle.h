@@ -23,14 +23,14 @@ struct Resident {
   static constexpr int64_t kStays = INT64_MAX;
   Offset offset;
   Bytes bytes;  // as it lies
-  int64_t
-      until;  // freed before so many slots have come, the present one included (> 0); kStays: not by the cycle
+  // Freed, by the cycle, before so many slots have come, the present one included (> 0); kStays: never.
+  int64_t until;
 };
 
 // The plan's slots as they should lie in the cycle that begins with slot `from`. `residents`: in the order of their
-// offsets. nullopt where hardly anything is in the way, where the cycle is too long for the job to wait or its thread's stack too
-// small, and where no placement comes of it. The caller waits: some 30 ms, and where it is longer what a first answer
-// of `solve` takes.
+// offsets. nullopt where hardly anything is in the way, where the cycle is too long for the job to wait or its
+// thread's stack too small, and where no placement comes of it. The caller waits: some 30 ms, and where it is longer
+// what a first answer of `solve` takes.
 std::optional<std::vector<ServingPlan::Slot>> LayFirstCycle(const ServingPlan& plan, uint32_t from,
                                                             std::span<const Resident> residents,
                                                             const Solver& solve);

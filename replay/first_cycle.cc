@@ -17,15 +17,15 @@ constexpr size_t kMostBlocks = size_t{1} << 17;
 constexpr int64_t kPartInTheWay = 50;
 // What the placement takes of the job's stack is 25 KiB for thousands of blocks.
 constexpr size_t kStack = size_t{128} << 10;
-// Of more blocks than these in one place, one will be there for long enough.
-constexpr int kMostLooks = 64;
+// Of so many blocks in one place, one will be there for long enough.
+constexpr int kMostOverlaps = 64;
 
 // Whether anything lies in [begin, end) that is still there when `time` slots have come.
 bool InTheWay(std::span<const Resident> residents, Offset begin, Offset end, int64_t time) {
   auto it =
       std::ranges::partition_point(residents, [&](const Resident& r) { return r.offset + r.bytes <= begin; });
   for (int looks = 0; it != residents.end() && it->offset < end; ++it) {
-    if (it->until > time || ++looks == kMostLooks) return true;
+    if (it->until > time || ++looks == kMostOverlaps) return true;
   }
   return false;
 }

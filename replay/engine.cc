@@ -31,7 +31,9 @@ using WaitClock = std::chrono::steady_clock;
 
 Offset EndOf(std::span<const ServingPlan::Slot> slots) {
   Offset end;
-  for (const ServingPlan::Slot& slot : slots) end = std::max(end, slot.offset + slot.bytes);
+  for (const ServingPlan::Slot& slot : slots) {
+    if (slot.planned()) end = std::max(end, slot.offset + slot.bytes);
+  }
   return end;
 }
 

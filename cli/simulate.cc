@@ -22,6 +22,7 @@ namespace {
 struct SimulateOptions {
   std::string input;
   std::optional<Bytes> capacity;
+  bool second_run = false;
   bool json = false;
 };
 
@@ -72,7 +73,8 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "simulate");
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<replay::SimulationResult> result =
-      replay::Simulate(input->content.trace.events, {options.capacity.value_or(Bytes(0))});
+      replay::Simulate(input->content.trace.events,
+                       {.capacity = options.capacity.value_or(Bytes(0)), .second_run = options.second_run});
   if (!result.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kUsage);
   int exit_status = kFine;
   if (options.capacity && result->counters.passed > 0) {
@@ -99,6 +101,8 @@ void AddSimulate(CLI::App& app, int& exit_status) {
       ->required();
   AddSizeOption(*command, "--capacity", options->capacity,
                 "The most memory to hold; status 4 if it is too little");
+  command->add_flag("--second-run", options->second_run,
+                    "As the job's next run, which begins with the plans that this one has left");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "The engine is the one that serves a job; only the memory is not real.\n\nExample:\n  reprise simulate "

@@ -76,13 +76,9 @@ absl::Status Expect(const std::string& path, const JobSignature& job, Engine& en
   const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "the file");
   if (!saved.ok()) return saved.status();
   if (absl::Status same = CheckIsFor(*saved, job); !same.ok()) return same;
-  std::vector<Sequence::Expected> plans;
-  for (const SavedPlan::Cycle& cycle : saved->cycles) {
-    absl::StatusOr<ServingPlan> plan = ToServe(cycle);
-    if (!plan.ok()) return plan.status();
-    plans.push_back({*std::move(plan), cycle.from});
-  }
-  return engine.Expect(engine.Lock(), std::move(plans));
+  absl::StatusOr<std::vector<Sequence::Expected>> plans = ToExpect(*saved);
+  if (!plans.ok()) return plans.status();
+  return engine.Expect(engine.Lock(), *std::move(plans));
 }
 
 }  // namespace

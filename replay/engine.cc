@@ -215,11 +215,13 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   const uint32_t slot = !step.at_cut || Adopt(leading, step) ? step.slot : Matcher::kNoSlot;
   if (expecting_ && !leading.expecting()) {
     expecting_ = false;
+    stays_.clear();
     if (!step.resumed && leading.plan() == nullptr) arena_.SetPlanEnd(Offset(0));
   }
   if (step.resumed) {
     ++counters_.plans_resumed;
     CountPlan(leading);
+    BeginFirstCycle(leading, step);
   }
   if (request.place) PlaceInSlot(leading, slot, request, outcome);
   if (was_planned) CountShare(request.bytes, outcome.planned);
@@ -307,9 +309,13 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 }
 
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
-// slots. Other threads' plans are never in the way of one that is lost.
+// slots. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier run is followed
+// nothing may settle in its range; where it is known what stays, the rest may lie there meanwhile: beside it, it would
+// leave what stays scattered over as many granules as all of it took.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
-  const bool careful = split_ ? counters_.plans > 0 : sequence.InStep(request.stream) || sequence.expecting();
+  const bool careful = split_ ? counters_.plans > 0
+                              : sequence.InStep(request.stream) ||
+                                    (sequence.expecting() && Stays(sequence.now() - 1, request.bytes));
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,
                    careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
@@ -320,21 +326,25 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
   return block;
 }
 
+// Whether the block of this token, the latest one, is known to stay, or not known not to.
+bool Engine::Stays(Tick token, Bytes bytes) {
+  if (stays_.empty()) return true;
+  while (next_stay_ < stays_.size() && stays_[next_stay_].token < token) ++next_stay_;
+  if (next_stay_ == stays_.size() || stays_[next_stay_].token != token) return false;
+  if (stays_[next_stay_].bytes != bytes) stays_.clear();  // it has begun otherwise than it did then
+  return true;
+}
+
 // False: there is no room for it.
 bool Engine::Adopt(Sequence& sequence, const Sequence::Step& step) {
   if (split_ && !MoveToOwnRegion(sequence, sequence.candidate())) {
     sequence.Drop();
     return false;
   }
-  std::optional<std::vector<ServingPlan::Slot>> first;
-  if (!split_ && options_.sequence_rules.first_cycle) first = LayFirstCycle(sequence.candidate(), step);
-  sequence.Adopt();
+  sequence.Adopt(split_ ? std::vector<Sequence::Staying>() : WhatStays(sequence, step));
   arena_.SetPlanEnd(PlansEnd(sequence));
   CountPlan(sequence);
-  if (first.has_value()) {
-    arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(*first)));
-    sequence.BeginWith(std::move(*first));
-  }
+  BeginFirstCycle(sequence, step);
   if (options_.learnt) options_.learnt(KnownPlans());
   return true;
 }
@@ -347,17 +357,51 @@ Offset Engine::PlansEnd(const Sequence& sequence) const {
   return end;
 }
 
-// Around all that is live, each block for as long as the cycle keeps it.
-std::optional<std::vector<ServingPlan::Slot>> Engine::LayFirstCycle(const ServingPlan& plan,
-                                                                    const Sequence::Step& step) const {
+// How many slots of the plan that has just come into use will have come when it frees a live block.
+int64_t Engine::Remaining(const BlockInfo& info, const Sequence& sequence, const Sequence::Step& step) const {
+  const std::vector<profiler::Slot>& cycle = sequence.plan()->cycle;
+  const int64_t tokens = step.token - info.token;
+  uint32_t slot = SlotOf(info, cycle, step.token - step.slot);
+  if (slot != Matcher::kNoSlot) return cycle[slot].length - tokens;
+  // A job's first step has more in it than the cycle: there the matcher says which slot it was, if not of which round.
+  slot = sequence.SlotInStart(info.token);
+  if (slot == Matcher::kNoSlot) return Resident::kStays;
+  const auto period = static_cast<int64_t>(cycle.size());
+  const int64_t round = period / RoundsOf(*sequence.plan());
+  int64_t age = (static_cast<int64_t>(step.slot) + period - slot) % round;
+  age += (tokens - age + round / 2) / round * round;
+  const int64_t i = (static_cast<int64_t>(step.slot) - age) % period;
+  const profiler::Slot& its = cycle[static_cast<size_t>(i < 0 ? i + period : i)];
+  const bool of_cycle = !its.persistent && its.bytes == info.requested && age > 0 && age < its.length;
+  return of_cycle ? its.length - age : Resident::kStays;
+}
+
+// Of a plan that has just come into use: around all that is live, each block for as long as the cycle keeps it.
+void Engine::BeginFirstCycle(Sequence& sequence, const Sequence::Step& step) {
+  if (split_ || !options_.sequence_rules.first_cycle) return;
+  const ServingPlan& plan = *sequence.plan();
   std::vector<Resident> residents;
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    const uint32_t slot = SlotOf(info, plan.cycle, step.token - step.slot);
-    const bool stays = slot == Matcher::kNoSlot;
-    residents.push_back(
-        {offset, bytes, stays ? Resident::kStays : plan.cycle[slot].length - (step.token - info.token)});
+    residents.push_back({offset, bytes, Remaining(info, sequence, step)});
   });
-  return replay::LayFirstCycle(plan, step.slot, residents, options_.solve);
+  std::optional<std::vector<ServingPlan::Slot>> first =
+      LayFirstCycle(plan, step.slot, residents, options_.solve);
+  if (!first.has_value()) return;
+  arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(*first)));
+  sequence.BeginWith(std::move(*first));
+}
+
+// Of what the job has allocated before the cycle that is about to be followed.
+std::vector<Sequence::Staying> Engine::WhatStays(const Sequence& sequence, const Sequence::Step& step) const {
+  std::vector<Sequence::Staying> stays;
+  const std::vector<profiler::Slot>& cycle = sequence.candidate().cycle;
+  arena_.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {
+    const bool of_start = info.token >= Tick(0) && info.token < sequence.candidate_from();
+    if (of_start && SlotOf(info, cycle, step.token - step.slot) == Matcher::kNoSlot)
+      stays.push_back({info.token, info.requested});
+  });
+  std::ranges::sort(stays, {}, &Sequence::Staying::token);
+  return stays;
 }
 
 void Engine::CountPlan(const Sequence& sequence) {
@@ -400,7 +444,11 @@ absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans)
       return absl::OutOfRangeError("a cycle is shorter than any that is planned");
     if (expected.plan.end > arena_.main_end()) return absl::OutOfRangeError("it is larger than the arena");
   }
-  for (Sequence::Expected& expected : plans) whole_.Expect(std::move(expected));
+  for (Sequence::Expected& expected : plans) {
+    stays_.insert(stays_.end(), expected.stays.begin(), expected.stays.end());
+    whole_.Expect(std::move(expected));
+  }
+  std::ranges::sort(stays_, {}, &Sequence::Staying::token);
   expecting_ = whole_.expecting();
   arena_.SetPlanEnd(whole_.plans_end());
   return absl::OkStatus();

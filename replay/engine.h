@@ -246,12 +246,14 @@ class Engine {
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
   Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
+  bool Stays(Tick token, Bytes bytes);
+  std::vector<Sequence::Staying> WhatStays(const Sequence& sequence, const Sequence::Step& step) const;
   Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence, const Sequence::Step& step);
-  std::optional<std::vector<ServingPlan::Slot>> LayFirstCycle(const ServingPlan& plan,
-                                                              const Sequence::Step& step) const;
+  void BeginFirstCycle(Sequence& sequence, const Sequence::Step& step);
+  int64_t Remaining(const BlockInfo& info, const Sequence& sequence, const Sequence::Step& step) const;
   Offset PlansEnd(const Sequence& sequence) const;
   std::vector<Sequence::Known> KnownPlans() const;
   void CountPlan(const Sequence& sequence);
@@ -287,6 +289,9 @@ class Engine {
   uint16_t last_thread_ = 0;              // of threads_: the one looked up last
   bool split_ = false;
   bool expecting_ = false;  // a plan of an earlier run has its range kept free
+  // What stays of the start until then, by token, and the next of it; empty where that is not known.
+  std::vector<Sequence::Staying> stays_;
+  size_t next_stay_ = 0;
 
   // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then
   // one has its request's number.

@@ -94,6 +94,17 @@ void ReadRow(const json& row, JsonFields& fields, int64_t period, SavedPlan::Cyc
   cycle.offsets.emplace_back(fields.Number(row[5], "offset", -1, kMostBytes));
 }
 
+// One row a block: token, bytes. Files of before it was kept have none.
+void ReadStaying(JsonFields& fields, SavedPlan::Cycle& cycle) {
+  for (const json& row : fields.Array("stays", kMostSlots)) {
+    if (!row.is_array() || row.size() != 2)
+      return fields.Complain("has a block that stays that is not two numbers");
+    const Tick before = cycle.stays.empty() ? Tick(-1) : cycle.stays.back().token;
+    const Tick token(fields.Number(row[0], "token", before.count() + 1, kMostBytes));
+    cycle.stays.push_back({token, Bytes(fields.Number(row[1], "bytes", kSmallBlock.count(), kMostBytes))});
+  }
+}
+
 absl::Status ReadCycle(const json& object, std::string where, std::string_view name, SavedPlan& saved) {
   JsonFields fields(object, std::move(where));
   SavedPlan::Cycle cycle;
@@ -106,6 +117,7 @@ absl::Status ReadCycle(const json& object, std::string where, std::string_view n
     ReadRow(row, fields, static_cast<int64_t>(rows.size()), cycle);
     if (!fields.error().empty()) return Wrong(name, fields.error());
   }
+  if (object.contains("stays")) ReadStaying(fields, cycle);
   if (!fields.error().empty()) return Wrong(name, fields.error());
   saved.cycles.push_back(std::move(cycle));
   return absl::OkStatus();
@@ -124,7 +136,8 @@ std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds
   SavedPlan::Cycle cycle = {.slots = slots,
                             .slab = candidate.plan.slab,
                             .lower_bound = candidate.plan.lower_bound,
-                            .from = known.from};
+                            .from = known.from,
+                            .stays = known.stays};
   for (const ServingPlan::Slot& slot : candidate.plan.slots) cycle.offsets.push_back(slot.offset);
   return cycle;
 }
@@ -184,6 +197,16 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   return plan;
 }
 
+absl::StatusOr<std::vector<Sequence::Expected>> ToExpect(const SavedPlan& saved) {
+  std::vector<Sequence::Expected> plans;
+  for (const SavedPlan::Cycle& cycle : saved.cycles) {
+    absl::StatusOr<ServingPlan> plan = ToServe(cycle);
+    if (!plan.ok()) return plan.status();
+    plans.push_back({*std::move(plan), cycle.from, cycle.stays});
+  }
+  return plans;
+}
+
 std::string FormatSavedPlan(const SavedPlan& saved) {
   Json json = {{"format", kFormat}, {"version", kVersion}};
   Json command = Json::array();
@@ -196,10 +219,14 @@ std::string FormatSavedPlan(const SavedPlan& saved) {
   for (const SavedPlan::Cycle& cycle : saved.cycles) {
     Json rows = Json::array();
     for (size_t i = 0; i < cycle.slots.size(); ++i) rows.push_back(RowOf(cycle.slots[i], cycle.offsets[i]));
+    Json stays = Json::array();
+    for (const Sequence::Staying& each : cycle.stays)
+      stays.push_back({each.token.count(), each.bytes.count()});
     json["cycles"].push_back({{"from", cycle.from.count()},
                               {"slab", cycle.slab.count()},
                               {"lower_bound", cycle.lower_bound.count()},
-                              {"slots", std::move(rows)}});
+                              {"slots", std::move(rows)},
+                              {"stays", std::move(stays)}});
   }
   const std::string rest = json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(1) + "\n";
   return Beginning(rest) + rest;

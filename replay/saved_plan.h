@@ -36,7 +36,8 @@ struct SavedPlan {
     std::vector<Offset> offsets;  // by slot; negative: not planned
     Bytes slab;
     Bytes lower_bound;
-    Tick from;  // the first token of the job that belonged to it
+    Tick from;                             // the first token of the job that belonged to it
+    std::vector<Sequence::Staying> stays;  // of the tokens before it; by token
   };
   JobSignature job;
   std::vector<Cycle> cycles;  // the one in use when it was saved comes first
@@ -54,6 +55,8 @@ SavedPlan MakeSavedPlan(JobSignature job, const std::vector<Sequence::Known>& kn
 
 // A plan to serve from. InvalidArgument where places of slots that live at the same time overlap.
 absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle);
+// All of them, for Engine::Expect.
+absl::StatusOr<std::vector<Sequence::Expected>> ToExpect(const SavedPlan& saved);
 
 // The file's text: JSON that begins with a checksum of the rest.
 std::string FormatSavedPlan(const SavedPlan& saved);

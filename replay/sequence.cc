@@ -40,6 +40,8 @@ constexpr int64_t kMostReplanRounds = 64;
 // A job's start may take this part longer than in the run that its plan is of: threads that compile are never
 // done after the same number of allocations.
 constexpr int64_t kLongerStartParts = 8;
+// Of the slots that a waiting plan has seen in a job's start, so many are known, the latest ones: 2 MiB.
+constexpr size_t kMostStartSlots = size_t{1} << 17;
 
 // The same for the same round, wherever it was cut, and in a later run. (How long what is never freed lives is
 // told by the cycle that it was saved with.)
@@ -133,6 +135,7 @@ int64_t Sequence::ShadowRounds() const {
 
 // From here on it lies as it was planned.
 void Sequence::EndFirstCycle(Active& used) {
+  used.start_slots.clear();
   if (!used.plan.later.empty()) used.plan.slots = std::exchange(used.plan.later, {});
 }
 
@@ -148,7 +151,7 @@ void Sequence::Account(const Active& used, Counters& counters) {
   counters.times_lost += used.matcher->times_lost() - used.times_lost_before;
 }
 
-void Sequence::Adopt() {
+void Sequence::Adopt(std::vector<Staying> stays) {
   if (active_ != nullptr) {
     Account(*active_, counters_);
     EndFirstCycle(*active_);
@@ -168,6 +171,7 @@ void Sequence::Adopt() {
   active_->plan = std::move(candidate_->plan);
   active_->matcher = std::move(candidate_->matcher);
   active_->cycle = candidate_cycle_;
+  active_->stays = std::move(stays);
   active_->window_tokens = 1;  // the present allocation, which is the cut
   active_->window_matched = 1;
   BeginAccount(*active_);
@@ -184,15 +188,23 @@ void Sequence::Expect(Expected expected) {
   known->cycle = {.period = {.length = round, .found_at = Tick(-1)},
                   .fingerprint = Fingerprint(std::span(known->plan.cycle).first(static_cast<size_t>(round))),
                   .from = expected.from};
+  known->stays = std::move(expected.stays);
   known->of_earlier_run = true;
   waiting_.push_back(std::move(known));
 }
 
 std::vector<Sequence::Known> Sequence::KnownPlans() const {
   std::vector<Known> known;
-  if (active_ != nullptr) known.push_back({active_->plan.cycle, active_->cycle.from});
-  for (const auto& plan : waiting_) known.push_back({plan->plan.cycle, plan->cycle.from});
+  if (active_ != nullptr) known.push_back({active_->plan.cycle, active_->cycle.from, active_->stays});
+  for (const auto& plan : waiting_) known.push_back({plan->plan.cycle, plan->cycle.from, plan->stays});
   return known;
+}
+
+uint32_t Sequence::SlotInStart(Tick token) const {
+  if (active_ == nullptr) return Matcher::kNoSlot;
+  const auto at =
+      std::ranges::lower_bound(active_->start_slots, token, {}, &std::pair<Tick, uint32_t>::first);
+  return at != active_->start_slots.end() && at->first == token ? at->second : Matcher::kNoSlot;
 }
 
 Offset Sequence::plans_end() const {
@@ -214,6 +226,10 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   std::unique_ptr<Active>* next = nullptr;
   for (std::unique_ptr<Active>& other : waiting_) {
     const uint32_t slot = other->matcher->Step(bytes, stream);
+    if (active_ == nullptr && slot != Matcher::kNoSlot) {
+      if (other->start_slots.size() == kMostStartSlots) other->start_slots.pop_front();
+      other->start_slots.emplace_back(step.token, slot);
+    }
     const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
     if (next != nullptr || !wanted || !other->matcher->Sure(stream)) continue;  // which has a slot
     if (active_ == nullptr && step.token < other->cycle.from) continue;

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -57,6 +58,11 @@ class Sequence {
   // The place of a planned slot was taken.
   void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
 
+  // A block of a job's start that is no part of the cycle and stays: weights, an optimizer's state.
+  struct Staying {
+    Tick token;  // its number among the job's
+    Bytes bytes;
+  };
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
   // `from`: what a job allocates while it starts can look like a part of its cycle. Where none has been
   // followed a round later, nor after an eighth more than the start took then, it is forgotten: the job is
@@ -64,6 +70,7 @@ class Sequence {
   struct Expected {
     ServingPlan plan;
     Tick from;
+    std::vector<Staying> stays{};  // by token
   };
   void Expect(Expected expected);
   // Such a plan is there, and none has been followed yet.
@@ -72,8 +79,12 @@ class Sequence {
   struct Known {
     std::vector<profiler::Slot> cycle;
     Tick from;
+    std::vector<Staying> stays{};
   };
   std::vector<Known> KnownPlans() const;
+  // The slot of the plan in use, one of an earlier run, that an allocation was before that plan came into use;
+  // kNoSlot where it was none, or that is not known, and once its first cycle is over.
+  uint32_t SlotInStart(Tick token) const;
 
   // The iteration to plan for, when a period has been found that neither the plan in use nor the one being
   // solved serves. nullopt also when it should be asked again later; then a coming step says so.
@@ -83,7 +94,10 @@ class Sequence {
   // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it; dropping it
   // puts off the next one.
   ServingPlan& candidate() { return candidate_->plan; }
-  void Adopt();
+  const ServingPlan& candidate() const { return candidate_->plan; }
+  // Where its first round began, as far as is known.
+  Tick candidate_from() const { return candidate_cycle_.from; }
+  void Adopt(std::vector<Staying> stays = {});
   // The adopted plan's first cycle lies like this.
   void BeginWith(std::vector<ServingPlan::Slot> slots) {
     active_->plan.later = std::exchange(active_->plan.slots, std::move(slots));
@@ -135,6 +149,9 @@ class Sequence {
     ServingPlan plan;
     std::unique_ptr<Matcher> matcher;
     Cycle cycle;
+    std::vector<Staying> stays;  // from before it
+    // Of an earlier run's: the slots that its matcher saw in the start of the job, by token.
+    std::deque<std::pair<Tick, uint32_t>> start_slots;
     bool settled = false;
     // About the latest cycle: the measures of whether the plan still fits.
     int64_t window_tokens = 0;

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "replay/counted_memory.h"
 #include "replay/overlap_checker.h"
+#include "replay/saved_plan.h"
 
 namespace reprise::replay {
 namespace {
@@ -25,24 +26,31 @@ absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
   return planner::Solve(problem, by_work);
 }
 
-}  // namespace
+Engine::Options EngineOptions(const SimulationOptions& options) {
+  Engine::Options engine;
+  engine.capacity = options.capacity;
+  engine.plan_seconds = options.plan_seconds;
+  engine.solve = SolveByWork;
+  engine.sequence_rules = options.sequence_rules;
+  engine.arena_rules = options.arena_rules;
+  engine.period.rules = options.period_rules;
+  return engine;
+}
 
-absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
-                                          const SimulationOptions& options) {
+// One run of the job, which begins with these plans.
+absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
+                                     const SimulationOptions& options,
+                                     std::vector<Sequence::Expected> plans) {
   const auto start = std::chrono::steady_clock::now();
   // Addresses are free, so there are as many as can be: no stream is refused for want of them.
   auto memory = std::make_unique<CountedMemory>(kGranule, kLargestRange);
   const CountedMemory& counted = *memory;
   InlineRunner runner;
-  Engine::Options engine_options;
-  engine_options.capacity = options.capacity;
-  engine_options.plan_seconds = options.plan_seconds;
-  engine_options.solve = SolveByWork;
-  engine_options.sequence_rules = options.sequence_rules;
-  engine_options.arena_rules = options.arena_rules;
-  engine_options.period.rules = options.period_rules;
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(engine_options, std::move(memory), &runner);
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Create(EngineOptions(options), std::move(memory), &runner);
   if (!engine.ok()) return engine.status();
+  const Engine::Guard guard = (*engine)->Lock();
+  if (absl::Status expected = (*engine)->Expect(guard, std::move(plans)); !expected.ok()) return expected;
 
   SimulationResult result;
   const Watch& watch = options.watch;
@@ -50,7 +58,6 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   OverlapChecker checker;
   absl::flat_hash_map<BlockId, Offset> placed;
   absl::flat_hash_map<BlockId, BlockInfo> passed;  // live all the same
-  const Engine::Guard guard = (*engine)->Lock();
   for (size_t i = 0; i < events.size(); ++i) {
     const profiler::Event& event = events[i];
     if (watch.ShouldStop(i)) {
@@ -95,11 +102,24 @@ absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> event
   result.overlaps = checker.overlaps();
   result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
   result.planned_bytes_after_plan = Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count());
-  for (const Sequence::Known& plan : (*engine)->KnownPlans(guard)) {
-    result.periods.push_back(static_cast<int64_t>(plan.cycle.size()));
-  }
+  result.plans = (*engine)->KnownPlans(guard);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
+                                          const SimulationOptions& options) {
+  if (!options.second_run) return Run(events, options, {});
+  SimulationOptions of_first = options;
+  of_first.watch = {.stop = options.watch.stop};
+  const absl::StatusOr<SimulationResult> first = Run(events, of_first, {});
+  if (!first.ok()) return first.status();
+  absl::StatusOr<std::vector<Sequence::Expected>> plans =
+      ToExpect(MakeSavedPlan({}, first->plans, options.plan_seconds));
+  if (!plans.ok()) return plans.status();
+  return Run(events, options, *std::move(plans));
 }
 
 }  // namespace reprise::replay

@@ -16,6 +16,7 @@ namespace reprise::replay {
 struct SimulationOptions {
   Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
   double plan_seconds = 1.0;  // budget of one planning, on a machine with nothing else to do
+  bool second_run = false;    // beginning with the plans that a run of the same events has left
   // What the engine does without, to show what it is for.
   Sequence::Rules sequence_rules{};
   Arena::Rules arena_rules{};
@@ -30,7 +31,7 @@ struct SimulationResult {
   int64_t overlaps = 0;                 // as an independent checker counted them
   double planned_after_plan = 0;        // share of the requests after the first adoption, by count
   double planned_bytes_after_plan = 0;  // and by bytes
-  std::vector<int64_t> periods;         // of the plans known at the end, in requests of at least kSmallBlock
+  std::vector<Sequence::Known> plans;   // known at the end
   double seconds = 0;                   // wall time of the whole simulation
   bool stopped = false;                 // told to (SimulationOptions::watch); the rest was not simulated
 };

@@ -2,7 +2,7 @@
 // worst.
 //
 //   varying_bench [--final] [--seeds N] [--each | --models] [--only NAME,NAME] [--plan-seconds S]
-//                 [--without RULE,RULE]
+//                 [--second-run] [--without RULE,RULE]
 //
 // Seeds for choosing rules (the default) and for final figures (--final) are apart: varying_streams.h.
 #include <fmt/format.h>
@@ -49,7 +49,9 @@ struct Row {
     if (!stream.apart)
       return truth.empty() || std::any_of(truth.begin(), truth.end(), near(result.counters.period));
     return std::all_of(truth.begin(), truth.end(), [&](int64_t period) {
-      return std::any_of(result.periods.begin(), result.periods.end(), near(period));
+      return std::any_of(result.plans.begin(), result.plans.end(), [&](const auto& plan) {
+        return near(period)(static_cast<int64_t>(plan.cycle.size()));
+      });
     });
   }
 };
@@ -169,6 +171,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& [name, rule] : rules) names.push_back(name);
   app.add_option("--without", without, "Rules to leave out")->delimiter(',')->check(CLI::IsMember(names));
+  app.add_flag("--second-run", options.second_run, "Beginning with the plans that a first run has left");
   app.add_option("--plan-seconds", options.plan_seconds, "Budget of one planning");
   CLI11_PARSE(app, argc, argv);
   for (const std::string& name : without) *rules.at(name) = false;

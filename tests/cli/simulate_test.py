@@ -41,6 +41,13 @@ class Simulate(command.CommandTest):
         self.write("big.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\n")
         self.fails(4, "simulate", "big.csv", "--capacity", "32MiB", says="1 requests did not find room")
 
+    def test_the_next_run_begins_with_what_this_one_has_left(self):
+        first = self.json("simulate", "job.csv")
+        second = self.json("simulate", "job.csv", "--second-run")
+        self.assertEqual((first["plans_resumed"], second["plans_resumed"]), (0, 1))
+        self.assertLess(second["first_planned_request"], first["first_planned_request"])
+        self.assertEqual(second["overlaps"], 0)
+
     def test_lifetimes_have_no_order(self):
         self.write("a.csv", command.LIFETIMES)
         self.fails(3, "simulate", "a.csv", says="a.csv:1: a lifetime CSV")

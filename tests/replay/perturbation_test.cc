@@ -16,6 +16,8 @@
 #include "replay/engine.h"
 #include "replay/host_memory.h"
 #include "replay/overlap_checker.h"
+#include "replay/saved_plan.h"
+#include "replay/simulator.h"
 #include "tests/replay/bench_streams.h"
 #include "tests/replay/perturbed_job.h"
 #include "tests/replay/training_job.h"
@@ -25,14 +27,17 @@ namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int64_t kEvents = 400'000;
+constexpr uint64_t kSeeds = 1;
 #else
 constexpr int64_t kEvents = 10'000'000;
+constexpr uint64_t kSeeds = 4;
 #endif
 
 // An engine over real memory, and a stamp at both ends of every block.
 class StampedEngine {
  public:
-  explicit StampedEngine(PlanRunner* runner) {
+  // `saved`: the plans it begins with.
+  explicit StampedEngine(PlanRunner* runner, const SavedPlan& saved = {}) {
     auto memory = HostMemory::Reserve(kGiB * 16);
     EXPECT_TRUE(memory.ok()) << memory.status();
     begin_ = (*memory)->begin();
@@ -41,6 +46,8 @@ class StampedEngine {
     auto engine = Engine::Create(options, std::move(*memory), runner);
     EXPECT_TRUE(engine.ok()) << engine.status();
     engine_ = std::move(*engine);
+    auto plans = ToExpect(saved);
+    EXPECT_TRUE(plans.ok() && engine_->Expect(engine_->Lock(), *std::move(plans)).ok()) << plans.status();
   }
 
   void Do(uint64_t job, const PerturbedJob::Action& action) {
@@ -126,6 +133,25 @@ TEST(Perturbation, RecordedJobsWithFaultsNeverOverlapAndAreNeverRefused) {
                                                      std::to_string(c.requests));
   }
   EXPECT_GT(planned, 0);
+}
+
+TEST(Perturbation, RunsThatBeginOtherwiseThanTheOneWhosePlansTheyHave) {
+  for (const std::vector<profiler::Event>& stream : BaseStreams()) {
+    const auto first = Simulate(stream, {.plan_seconds = 0.05});
+    ASSERT_TRUE(first.ok()) << first.status();
+    const SavedPlan saved = MakeSavedPlan({}, first->plans, 0.05);
+    for (const double rate : {0.0, 0.0002, 0.001, 0.005, 0.02, 0.1}) {
+      for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        InlineRunner runner;
+        StampedEngine engine(&runner, saved);
+        PerturbedJob job(stream, seed);
+        job.SetRate(rate);
+        for (size_t event = 0; event < stream.size(); ++event) engine.Do(0, job.Next());
+        engine.ExpectSound();
+        EXPECT_TRUE(rate > 0 || engine.counters().plans_resumed == 1);
+      }
+    }
+  }
 }
 
 TEST(Perturbation, TwoJobsInterleavedInOneEngine) {

@@ -17,6 +17,7 @@
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/overlap_checker.h"
+#include "tests/replay/many_layers.h"
 #include "tests/replay/training_job.h"
 #include "tests/replay/varying_streams.h"
 
@@ -45,6 +46,7 @@ SavedPlan Small() {
   cycle.slab = Bytes(12288);
   cycle.lower_bound = Bytes(12288);
   cycle.from = Tick(7);
+  cycle.stays = {{Tick(2), Bytes(4096)}, {Tick(5), Bytes(20000)}};
   return {.job = Job(), .cycles = {cycle}};
 }
 
@@ -57,6 +59,9 @@ TEST(SavedPlan, SurvivesItsFile) {
   EXPECT_EQ(read->cycles[0].from, Tick(7));
   EXPECT_EQ(read->cycles[0].slots[1].length, 3);
   EXPECT_TRUE(read->cycles[0].slots[3].persistent);
+  ASSERT_EQ(read->cycles[0].stays.size(), 2);
+  EXPECT_EQ(read->cycles[0].stays[1].token, Tick(5));
+  EXPECT_EQ(read->cycles[0].stays[1].bytes, Bytes(20000));
   EXPECT_EQ(FormatSavedPlan(*read), FormatSavedPlan(Small()));
   const auto plan = ToServe(read->cycles[0]);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -154,6 +159,12 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,9,0,0]"), HasSubstr("lifetime"));
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,1,0]"), HasSubstr("six numbers"));
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "7"), HasSubstr("six numbers"));
+  EXPECT_EQ(reason("\"stays\"", "\"other\""), "") << "a file of before it was kept";
+  EXPECT_THAT(reason("[2,4096]", "[2]"), HasSubstr("two numbers"));
+  EXPECT_THAT(reason("[2,4096]", "7"), HasSubstr("two numbers"));
+  EXPECT_THAT(reason("[2,4096]", "[2,4095]"), HasSubstr("bytes"));
+  EXPECT_THAT(reason("[2,4096]", "[-1,4096]"), HasSubstr("token"));
+  EXPECT_THAT(reason("[2,4096]", "[5,4096]"), HasSubstr("token")) << "twice the same";
   EXPECT_THAT(reason("\"cycles\":[", "\"cycles\":7,\"x\":["), HasSubstr("cycles"));
   EXPECT_THAT(reason("\"device\":\"host\"", "\"device\":3"), HasSubstr("device"));
   EXPECT_THAT(reason("\"@\"", "7"), HasSubstr("word"));
@@ -199,20 +210,24 @@ struct Outcome {
   int64_t overlaps = 0;
 };
 
+// By work, not by time: a sanitizer's build is slow.
+absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
+                                              const planner::Budget& budget) {
+  return planner::Solve(problem, {.seconds = 60, .steps = static_cast<int64_t>(budget.seconds * 1e7)});
+}
+
 // One run of the job, with the plans of another.
 Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) {
   InlineRunner runner;
   auto memory = std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64);
-  auto engine = Engine::Create({}, std::move(memory), &runner);
+  Engine::Options options;
+  options.plan_seconds = 0.2;
+  options.solve = SolveByWork;
+  auto engine = Engine::Create(options, std::move(memory), &runner);
   EXPECT_TRUE(engine.ok()) << engine.status();
   const Engine::Guard guard = (*engine)->Lock();
-  std::vector<Sequence::Expected> plans;
-  for (const SavedPlan::Cycle& cycle : saved.cycles) {
-    auto plan = ToServe(cycle);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    if (plan.ok()) plans.push_back({*std::move(plan), cycle.from});
-  }
-  EXPECT_TRUE((*engine)->Expect(guard, std::move(plans)).ok());
+  auto plans = ToExpect(saved);
+  EXPECT_TRUE(plans.ok() && (*engine)->Expect(guard, *std::move(plans)).ok()) << plans.status();
   OverlapChecker checker;
   std::map<BlockId, Offset> placed;
   for (const profiler::Event& event : events) {
@@ -272,6 +287,41 @@ TEST(SavedPlan, PlacesTheNextRunFromItsFirstRecurringIteration) {
   // Of weights and of the optimizer's state its plan knows nothing; the job holds them all the same.
   EXPECT_NEAR(Share(with.lower_bound.count(), without.lower_bound.count()), 1, 0.02);
   EXPECT_NEAR(Share(with.slab.count(), without.slab.count()), 1, 0.02);
+}
+
+double Reserved(const Counters& counters) {
+  return Share(counters.reserved_peak.count(), counters.live_peak.count());
+}
+
+TEST(SavedPlan, WhatStaysOfTheStartIsNotScatteredOverWhatItsFirstStepTook) {
+  const auto events = ManyLayersThatKeepGradients();
+  const SavedPlan saved = LearntFrom(events);
+  ASSERT_EQ(saved.cycles.size(), 1);
+  const Counters first = RunWith({.job = Job()}, events);
+  const Counters second = RunWith(saved, events);
+  EXPECT_EQ(second.plans_resumed, 1);
+  EXPECT_EQ(second.plans, 1);
+  EXPECT_LT(second.first_planned_request, first.first_planned_request / 2);
+  EXPECT_GE(Share(second.planned_bytes_after_plan.count(), second.bytes_after_plan.count()), 0.99);
+  EXPECT_LE(Reserved(second), 1.03);
+  SavedPlan not_known = saved;
+  not_known.cycles[0].stays.clear();
+  EXPECT_GE(Reserved(RunWith(not_known, events)), 1.045);
+  SavedPlan of_another_start = saved;
+  of_another_start.cycles[0].stays[0].bytes += kUnit;
+  EXPECT_EQ(RunWith(of_another_start, events).reserved_peak, RunWith(not_known, events).reserved_peak);
+}
+
+TEST(SavedPlan, WhatStaysOfTheStartIsHandedOnToTheRunAfterTheNext) {
+  const auto events = ManyLayersThatKeepGradients();
+  const SavedPlan saved = LearntFrom(events);
+  ASSERT_EQ(saved.cycles.size(), 1);
+  const SavedPlan again = MakeSavedPlan(Job(), replay::Run(events, saved).known, 1.0);
+  ASSERT_EQ(again.cycles.size(), 1);
+  ASSERT_GT(saved.cycles[0].stays.size(), 0u);
+  ASSERT_EQ(again.cycles[0].stays.size(), saved.cycles[0].stays.size());
+  for (size_t i = 0; i < again.cycles[0].stays.size(); ++i)
+    EXPECT_EQ(again.cycles[0].stays[i].token, saved.cycles[0].stays[i].token);
 }
 
 TEST(SavedPlan, OfSeveralRoundsIsOfOnePeriod) {

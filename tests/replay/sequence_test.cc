@@ -156,6 +156,30 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
   EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>());
 }
 
+TEST(Sequence, OfAJobsStartItIsKnownWhichSlotsItWasOfAPlanThatWaited) {
+  SequenceJob job;
+  const Sizes sizes = SizesOf(60);
+  SequenceJob earlier;
+  earlier.Rounds(20, sizes);
+  job.sequence.Expect({.plan = *earlier.sequence.plan(), .from = Tick(80)});
+  Sizes first = sizes;
+  first.insert(first.begin() + 40, {4096 * 5001, 4096 * 5002});  // what the first step has more
+  job.Round(first);
+  job.Round(sizes);
+  ASSERT_NE(job.sequence.plan(), nullptr);
+  const auto slot_of = [&](int64_t token) { return job.sequence.SlotInStart(Tick(token)); };
+  const uint32_t slot = slot_of(20);
+  ASSERT_NE(slot, Matcher::kNoSlot);
+  EXPECT_EQ(job.sequence.plan()->slots[slot].bytes, Bytes(sizes[20]));
+  EXPECT_EQ(slot_of(30), (slot + 10) % 60);
+  EXPECT_EQ(slot_of(40), Matcher::kNoSlot);
+  EXPECT_EQ(slot_of(52), (slot + 30) % 60) << "behind what was more";
+  EXPECT_EQ(slot_of(-1), Matcher::kNoSlot);
+  EXPECT_EQ(slot_of(1000), Matcher::kNoSlot);
+  job.Rounds(3, sizes);
+  EXPECT_EQ(slot_of(20), Matcher::kNoSlot) << "the first cycle is over";
+}
+
 TEST(Sequence, WhatAPlanDoesNotExpectCountsWhileItIsInUse) {
   SequenceJob job;
   const auto counters_after = [&](uint32_t number) {

@@ -32,6 +32,17 @@ TEST(Simulator, ASteadyJobIsPlannedFromItsFourthIteration) {
   EXPECT_EQ(result.counters.passed, 0);
 }
 
+TEST(Simulator, ASecondRunIsPlannedFromItsFirstRecurringIteration) {
+  EventScript script;
+  AppendTraining(script, 8, {.layers = 40});
+  const SimulationResult result = Simulated(script, {.second_run = true});
+  EXPECT_EQ(result.counters.plans_resumed, 1);
+  EXPECT_LE(result.counters.first_planned_request, 40 + 160 + 40 + 160);
+  EXPECT_EQ(result.planned_bytes_after_plan, 1.0);
+  EXPECT_EQ(result.overlaps, 0);
+  EXPECT_LE(result.reserved_peak, Simulated(script).reserved_peak);
+}
+
 TEST(Simulator, CountsEveryRequestOnce) {
   EventScript script;
   AppendTraining(script, 8);

@@ -363,17 +363,16 @@ int64_t Engine::Remaining(const BlockInfo& info, const Sequence& sequence, const
   const int64_t tokens = step.token - info.token;
   uint32_t slot = SlotOf(info, cycle, step.token - step.slot);
   if (slot != Matcher::kNoSlot) return cycle[slot].length - tokens;
-  // A job's first step has more in it than the cycle: there the matcher says which slot it was, if not of which round.
+  // A job's first step has more in it than the cycle: there the matcher says which slot it was. It was so in the
+  // latest round, as far as is known.
   slot = sequence.SlotInStart(info.token);
   if (slot == Matcher::kNoSlot) return Resident::kStays;
-  const auto period = static_cast<int64_t>(cycle.size());
-  const int64_t round = period / RoundsOf(*sequence.plan());
-  int64_t age = (static_cast<int64_t>(step.slot) + period - slot) % round;
-  age += (tokens - age + round / 2) / round * round;
-  const int64_t i = (static_cast<int64_t>(step.slot) - age) % period;
-  const profiler::Slot& its = cycle[static_cast<size_t>(i < 0 ? i + period : i)];
-  const bool of_cycle = !its.persistent && its.bytes == info.requested && age > 0 && age < its.length;
-  return of_cycle ? its.length - age : Resident::kStays;
+  const size_t round = cycle.size() / static_cast<size_t>(RoundsOf(*sequence.plan()));
+  const size_t age = (step.slot + cycle.size() - slot) % round;
+  const profiler::Slot& its = cycle[(step.slot + cycle.size() - age) % cycle.size()];
+  const int64_t remaining = its.length - static_cast<int64_t>(age);
+  const bool of_cycle = !its.persistent && its.bytes == info.requested && age > 0 && remaining > 0;
+  return of_cycle ? remaining : Resident::kStays;
 }
 
 // Of a plan that has just come into use: around all that is live, each block for as long as the cycle keeps it.

@@ -201,10 +201,18 @@ std::vector<Sequence::Known> Sequence::KnownPlans() const {
 }
 
 uint32_t Sequence::SlotInStart(Tick token) const {
-  if (active_ == nullptr) return Matcher::kNoSlot;
-  const auto at =
+  if (active_ == nullptr || token < history_.oldest()) return Matcher::kNoSlot;
+  const auto seen =
       std::ranges::lower_bound(active_->start_slots, token, {}, &std::pair<Tick, uint32_t>::first);
-  return at != active_->start_slots.end() && at->first == token ? at->second : Matcher::kNoSlot;
+  if (seen == active_->start_slots.end()) return Matcher::kNoSlot;
+  // Those by which the matcher has found its place again are in front of the first that it has told.
+  const std::vector<profiler::Slot>& cycle = active_->plan.cycle;
+  size_t slot = seen->second;
+  for (Tick t = seen->first; t > token; t = t - 1) {
+    slot = (slot + cycle.size() - 1) % cycle.size();
+    if (history_.at(t - 1).bytes != cycle[slot].bytes) return Matcher::kNoSlot;
+  }
+  return static_cast<uint32_t>(slot);
 }
 
 Offset Sequence::plans_end() const {

@@ -172,7 +172,9 @@ TEST(Sequence, OfAJobsStartItIsKnownWhichSlotsItWasOfAPlanThatWaited) {
   ASSERT_NE(slot, Matcher::kNoSlot);
   EXPECT_EQ(job.sequence.plan()->slots[slot].bytes, Bytes(sizes[20]));
   EXPECT_EQ(slot_of(30), (slot + 10) % 60);
+  EXPECT_EQ(slot_of(0), (slot + 40) % 60) << "by these it has found its place";
   EXPECT_EQ(slot_of(40), Matcher::kNoSlot);
+  EXPECT_EQ(slot_of(41), Matcher::kNoSlot);
   EXPECT_EQ(slot_of(52), (slot + 30) % 60) << "behind what was more";
   EXPECT_EQ(slot_of(-1), Matcher::kNoSlot);
   EXPECT_EQ(slot_of(1000), Matcher::kNoSlot);

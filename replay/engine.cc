@@ -360,6 +360,7 @@ Offset Engine::PlansEnd(const Sequence& sequence) const {
 // How many slots of the plan that has just come into use will have come when it frees a live block.
 int64_t Engine::Remaining(const BlockInfo& info, const Sequence& sequence, const Sequence::Step& step) const {
   const std::vector<profiler::Slot>& cycle = sequence.plan()->cycle;
+  if (sequence.Stays(info.token)) return Resident::kStays;
   const int64_t tokens = step.token - info.token;
   uint32_t slot = SlotOf(info, cycle, step.token - step.slot);
   if (slot != Matcher::kNoSlot) return cycle[slot].length - tokens;

@@ -200,6 +200,10 @@ std::vector<Sequence::Known> Sequence::KnownPlans() const {
   return known;
 }
 
+bool Sequence::Stays(Tick token) const {
+  return active_ != nullptr && std::ranges::binary_search(active_->stays, token, {}, &Staying::token);
+}
+
 uint32_t Sequence::SlotInStart(Tick token) const {
   if (active_ == nullptr || token < history_.oldest()) return Matcher::kNoSlot;
   const auto seen =

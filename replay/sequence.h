@@ -82,6 +82,8 @@ class Sequence {
     std::vector<Staying> stays{};
   };
   std::vector<Known> KnownPlans() const;
+  // Whether it is known to be a block of the job's start that stays.
+  bool Stays(Tick token) const;
   // The slot of the plan in use, one of an earlier run, that an allocation was before that plan came into use;
   // kNoSlot where it was none, or that is not known, and once its first cycle is over.
   uint32_t SlotInStart(Tick token) const;

@@ -161,7 +161,8 @@ TEST(Sequence, OfAJobsStartItIsKnownWhichSlotsItWasOfAPlanThatWaited) {
   const Sizes sizes = SizesOf(60);
   SequenceJob earlier;
   earlier.Rounds(20, sizes);
-  job.sequence.Expect({.plan = *earlier.sequence.plan(), .from = Tick(80)});
+  job.sequence.Expect(
+      {.plan = *earlier.sequence.plan(), .from = Tick(80), .stays = {{Tick(40), Bytes(4096 * 5001)}}});
   Sizes first = sizes;
   first.insert(first.begin() + 40, {4096 * 5001, 4096 * 5002});  // what the first step has more
   job.Round(first);
@@ -178,6 +179,8 @@ TEST(Sequence, OfAJobsStartItIsKnownWhichSlotsItWasOfAPlanThatWaited) {
   EXPECT_EQ(slot_of(52), (slot + 30) % 60) << "behind what was more";
   EXPECT_EQ(slot_of(-1), Matcher::kNoSlot);
   EXPECT_EQ(slot_of(1000), Matcher::kNoSlot);
+  EXPECT_TRUE(job.sequence.Stays(Tick(40)));
+  EXPECT_FALSE(job.sequence.Stays(Tick(41)));
   job.Rounds(3, sizes);
   EXPECT_EQ(slot_of(20), Matcher::kNoSlot) << "the first cycle is over";
 }

@@ -233,6 +233,9 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   calls.cuStreamBeginCapture_v2_ptsz = BeginCapture<&Calls::cuStreamBeginCapture_v2_ptsz, kPerThread>;
   calls.cuStreamBeginCaptureToGraph = BeginCapture<&Calls::cuStreamBeginCaptureToGraph, kLegacy>;
   calls.cuStreamBeginCaptureToGraph_ptsz = BeginCapture<&Calls::cuStreamBeginCaptureToGraph_ptsz, kPerThread>;
+  calls.cuStreamBeginRecaptureToGraph = BeginCapture<&Calls::cuStreamBeginRecaptureToGraph, kLegacy>;
+  calls.cuStreamBeginRecaptureToGraph_ptsz =
+      BeginCapture<&Calls::cuStreamBeginRecaptureToGraph_ptsz, kPerThread>;
   calls.cuStreamEndCapture = [](cu_stream stream, void** graph) {
     return Answer([&] { return core->EndCapture(stream, graph, kLegacy); },
                   [&] { return core->driver().cuStreamEndCapture(stream, graph); });

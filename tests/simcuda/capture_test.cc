@@ -260,6 +260,28 @@ TEST_F(Capture, EndsWithItsContext) {
   OK(cuMemFree(block));
 }
 
+// Of a later CUDA than the headers'.
+extern "C" CUresult cuStreamBeginRecaptureToGraph(CUstream stream, CUstreamCaptureMode mode, CUgraph graph,
+                                                  void* callback, void* data);
+
+TEST_F(Capture, OnceMoreIntoAGraph) {
+  CUdeviceptr first = 0, again = 0;
+  Begin();
+  OK(cuMemAllocAsync(&first, kBytes, stream_));
+  OK(cuMemFreeAsync(first, stream_));
+  CUgraph graph = End();
+  OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL, graph, nullptr, nullptr));
+  OK(cuMemAllocAsync(&again, kBytes, stream_));
+  EXPECT_EQ(again, first);
+  OK(cuMemFreeAsync(again, stream_));
+  EXPECT_EQ(End(), graph);
+  OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL, graph, nullptr, nullptr));
+  OK(simFill(memory_, kBytes, 1, stream_));
+  CUgraph captured = nullptr;
+  EXPECT_EQ(static_cast<int>(cuStreamEndCapture(stream_, &captured)), 918) << "it has other nodes";
+  OK(cuGraphDestroy(graph));
+}
+
 TEST_F(Capture, IntoAGraphThatIsThereAlready) {
   CUgraph graph = nullptr;
   OK(cuGraphCreate(&graph, 0));

@@ -1,5 +1,7 @@
 // Stream capture. What is allocated in a capture belongs to the graph, and a capture notices every call that
 // is not allowed in it: the driver must be asked exactly what it would be asked without us.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <thread>
 
@@ -273,6 +275,42 @@ SCENARIO(capture_into_a_graph_of_the_program) {
   DO(cuMemAllocAsync(&block, kBytes, stream));
   DO(cuMemFreeAsync(block, stream));
   CheckBytes();
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(stream));
+}
+
+// A graph is captured once more by a call of a later CUDA than the headers may be of.
+SCENARIO(capture_once_more_into_a_graph) {
+  using Begin = CUresult (*)(CUstream, CUstreamCaptureMode, CUgraph, void*, void*);
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  const auto begin_again = reinterpret_cast<Begin>(dlsym(driver, "cuStreamBeginRecaptureToGraph"));
+  dlclose(driver);
+  NOTE(begin_again != nullptr);
+  if (begin_again == nullptr) return;
+  const CUstream stream = NewStream();
+  CUgraph graph = nullptr;
+  CUgraph captured = nullptr;
+  CUgraphExec executable = nullptr;
+  CUdeviceptr block = 0;
+  for (const bool again : {false, true}) {
+    DO(again ? begin_again(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, nullptr, nullptr)
+             : cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    const CUdeviceptr before = block;
+    DO(cuMemAllocAsync(&block, kBytes, stream));
+    NOTE(block == before);
+    DO(WorkFill(block, kBytes, 1 + again, stream));
+    DO(WorkVerify(block, kBytes, 1 + again, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamEndCapture(stream, &captured));
+    NOTE(captured == graph);
+    graph = captured;
+  }
+  DO(cuGraphInstantiate(&executable, graph, 0));
+  DO(cuGraphLaunch(executable, stream));
+  CheckBytes();
+  DO(cuMemAllocAsync(&block, kBytes, stream));  // captured no more
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuGraphExecDestroy(executable));
   DO(cuGraphDestroy(graph));
   DO(cuStreamDestroy(stream));
 }

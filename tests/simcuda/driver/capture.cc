@@ -75,6 +75,23 @@ CUresult Begin(Call& call, Stream& stream, CUstreamCaptureMode mode, Graph* grap
   return CUDA_SUCCESS;
 }
 
+// CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, which is newer than our headers.
+constexpr auto kRecaptureFailure = static_cast<CUresult>(918);
+
+bool Alike(const std::vector<std::unique_ptr<Node>>& a, const std::vector<std::unique_ptr<Node>>& b) {
+  return std::ranges::equal(
+      a, b, {}, [](const auto& node) { return node->work.type; },
+      [](const auto& node) { return node->work.type; });
+}
+
+// The next one of a graph that is captured anew, which keeps its addresses; null: it had no such.
+const GraphAllocation* AllocatedBefore(const Capture& capture, uint64_t bytes) {
+  const auto is_allocation = [](const auto& node) { return node->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC; };
+  const auto next = static_cast<size_t>(std::ranges::count_if(capture.graph->nodes, is_allocation));
+  const std::vector<GraphAllocation>& all = capture.graph->addresses->allocations;
+  return next < all.size() && all[next].size == bytes ? &all[next] : nullptr;
+}
+
 }  // namespace
 
 CUstreamCaptureStatus StatusOf(const Stream& stream) {
@@ -140,6 +157,14 @@ CUresult CaptureWait(Stream& stream, const Event& event) {
 }
 
 CUresult CaptureAllocation(Call& call, Stream& stream, int device, uint64_t bytes, CUdeviceptr* address) {
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  if (stream.capture->again && !stream.capture->invalidated) {
+    const GraphAllocation* const before = AllocatedBefore(*stream.capture, bytes);
+    if (before == nullptr) return InvalidateFor(*stream.capture, kRecaptureFailure);
+    *address = work.allocation = before->address;
+    return Submit(call, stream, std::move(work));
+  }
   GraphAllocation allocation;
   allocation.size = bytes;
   allocation.extent = RoundUp(bytes, kAllocationGrain);
@@ -150,8 +175,6 @@ CUresult CaptureAllocation(Call& call, Stream& stream, int device, uint64_t byte
   allocation.address = *reserved;
   stream.capture->graph->addresses->allocations.push_back(allocation);
   *address = *reserved;
-  Work work;
-  work.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   work.allocation = *reserved;
   return Submit(call, stream, std::move(work));
 }
@@ -197,6 +220,21 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
   });
 }
 
+// Of a later CUDA than the headers'. The same nodes are captured once more, and take the place of those before.
+SIM_EXPORT CUresult cuStreamBeginRecaptureToGraph(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
+                                                  void* callbackFunc, void* userData) {
+  return OnStream("cuStreamBeginRecaptureToGraph", hStream, [&](Call& call, Stream& stream) {
+    auto graph = call.sim.graphs.find(hGraph);
+    if (graph == call.sim.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (callbackFunc != nullptr) return sim::NotSimulated("callbacks of a capture");
+    if (CUresult error = sim::Begin(call, stream, mode, graph->second.get(), {}); error != CUDA_SUCCESS)
+      return error;
+    stream.capture->again = true;
+    stream.capture->before.swap(graph->second->nodes);
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   return OnStream("cuStreamEndCapture", hStream, [&](Call& call, Stream& stream) {
     std::shared_ptr<sim::Capture> capture = stream.capture;
@@ -212,6 +250,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
       error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     } else if (!sim::Joined(*capture)) {
       error = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    } else if (capture->again && !sim::Alike(capture->graph->nodes, capture->before)) {
+      error = sim::kRecaptureFailure;
     }
     sim::End(call.sim, capture);
     if (error == CUDA_SUCCESS) {

@@ -52,7 +52,9 @@ struct Capture {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;
   Graph* graph = nullptr;
-  bool graph_is_callers = false;  // as cuStreamBeginCaptureToGraph has it
+  bool graph_is_callers = false;              // as cuStreamBeginCaptureToGraph has it
+  bool again = false;                         // the graph has been captured before, and its nodes
+  std::vector<std::unique_ptr<Node>> before;  // were these
   Stream* origin = nullptr;
   std::vector<Stream*> streams;  // all that take part; none is destroyed before the end
   bool invalidated = false;

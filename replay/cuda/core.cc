@@ -59,7 +59,7 @@ Device* Core::DeviceOf(cu_context context) {
   if (context == nullptr) return nullptr;
   int ordinal = -1;
   const ContextScope scope(driver_, context);
-  return driver_.CtxGetDevice(&ordinal) == kSuccess ? DeviceNumber(ordinal) : nullptr;
+  return scope.ok() && driver_.CtxGetDevice(&ordinal) == kSuccess ? DeviceNumber(ordinal) : nullptr;
 }
 
 StreamKey Core::KeyOf(cu_stream stream, DefaultStream means) const {

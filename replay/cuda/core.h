@@ -185,7 +185,7 @@ class Core {
   bool WaitForDevice(Device& device, cu_context context);
   cu_context ContextOf(Device& device, const BlockInfo& block);
   bool GiveBackAll(int ordinal);
-  Result FinishQueued();
+  Result FinishQueued(cu_context context);
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);

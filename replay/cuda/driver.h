@@ -113,11 +113,14 @@ struct Driver {
   }
 };
 
-// Makes a context current, where it is not, for the lifetime of the scope.
+// Makes a context current, where it is not, for the lifetime of the scope. Where the driver refuses, another one stays
+// current: nothing may be asked of it in this one's place.
 class ContextScope {
  public:
   ContextScope(const Driver& driver, cu_context context)
-      : driver_(driver), pushed_(driver.Current() != context && driver.CtxPushCurrent(context) == kSuccess) {}
+      : driver_(driver),
+        was_current_(driver.Current() == context),
+        pushed_(!was_current_ && driver.CtxPushCurrent(context) == kSuccess) {}
   ~ContextScope() {
     cu_context popped = nullptr;
     if (pushed_) driver_.CtxPopCurrent(&popped);
@@ -125,8 +128,11 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
+  bool ok() const { return was_current_ || pushed_; }
+
  private:
   const Driver& driver_;
+  const bool was_current_;
   const bool pushed_;
 };
 

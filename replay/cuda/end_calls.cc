@@ -35,7 +35,8 @@ void Core::DropContext(Device& device, cu_context context, bool reset) {
 Device* Core::DeviceOfEnding(cu_context context) {
   int ordinal = -1;
   const ContextScope scope(driver_, context);
-  Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
+  Device* const device =
+      scope.ok() && driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
   if (device != nullptr) driver_.CtxSynchronize();
   return device;
 }

@@ -95,7 +95,7 @@ bool Core::WaitForDevice(Device& device, cu_context context) {
   const StreamOrder::Snapshot snapshot = device.TakeContext(device.Lock(), context);
   ++device.memory_waits;
   const ContextScope scope(driver_, context);
-  if (driver_.CtxSynchronize() != kSuccess) return false;
+  if (!scope.ok() || driver_.CtxSynchronize() != kSuccess) return false;
   device.engine().order(device.Lock())->Completed(snapshot);
   return true;
 }
@@ -258,10 +258,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
     }
   }
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
-  if (context != nullptr) {
-    const ContextScope scope(driver_, context);
-    waited = FinishQueued();
-  }
+  if (context != nullptr) waited = FinishQueued(context);
 #endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
   const Engine::Guard guard = device.Lock();
@@ -271,16 +268,19 @@ Result Core::FreeOurs(Device& device, cu_address block) {
   return freed ? waited : kInvalidValue;
 }
 
-// Waits for everything queued in the current context, and by peers. While something is being captured no
-// context may be synchronised, but a free may be allowed, which waits as well: the driver says, about a block
-// of its own.
-Result Core::FinishQueued() {
-  if (const std::shared_lock waiting(waiting_); captures_.load() == 0) {
+// Waits for everything queued in the context, and by peers. While something is being captured no context may be
+// synchronised, nor can one that must not be current here, but a free may be allowed, which waits as well: the
+// driver says, about a block of its own.
+Result Core::FinishQueued(cu_context context) {
+  const ContextScope scope(driver_, context);
+  if (const std::shared_lock waiting(waiting_); captures_.load() == 0 && scope.ok()) {
+    bool all = true;
     for (const Visit& peer : Peers()) {
-      const ContextScope scope(driver_, peer.get());
-      driver_.CtxSynchronize();  // what went wrong there is not this free's
+      const ContextScope in_peer(driver_, peer.get());
+      all &= in_peer.ok();
+      if (in_peer.ok()) driver_.CtxSynchronize();  // what went wrong there is not this free's
     }
-    return driver_.CtxSynchronize();
+    if (all) return driver_.CtxSynchronize();
   }
   cu_address block = 0;
   const Result taken = driver().cuMemAlloc_v2(&block, 1);
@@ -326,17 +326,12 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   }
   // A graph may free only what a graph has allocated.
   if (Capturing(stream, means)) return kInvalidValue;
-  if (!place) {
+  // Another device's stream has no number here, nor has any of one that is not served: what it has queued is
+  // waited for instead.
+  if (!place || place->device != device) {
     cu_context context = nullptr;
-    const StreamKey key = KeyOf(stream, means);
-    const Result result = driver_.StreamGetCtx(key.handle, &context);
-    return result != kSuccess ? result : kInvalidValue;
-  }
-  // Another device's stream has no number here: what it has queued is waited for instead.
-  if (place->device != device) {
-    const cu_context context = place->device->streams(place->device->Lock()).context(place->stream);
-    const ContextScope scope(driver_, context);
-    const Result waited = FinishQueued();
+    Result waited = driver_.StreamGetCtx(KeyOf(stream, means).handle, &context);
+    if (waited == kSuccess) waited = FinishQueued(context);
     return waited == kSuccess ? FreeOurs(*device, block) : waited;
   }
   const Engine::Guard guard = device->Lock();

@@ -97,12 +97,13 @@ bool DeviceStreams::Finished(Stream stream) {
     return false;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
   const ContextScope scope(driver_, entry.context);
-  return driver_.StreamQuery(entry.key.handle) == kSuccess;
+  return scope.ok() && driver_.StreamQuery(entry.key.handle) == kSuccess;
 }
 
 StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);
+  if (!scope.ok()) return nullptr;
   std::vector<Recorded*>& unused = unused_[entry.context];
   if (unused.empty()) {
     cuda::Event event = nullptr;
@@ -125,7 +126,7 @@ bool DeviceStreams::Wait(Stream stream, Event event) {
   if (recorded->context == nullptr) return true;
   if (Suspended(recorded->context)) return false;
   const ContextScope scope(driver_, entry.context);
-  return driver_.StreamWaitEvent(entry.key.handle, recorded->event, 0) == kSuccess;
+  return scope.ok() && driver_.StreamWaitEvent(entry.key.handle, recorded->event, 0) == kSuccess;
 }
 
 bool DeviceStreams::Complete(Event event) {

@@ -137,6 +137,20 @@ class BothWays(CudaTest):
                 self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
                 self.assert_same(without, self.under(scenario, *how, SIMCUDA_FAIL=call + ":1"))
 
+    def test_a_context_that_cannot_be_made_current(self):
+        """Nothing is asked of another one in its place."""
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario, *how in [("contexts_whose_default_streams_take_turns",), ("device_of_another_stream_frees",),
+                               ("contexts_that_end_beside_a_thread_that_frees", "warm")]:
+            with self.subTest(scenario):
+                without = self.play(scenario, *how)
+                self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
+                self.assert_same(without, self.under(scenario, *how, SIMCUDA_FAIL="cuCtxPushCurrent:1+"))
+
+    def test_a_stream_of_a_device_that_is_not_served_frees(self):
+        scenario = "device_of_another_stream_frees"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemAddressReserve:2+"))
+
     def test_a_wait_that_fails(self):
         """What was not waited for is still in use."""
         scenario = "limit_from_a_stream_whose_work_goes_on"

@@ -225,6 +225,36 @@ SCENARIO(device_of_another_stream_frees) {
   CheckBytes();
 }
 
+// Each context has a default stream of its own, and neither waits for the other's.
+SCENARIO(contexts_whose_default_streams_take_turns) {
+  const CUcontext second = NewContext(0);
+  for (int i = 0; i < 20; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr next[3] = {};
+    cuCtxSetCurrent(MainContext());
+    cuMemAllocAsync(&block, 4 * kMiB, nullptr);
+    for (int k = 0; k < 60; ++k) WorkFill(block, 4 * kMiB, k, nullptr);
+    cuMemFreeAsync(block, nullptr);
+    cuCtxSetCurrent(second);
+    for (CUdeviceptr& each : next) {
+      cuMemAllocAsync(&each, 4 * kMiB, nullptr);
+      WorkFill(each, 4 * kMiB, 1000 + i, nullptr);
+    }
+    cuCtxSynchronize();
+    cuCtxSetCurrent(MainContext());
+    cuCtxSynchronize();
+    cuCtxSetCurrent(second);
+    for (const CUdeviceptr each : next) {
+      WorkVerify(each, 4 * kMiB, 1000 + i, nullptr);
+      cuMemFreeAsync(each, nullptr);
+    }
+    cuCtxSynchronize();
+  }
+  CheckBytes();
+  DO(cuCtxDestroy(second));
+  DO(cuCtxSetCurrent(MainContext()));
+}
+
 SCENARIO(device_that_is_a_peer_of_contexts) {
   if (!TwoDevices()) return;
   CUdeviceptr before = 0;

@@ -1,10 +1,13 @@
 #include "base/own_threads.h"
 
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/files.h"
 
@@ -17,7 +20,26 @@ bool IsOver(const std::string& stat) {
   return name_end != std::string::npos && stat[name_end + 2] == 'Z';
 }
 
+std::vector<unsigned char>& ProcessCpus() {
+  static auto& mask = *new std::vector<unsigned char>;  // threads outlive destructors
+  return mask;
+}
+
 }  // namespace
+
+void SetProcessCpus(const void* mask, size_t bytes) {
+  const auto* const begin = static_cast<const unsigned char*>(mask);
+  ProcessCpus().assign(begin, begin + bytes);
+}
+
+// The kernel's own call, for this thread alone: the C library's takes a mask of one size.
+void LeaveTheStartersCpu() {
+  const std::vector<unsigned char>& mask = ProcessCpus();
+  if (!mask.empty()) syscall(SYS_sched_setaffinity, 0, mask.size(), mask.data());
+  const sched_param none = {};
+  if (const int policy = sched_getscheduler(0); policy == SCHED_FIFO || policy == SCHED_RR)
+    sched_setscheduler(0, SCHED_OTHER, &none);
+}
 
 bool OnlyOwnThreadsAreLeft() {
   const std::filesystem::path threads = "/proc/self/task";

@@ -91,6 +91,7 @@ absl::Status Recorder::Consumer::StartThread() {
 }
 
 void* Recorder::Consumer::Main(void* self) {
+  LeaveTheStartersCpu();
   Consumer* consumer = static_cast<Consumer*>(self);
   try {
     consumer->Run();

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 6u
+#define REPRISE_ABI_VERSION 7u
 
 /* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
  * job may close it, or be started without, and get the number for a file of its own. */
@@ -26,6 +26,13 @@ struct reprise_stderr {
   int open;
   uint64_t device;
   uint64_t inode;
+};
+
+/* The CPUs that the main thread could use when the library was loaded, as sched_getaffinity has them: by its place in
+ * the job a thread may later be bound to one of them. */
+struct reprise_cpus {
+  size_t bytes; /* 0: not known */
+  unsigned char mask[1024];
 };
 
 /* Requests of at least the threshold that were passed and that the core has not heard of: of other threads while
@@ -47,6 +54,7 @@ struct reprise_host_shim {
   int* (*thread_depth)(void);
   const struct reprise_passed* passed;
   struct reprise_stderr stderr_at_start;
+  const struct reprise_cpus* cpus_at_start; /* may be null */
 };
 
 /* What the core offers for host memory. Every block it serves lies in [arena_begin, arena_end): the shim
@@ -123,6 +131,7 @@ struct reprise_cuda_shim {
   /* Any other function of the driver, by the name it exports; NULL where it has none. */
   void* (*find)(const char* symbol);
   struct reprise_stderr stderr_at_start;
+  const struct reprise_cpus* cpus_at_start; /* may be null */
 };
 
 /* What the core offers in their place. Every call is answered in full, by the driver where it is not ours. */

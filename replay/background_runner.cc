@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/block_signals.h"
+#include "base/own_threads.h"
 
 namespace reprise::replay {
 
@@ -44,6 +45,7 @@ bool BackgroundRunner::Start() {
     emptying_ = true;
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "reprise-plan");
+      LeaveTheStartersCpu();
       on_thread_();
       Empty();
     });

@@ -375,7 +375,7 @@ bool IsLimited(__rlimit_resource resource) {
 }
 
 HostCore* Open(const reprise_host_shim& shim) {
-  std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start);
+  std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start, shim.cpus_at_start);
   if (session == nullptr) return nullptr;
   // What is reserved counts against the job's own limit, addresses against the one and the arena's tables
   // against the other: it could fail where it would have run.

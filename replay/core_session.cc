@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/own_threads.h"
 #include "replay/core_log.h"
 #include "replay/plan_cache.h"
 
@@ -83,13 +84,15 @@ absl::Status Expect(const std::string& path, const JobSignature& job, Engine& en
 
 }  // namespace
 
-std::unique_ptr<CoreSession> CoreSession::Open(const reprise_stderr& stderr_at_start) {
+std::unique_ptr<CoreSession> CoreSession::Open(const reprise_stderr& stderr_at_start,
+                                               const reprise_cpus* cpus_at_start) {
   const Lookup environment = [](const char* name) { return static_cast<const char*>(getenv(name)); };
   ProcessNames names = NamesOfThisProcess(environment);
   Config config = ReadConfig(environment, names);
   BeginLog(config.log, stderr_at_start);
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
+  if (cpus_at_start != nullptr) SetProcessCpus(cpus_at_start->mask, cpus_at_start->bytes);
   for (std::string* const path : {&config.out, &config.plan, &config.cache}) MakeAbsolute(*path);
   std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names), CommandWords()));
   if (!session->config_.cache.empty() && session->names_.launched.OneOfMany()) {

@@ -25,7 +25,8 @@ namespace reprise::replay {
 class CoreSession {
  public:
   // Reads the environment and begins the log. Null where REPRISE_MODE is off.
-  static std::unique_ptr<CoreSession> Open(const reprise_stderr& stderr_at_start);
+  static std::unique_ptr<CoreSession> Open(const reprise_stderr& stderr_at_start,
+                                           const reprise_cpus* cpus_at_start);
 
   const Config& config() const { return config_; }
   // False in a fork's child, also in one made while the core was being opened or without fork's handlers.

@@ -73,6 +73,7 @@ static const struct reprise_host_core* load_core(void) {
   shim.thread_depth = thread_depth;
   shim.passed = &passed;
   shim.stderr_at_start = reprise_stderr_at_start();
+  shim.cpus_at_start = reprise_cpus_at_start();
   const struct reprise_host_core* const core = open_host(&shim);
   if (!core) return NULL; /* it has said why */
   if (core->version != REPRISE_ABI_VERSION || core->size < sizeof *core) {

@@ -39,7 +39,22 @@ struct reprise_stderr reprise_stderr_at_start(void) {
   return at_start;
 }
 
-__attribute__((constructor)) static void note_stderr(void) { reprise_stderr_at_start(); }
+/* The system's own call, which says how much of a mask there is. */
+const struct reprise_cpus* reprise_cpus_at_start(void) {
+  static struct reprise_cpus at_start;
+  if (!at_start.bytes) {
+    const int saved = errno;
+    const long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof at_start.mask, at_start.mask);
+    if (bytes > 0) at_start.bytes = (size_t)bytes;
+    errno = saved;
+  }
+  return &at_start;
+}
+
+__attribute__((constructor)) static void note_the_start(void) {
+  reprise_stderr_at_start();
+  reprise_cpus_at_start();
+}
 
 static int is_still_stderr(void) {
   const struct reprise_stderr then = reprise_stderr_at_start(), now = stderr_now();

@@ -45,6 +45,7 @@ static const struct reprise_cuda_core* load_core(void) {
   shim.driver = &reprise_driver;
   shim.find = reprise_driver_function;
   shim.stderr_at_start = reprise_stderr_at_start();
+  shim.cpus_at_start = reprise_cpus_at_start();
   const struct reprise_cuda_core* const core = open_cuda(&shim);
   if (!core) return NULL; /* it has said why */
   if (core->version != REPRISE_ABI_VERSION || core->size < sizeof *core) {

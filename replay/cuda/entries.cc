@@ -254,7 +254,7 @@ void FillEndCalls(reprise_cuda_calls& calls) {
 }
 
 Core* Open(const reprise_cuda_shim& shim) {
-  std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start);
+  std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start, shim.cpus_at_start);
   if (session == nullptr) return nullptr;
   const char* missing = nullptr;
   const std::optional<Driver> driver = Driver::Find(shim, &missing);
@@ -287,6 +287,7 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   entries.version = REPRISE_ABI_VERSION;
   entries.size = sizeof entries;
   FillMemoryCalls(entries.calls);
+  FillCallsAskedAgain(entries.calls);
   FillPoolCalls(entries.calls);
   FillQueryCalls(entries.calls);
   FillEndCalls(entries.calls);

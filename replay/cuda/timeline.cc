@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/block_signals.h"
 #include "base/clock.h"
+#include "base/own_threads.h"
 #include "replay/core_log.h"
 
 namespace reprise::replay::cuda {
@@ -106,6 +107,7 @@ bool Timeline::StartThread() {
   try {
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "reprise-time");
+      LeaveTheStartersCpu();
       try {
         Run();
       } catch (...) {

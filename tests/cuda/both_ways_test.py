@@ -151,6 +151,13 @@ class BothWays(CudaTest):
         scenario = "device_of_another_stream_frees"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemAddressReserve:2+"))
 
+    def test_no_thread_of_ours_is_bound_with_the_jobs(self):
+        """One that writes the trace is there as long as the job."""
+        scenario = "training_on_a_bound_thread"
+        without = self.play(scenario)
+        self.assertIn("bound == (CPU_COUNT(&all) > 1) = 1\n", without.stdout)
+        self.assert_same(without, self.under(scenario, REPRISE_OUT=os.path.join(self.at.folder, "out")))
+
     def test_a_wait_that_fails(self):
         """What was not waited for is still in use."""
         scenario = "limit_from_a_stream_whose_work_goes_on"

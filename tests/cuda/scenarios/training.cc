@@ -1,4 +1,7 @@
 // Jobs that repeat, with what frameworks take for granted about their memory.
+#include <sched.h>
+
+#include <filesystem>
 #include <map>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -171,6 +174,27 @@ SCENARIO(training_that_changes_beside_a_block) {
   NOTE(failed);
   DO(WorkVerify(kept, kMiB, 1, stream));
   DO(cuMemFreeAsync(kept, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// A thread may be bound to one CPU, as OpenMP binds the threads of its teams; those that it starts inherit that.
+SCENARIO(training_on_a_bound_thread) {
+  cpu_set_t all;
+  cpu_set_t one;
+  sched_getaffinity(0, sizeof all, &all);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  const CUstream stream = NewStream();
+  Train({stream, /*synchronous=*/false, 20});
+  int bound = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    cpu_set_t its;
+    if (sched_getaffinity(std::stoi(thread.path().filename()), sizeof its, &its) == 0)
+      bound += CPU_COUNT(&its) < CPU_COUNT(&all);
+  }
+  NOTE(bound == (CPU_COUNT(&all) > 1));
   CheckBytes();
   DO(cuStreamDestroy(stream));
 }

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
+
+#include "tests/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -27,26 +28,19 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 
 class Files : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/files_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_ / name; }
   std::string Put(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name), std::ios::binary) << text;
     return Path(name);
   }
   std::set<std::string> Names() const {
     std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
       names.insert(entry.path().filename());
     return names;
   }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 using Writer = absl::Status (*)(const std::string& path, std::string_view text);
@@ -117,7 +111,7 @@ TEST_F(Files, MayHaveNamesAsLongAsNamesCanBe) {
 
 TEST_F(Files, InTheWorkingFolderNeedNoSlash) {
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_);
+  std::filesystem::current_path(folder_.path());
   for (const Writer write : kBoth) EXPECT_TRUE(write("f", "text").ok());
   std::filesystem::current_path(before);
   EXPECT_EQ(*ReadFile(Path("f")), "text");
@@ -140,7 +134,8 @@ TEST_F(Files, AreNamedWhereTheyCannotBeWritten) {
     EXPECT_EQ(nowhere.code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(Text(nowhere),
                 AllOf(HasSubstr(Path("none/f") + ":"), HasSubstr("No such file"), Not(HasSubstr(".part"))));
-    EXPECT_THAT(Text(write(folder_, "text")), AllOf(HasSubstr(folder_ + ":"), HasSubstr("Is a directory")));
+    EXPECT_THAT(Text(write(folder_.path(), "text")),
+                AllOf(HasSubstr(folder_.path() + ":"), HasSubstr("Is a directory")));
   }
   EXPECT_THAT(Text(WriteFile("/dev/full", "text")),
               AllOf(HasSubstr("/dev/full:"), HasSubstr("No space left")));

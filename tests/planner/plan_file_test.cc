@@ -2,15 +2,12 @@
 // ever.
 #include "planner/plan_file.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "base/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/planner/some_plan.h"
+#include "tests/temp_folder.h"
 
 namespace reprise::planner {
 namespace {
@@ -20,16 +17,7 @@ using testing::HasSubstr;
 
 class PlanFiles : public testing::Test {
  protected:
-  PlanFiles()
-      : directory_(std::filesystem::path(testing::TempDir()) /
-                   ("plan_file_test." + std::to_string(getpid()))) {
-    std::filesystem::create_directory(directory_);
-  }
-  ~PlanFiles() override { std::filesystem::remove_all(directory_); }
-
-  std::string Path(std::string_view name) const { return directory_ / name; }
-
-  const std::filesystem::path directory_;
+  TempFolder folder_;
 };
 
 TEST(FormatPlan, HasWhatOtherToolsReadFrom) {
@@ -94,8 +82,8 @@ TEST(CheckPlan, RefusesAnotherInputAndPlacesThatOverlap) {
 }
 
 TEST_F(PlanFiles, GoAndComeBack) {
-  ASSERT_TRUE(WriteFile(Path("a.plan.json"), FormatPlan(SomePlan())).ok());
-  const auto plan = ReadPlan(Path("a.plan.json"));
+  ASSERT_TRUE(WriteFile(folder_ / "a.plan.json", FormatPlan(SomePlan())).ok());
+  const auto plan = ReadPlan(folder_ / "a.plan.json");
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->offsets, SomePlan().offsets);
   EXPECT_EQ(plan->signature, SomePlan().signature);
@@ -104,16 +92,16 @@ TEST_F(PlanFiles, GoAndComeBack) {
 TEST_F(PlanFiles, StringsThatAreNotUtf8AreReplaced) {
   Plan plan = SomePlan();
   plan.provenance.input = "a\xff.csv";
-  ASSERT_TRUE(WriteFile(Path("a"), FormatPlan(plan)).ok());
-  EXPECT_TRUE(ReadPlan(Path("a")).ok());
+  ASSERT_TRUE(WriteFile(folder_ / "a", FormatPlan(plan)).ok());
+  EXPECT_TRUE(ReadPlan(folder_ / "a").ok());
 }
 
 TEST_F(PlanFiles, ErrorsNameTheFileAndTheReason) {
-  absl::Status status = ReadPlan(Path("none")).status();
+  absl::Status status = ReadPlan(folder_ / "none").status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(Path("none")), HasSubstr("No such file")));
-  status = ReadPlan(directory_).status();
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(directory_), HasSubstr("Is a directory")));
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(folder_ / "none"), HasSubstr("No such file")));
+  status = ReadPlan(folder_.path()).status();
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(folder_.path()), HasSubstr("Is a directory")));
 }
 
 }  // namespace

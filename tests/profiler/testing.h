@@ -1,9 +1,6 @@
-// What several tests of the profiler need: streams of events, folders for their files, messages as text.
+// What several tests of the profiler need: streams of events, files, messages as text.
 #pragma once
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -13,22 +10,9 @@
 #include "absl/status/status.h"
 #include "profiler/stacks.h"
 #include "profiler/types.h"
+#include "tests/temp_folder.h"
 
 namespace reprise::profiler {
-
-// A folder of its own for each test, removed with it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "reprise-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string Text(const absl::Status& status) { return std::string(status.message()); }
 

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <latch>
 #include <memory>
@@ -19,6 +18,7 @@
 
 #include "base/files.h"
 #include "tests/replay/stderr_now.h"
+#include "tests/temp_folder.h"
 
 namespace {
 
@@ -41,20 +41,13 @@ namespace {
 class CoreSessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/core_session_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    setenv("REPRISE_OUT", folder_.c_str(), 1);
+    setenv("REPRISE_OUT", folder_.path().c_str(), 1);
     session_ = CoreSession::Open(StderrNow());
     unsetenv("REPRISE_OUT");
     ASSERT_NE(session_, nullptr);
     trace_ = session_->BeginTrace(0, Bytes(4096), kMiB, [] { return Bytes(0); });
     ASSERT_NE(trace_, nullptr);
     session_->BeginInterim([] {}, [this] { return SummaryWith(1); });
-  }
-  void TearDown() override {
-    session_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   Summary SummaryWith(int64_t requests) const {
@@ -63,7 +56,7 @@ class CoreSessionTest : public ::testing::Test {
     return summary;
   }
   nlohmann::json Left() const {
-    const absl::StatusOr<std::string> text = ReadFile(folder_ + "/summary.json");
+    const absl::StatusOr<std::string> text = ReadFile(folder_ / "summary.json");
     return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
   }
   void TendUntilOneIsRenamed() {
@@ -73,9 +66,9 @@ class CoreSessionTest : public ::testing::Test {
     while (Left().is_null()) session_->Tend();
   }
 
-  std::string folder_;
-  std::unique_ptr<CoreSession> session_;
+  TempFolder folder_;
   std::unique_ptr<CoreTrace> trace_;
+  std::unique_ptr<CoreSession> session_;
 };
 
 TEST_F(CoreSessionTest, TheLastSummaryTakesThePlaceOfThoseBefore) {

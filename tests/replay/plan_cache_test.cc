@@ -12,18 +12,18 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/fnv1a.h"
+#include "tests/temp_folder.h"
 
 namespace reprise::replay {
 namespace {
@@ -47,26 +47,14 @@ std::vector<Sequence::Known> LiveAtOnce() {
   return known;
 }
 
-std::string Content(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 class PlanCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/plan_cache_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   PlanCache Rank(int rank) const {
-    return {folder_, {.command = {"train"}, .device = "host", .world_size = 4}, rank};
+    return {folder_.path(), {.command = {"train"}, .device = "host", .world_size = 4}, rank};
   }
   std::set<std::string> FilesEndingIn(const std::string& end) const {
     std::set<std::string> names;
-    for (const auto& each : fs::directory_iterator(folder_)) {
+    for (const auto& each : fs::directory_iterator(folder_.path())) {
       if (each.path().string().ends_with(end)) names.insert(each.path().string());
     }
     return names;
@@ -82,7 +70,7 @@ class PlanCacheTest : public ::testing::Test {
     return lease;
   }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(PlanCacheTest, RanksWithOneSequenceShareOneFile) {
@@ -151,7 +139,7 @@ TEST_F(PlanCacheTest, PlansThatCannotBeServedAreLaidAgain) {
     std::ofstream(left->path) << FormatSavedPlan(useless);
     const auto again = Rank(1).Leave(LiveAtOnce(), 0.1);
     ASSERT_TRUE(again.ok());
-    const auto plan = ParseSavedPlan(Content(left->path), left->path);
+    const auto plan = ParseSavedPlan(*ReadFile(left->path), left->path);
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->cycles.size(), 1);
     EXPECT_TRUE(ToServe(plan->cycles[0]).ok());
@@ -197,9 +185,9 @@ TEST_F(PlanCacheTest, AnOldLeaseThatCannotBeRemovedIsNoReasonToWait) {
 }
 
 TEST_F(PlanCacheTest, AFolderThatCannotBeWrittenIsNamed) {
-  std::ofstream(folder_ + "/file") << "";
-  const PlanCache cache(folder_ + "/file", {.command = {"train"}, .device = "host"}, 0);
-  EXPECT_THAT(cache.Leave(Learnt(8192), 0.1).status().message(), HasSubstr(folder_ + "/file"));
+  std::ofstream(folder_ / "file") << "";
+  const PlanCache cache(folder_ / "file", {.command = {"train"}, .device = "host"}, 0);
+  EXPECT_THAT(cache.Leave(Learnt(8192), 0.1).status().message(), HasSubstr(folder_ / "file"));
 }
 
 // A pipe that says one thing, by being closed.
@@ -242,7 +230,7 @@ std::vector<Sequence::Known> LearntIn(int round) {
 
 // "": the file is whole, and the plans of some round; else what is wrong with it.
 std::string WrongWith(const std::string& path, const JobSignature& job) {
-  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(Content(path), path);
+  const absl::StatusOr<SavedPlan> plan = ParseSavedPlan(*ReadFile(path), path);
   if (!plan.ok()) return plan.status().ToString();
   if (const absl::Status fits = CheckIsFor(*plan, job); !fits.ok()) return fits.ToString();
   if (plan->cycles.size() != 1 || plan->cycles[0].slots.size() != LearntIn(0)[0].cycle.size())

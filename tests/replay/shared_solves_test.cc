@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "planner/plan_file.h"
 #include "planner/portfolio.h"
 #include "planner/validator.h"
+#include "tests/temp_folder.h"
 
 namespace reprise::replay {
 namespace {
@@ -36,23 +36,17 @@ planner::Problem Example(int64_t bytes = 4096) {
 
 class SharedSolvesTest : public ::testing::Test {
  protected:
-  SharedSolvesTest() {
-    std::string name = ::testing::TempDir() + "/solves-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  ~SharedSolvesTest() override { fs::remove_all(folder_); }
-
   std::string FileOf(const planner::Problem& problem, const std::string& end) const {
-    return fmt::format("{}/{:016x}{}", folder_, planner::Signature(problem), end);
+    return fmt::format("{}/{:016x}{}", folder_.path(), planner::Signature(problem), end);
   }
   void Write(const std::string& path, const std::string& text) const { std::ofstream(path) << text; }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(SharedSolvesTest, TheSecondTakesWhatTheFirstHasFound) {
   const planner::Problem problem = Example();
-  SharedSolves first(folder_), second(folder_);
+  SharedSolves first(folder_.path()), second(folder_.path());
   const auto solved = first.Solve(problem, {});
   const auto taken = second.Solve(problem, {});
   ASSERT_TRUE(solved.ok() && taken.ok());
@@ -69,7 +63,7 @@ TEST_F(SharedSolvesTest, TheSecondTakesWhatTheFirstHasFound) {
 TEST_F(SharedSolvesTest, ManyAtOnceSolveEachProblemOnce) {
   constexpr int kRanks = 16;
   std::vector<std::unique_ptr<SharedSolves>> ranks;
-  for (int i = 0; i < kRanks; ++i) ranks.push_back(std::make_unique<SharedSolves>(folder_ + "/deep/er"));
+  for (int i = 0; i < kRanks; ++i) ranks.push_back(std::make_unique<SharedSolves>(folder_ / "deep/er"));
   std::vector<std::thread> threads;
   std::vector<int> right(kRanks);
   for (int i = 0; i < kRanks; ++i) {
@@ -94,11 +88,11 @@ TEST_F(SharedSolvesTest, ManyAtOnceSolveEachProblemOnce) {
 TEST_F(SharedSolvesTest, WhoeverHasWaitedInVainSolves) {
   const planner::Problem problem = Example();
   Write(FileOf(problem, ".lease"), "");  // of one that died a moment ago
-  SharedSolves rank(folder_, milliseconds(20));
+  SharedSolves rank(folder_.path(), milliseconds(20));
   ASSERT_TRUE(rank.Solve(problem, {}).ok());
   EXPECT_EQ(rank.solved(), 1);
   EXPECT_TRUE(fs::exists(FileOf(problem, ".lease"))) << "it was not ours";
-  SharedSolves later(folder_, milliseconds(20));
+  SharedSolves later(folder_.path(), milliseconds(20));
   ASSERT_TRUE(later.Solve(problem, {}).ok());
   EXPECT_EQ(later.taken(), 1) << "nobody waits for a plan that is there";
 }
@@ -108,7 +102,7 @@ TEST_F(SharedSolvesTest, AnOldLeaseIsNoReasonToWait) {
   Write(FileOf(problem, ".lease"), "");
   fs::last_write_time(FileOf(problem, ".lease"), fs::file_time_type::clock::now() -
                                                      std::chrono::seconds(SharedSolves::kLeaseSeconds + 5));
-  SharedSolves rank(folder_, std::chrono::hours(1));
+  SharedSolves rank(folder_.path(), std::chrono::hours(1));
   ASSERT_TRUE(rank.Solve(problem, {}).ok());
   EXPECT_EQ(rank.solved(), 1);
   EXPECT_FALSE(fs::exists(FileOf(problem, ".lease")));
@@ -126,12 +120,12 @@ TEST_F(SharedSolvesTest, NothingInAFileIsTrusted) {
        {std::string("no plan"), planner::FormatPlan(planner::MakePlan(problem, overlapping, {})),
         planner::FormatPlan(planner::MakePlan(Example(64), *other, {}))}) {
     Write(FileOf(problem, ".solved.json"), text);
-    SharedSolves rank(folder_);
+    SharedSolves rank(folder_.path());
     const auto solution = rank.Solve(problem, {});
     ASSERT_TRUE(solution.ok());
     EXPECT_TRUE(planner::CheckPlacement(problem, solution->placement).ok());
     EXPECT_EQ(rank.solved(), 1) << text;
-    SharedSolves next(folder_);
+    SharedSolves next(folder_.path());
     ASSERT_TRUE(next.Solve(problem, {}).ok());
     EXPECT_EQ(next.taken(), 1) << "what was wrong has been replaced";
   }
@@ -143,13 +137,13 @@ TEST_F(SharedSolvesTest, WaitingEndsWhenPlanningIsToldTo) {
   const std::atomic<bool> cancel{true};
   planner::Budget budget;
   budget.cancel = &cancel;
-  SharedSolves rank(folder_, std::chrono::hours(1));
+  SharedSolves rank(folder_.path(), std::chrono::hours(1));
   EXPECT_TRUE(absl::IsCancelled(rank.Solve(problem, budget).status()));
 }
 
 TEST_F(SharedSolvesTest, WithoutAFolderItSolves) {
-  Write(folder_ + "/file", "");
-  SharedSolves rank(folder_ + "/file/below", std::chrono::hours(1));
+  Write(folder_ / "file", "");
+  SharedSolves rank(folder_ / "file/below", std::chrono::hours(1));
   EXPECT_TRUE(rank.Solve(Example(), {}).ok());
   EXPECT_EQ(rank.solved(), 1);
   EXPECT_EQ(rank.lost(), 1);

@@ -1,9 +1,10 @@
-"""The rules of the house that a machine can see: a README in each folder, short files, no addresses in scripts, no
-paths of one machine, nothing needed that is not set up, one format.
+"""The rules of the house that a machine can see: a README in each folder, in which each source of ours stands, short
+files, no addresses in scripts, no paths of one machine, nothing needed that is not set up, one format.
 
 usage: rules.py ROOT
 """
 
+import fnmatch
 import os
 import re
 import shutil
@@ -30,6 +31,18 @@ def folders_without_readme(root):
     for folder in sorted({os.path.dirname(path) for path in paths}):
         if folder not in ("", ".ci") and os.path.join(folder, "README.md") not in paths:
             yield f"{folder}: no README.md"
+
+
+def unnamed_files(root):
+    for folder in tree.LIBRARIES:
+        for path in tree.files(root, folder):
+            home, name = os.path.split(path)
+            readme = os.path.join(home, "README.md")
+            if not path.endswith(SOURCES) or not os.path.exists(os.path.join(root, readme)):
+                continue
+            named = [word.split(".")[0] for word in re.findall(r"`([\w.*]+)`", tree.text(root, readme))]
+            if not any(fnmatch.fnmatchcase(name.split(".")[0], word) for word in named):
+                yield f"{path}: not in {readme}"
 
 
 def long_files(root):
@@ -90,7 +103,7 @@ def misformatted(root):
     return run.stderr.splitlines()
 
 
-RULES = (folders_without_readme, long_files, addresses, machine_paths, not_set_up, misformatted)
+RULES = (folders_without_readme, unnamed_files, long_files, addresses, machine_paths, not_set_up, misformatted)
 
 if __name__ == "__main__":
     found = [violation for rule in RULES for violation in rule(sys.argv[1])]

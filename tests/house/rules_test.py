@@ -74,6 +74,14 @@ class Rules(TreeTest):
         self.write("good/deep/code.cc")
         self.assert_found(rules.folders_without_readme, "good/deep")
 
+    def test_source_that_its_readme_does_not_name(self):
+        self.write("replay/README.md", "| `arena`, `bit_tree.h` | places blocks |\n| `core_*` | the core |\n")
+        for name in ("arena.cc", "arena.h", "bit_tree.h", "core_log.cc", "meson.build"):
+            self.write(f"replay/{name}")
+        self.write("replay/blocks.h")
+        self.write("replay/bit_trees.h")
+        self.assert_found(rules.unnamed_files, "replay/bit_trees.h", "replay/blocks.h")
+
     def test_what_a_build_left_is_not_looked_at(self):
         self.write("build/release/generated.cc", "x\n" * 700)
         self.write(".git/config", "url = https://example.org\n")

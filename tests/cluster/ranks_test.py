@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import time
 import unittest

@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from cuda_programs import CudaTest, built
+from cuda_programs import CudaTest
 
 JOB = """
 import ctypes

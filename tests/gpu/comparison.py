@@ -10,7 +10,6 @@ from correctness import MODES, result_of
 from hog import Hog
 from jobs import HERE, PROGRAMS, Beside, failed, unserved
 from rows import FAIL, MEASURED, Finding, Row
-from watch_memory import INTERVAL  # noqa: F401  (said beside the figures)
 
 SECTION = "9"
 # PyTorch's own allocators, and Reprise over the two that ask the driver for every tensor: (mode, with Reprise). In the

@@ -4,6 +4,7 @@ import os
 
 import comparison
 from rows import FAIL, LEFT_OUT, MEASURED, PASS, replace
+from watch_memory import INTERVAL
 
 
 def gibibytes(count):
@@ -40,7 +41,7 @@ def written(report):
         text += [row((name, *cells)) for name, cells in comparison.cells(report.results, model).items()]
         text.append("\n")
     text.append(
-        f"Device peaks are the whole device's as NVML shows it every {comparison.INTERVAL * 1000:.0f} ms, less what was in "
+        f"Device peaks are the whole device's as NVML shows it every {INTERVAL * 1000:.0f} ms, less what was in "
         "use before; `reserved` is the allocator's own word, Reprise's where it serves, `allocated` PyTorch's. Iterations "
         "per second are the median (10th to 90th percentile) of one process each. The largest batch is sought with "
         f"{gibibytes(comparison.CAP)} free.\n\n"

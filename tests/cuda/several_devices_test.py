@@ -28,14 +28,18 @@ for step in range(40):
             check(cu.cuMemFreeAsync(block, None))
 """
 
-# It ends while another of its threads is inside the second device's engine: each granule takes a millisecond.
+# It ends while another of its threads is inside the second device's engine, with more granules to give back, each of
+# which takes a millisecond, than the end has patience for.
 ENDS_WITHIN = JOB.replace("range(40)", "range(2)") + """
-import threading, time
+import threading
+cu.simPhysicalBytes.restype = ctypes.c_ulonglong
 def allocate():
     check(cu.cuCtxSetCurrent(contexts[1]))
     cu.cuMemAllocAsync(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(4 << 30), None)
+enough = cu.simPhysicalBytes(1) + (1 << 30)
 threading.Thread(target=allocate, daemon=True).start()
-time.sleep(0.8)
+while cu.simPhysicalBytes(1) < enough:
+    pass
 """
 
 

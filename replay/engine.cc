@@ -29,14 +29,6 @@ using WaitClock = std::chrono::system_clock;
 using WaitClock = std::chrono::steady_clock;
 #endif
 
-Offset EndOf(std::span<const ServingPlan::Slot> slots) {
-  Offset end;
-  for (const ServingPlan::Slot& slot : slots) {
-    if (slot.planned()) end = std::max(end, slot.offset + slot.bytes);
-  }
-  return end;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
@@ -387,7 +379,7 @@ void Engine::BeginFirstCycle(Sequence& sequence, const Sequence::Step& step) {
   std::optional<std::vector<ServingPlan::Slot>> first =
       LayFirstCycle(plan, step.slot, residents, options_.solve);
   if (!first.has_value()) return;
-  arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(*first)));
+  arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(plan.cycle, *first)));
   sequence.BeginWith(std::move(*first));
 }
 

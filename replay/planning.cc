@@ -13,8 +13,8 @@ namespace reprise::replay {
 
 namespace {
 
-absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, const Solver& solve,
-                 ServingPlan& plan) {
+absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
+                                const Solver& solve) {
   const absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
   if (!solution.ok()) return solution.status();
   // Whatever the planner had by then: who told it to stop does not wait for an answer.
@@ -22,15 +22,7 @@ absl::Status Lay(const PlanRequest& request, const planner::Budget& budget, cons
     return absl::CancelledError("planning was told to stop");
   if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
     return checked;
-  for (size_t i = 0; i < request.slot_of.size(); ++i) {
-    const Offset offset = solution->placement.offsets[i];
-    plan.slots[request.slot_of[i]].offset = offset;
-    plan.end = std::max(plan.end, offset + request.problem.buffers[i].size);
-  }
-  plan.slab = solution->placement.slab;
-  plan.lower_bound = solution->lower_bound;
-  MarkCrossings(request.iteration.slots, plan.slots);
-  return absl::OkStatus();
+  return PlanOf(request, solution->placement, solution->lower_bound);
 }
 
 // So many rounds of the iteration in a row, as planner::Unrolled has its buffers.
@@ -71,6 +63,15 @@ planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time) {
   buffer.alignment = std::max(slot.alignment, kUnit);
   buffer.lane = IsEveryStream(slot.stream) ? 1 : 0;
   return buffer;
+}
+
+Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan::Slot> slots) {
+  Offset end;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].planned())
+      end = std::max(end, slots[i].offset + Footprint(cycle[i].bytes, cycle[i].alignment));
+  }
+  return end;
 }
 
 PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles) {
@@ -115,18 +116,31 @@ void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
   }
 }
 
+ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placement, Bytes lower_bound) {
+  ServingPlan plan;
+  plan.cycle = request.iteration.slots;
+  for (const profiler::Slot& slot : plan.cycle)
+    plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
+  for (size_t b = 0; b < request.slot_of.size(); ++b)
+    plan.slots[request.slot_of[b]].offset = placement.offsets[b];
+  plan.end = EndOf(plan.cycle, plan.slots);
+  plan.slab = placement.slab;
+  plan.lower_bound = lower_bound;
+  MarkCrossings(plan.cycle, plan.slots);
+  return plan;
+}
+
 void Plan(const PlanRequest& request, double seconds, Candidate& candidate, const Solver& solve) {
   planner::Budget budget;
   budget.seconds = seconds;
   budget.cancel = &candidate.cancel;
-  ServingPlan& plan = candidate.plan;
   try {
-    plan.cycle = request.iteration.slots;
-    for (const profiler::Slot& slot : request.iteration.slots) {
-      plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
+    absl::StatusOr<ServingPlan> plan = Lay(request, budget, solve);
+    candidate.status = plan.status();
+    if (plan.ok()) {
+      candidate.plan = *std::move(plan);
+      candidate.matcher = std::make_unique<Matcher>(candidate.plan);
     }
-    candidate.status = Lay(request, budget, solve, plan);
-    if (candidate.status.ok()) candidate.matcher = std::make_unique<Matcher>(plan);
   } catch (...) {  // no memory, above all: nothing may leave the planner's thread, and no words can be had
     candidate.status = absl::Status(absl::StatusCode::kResourceExhausted, "");
   }

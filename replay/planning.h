@@ -53,6 +53,12 @@ planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time);
 // Sets of each planned slot of a cycle whether its place goes to another stream next.
 void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots);
 
+// Where the highest of a cycle's planned slots ends.
+Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan::Slot> slots);
+
+// The request's slots as a placement of its problem has them.
+ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placement, Bytes lower_bound);
+
 // What a runner makes of a request. `ready` is set last, with release order; everything else is read after
 // it.
 struct Candidate {

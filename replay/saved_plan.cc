@@ -175,25 +175,17 @@ SavedPlan MakeSavedPlan(JobSignature job, const std::vector<Sequence::Known>& kn
 absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   const PlanRequest request =
       MakeRequest({.period = static_cast<int64_t>(cycle.slots.size()), .slots = cycle.slots}, {});
-  ServingPlan plan;
-  plan.cycle = cycle.slots;
-  for (const profiler::Slot& slot : cycle.slots)
-    plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream, .offset = Offset(-1)});
   planner::Placement placement;
   placement.slab = cycle.slab;
-  for (size_t i = 0; i < request.slot_of.size(); ++i) {
-    const Offset offset = cycle.offsets[request.slot_of[i]];
+  for (const uint32_t slot : request.slot_of) {
+    const Offset offset = cycle.offsets[slot];
     if (offset < Offset(0)) return absl::InvalidArgumentError("a slot that should be planned has no place");
     placement.offsets.push_back(offset);
-    plan.slots[request.slot_of[i]].offset = offset;
-    plan.end = std::max(plan.end, offset + request.problem.buffers[i].size);
   }
   if (absl::Status checked = planner::CheckPlacement(request.problem, placement); !checked.ok())
     return checked;
+  ServingPlan plan = PlanOf(request, placement, cycle.lower_bound);
   plan.alone = true;
-  plan.slab = cycle.slab;
-  plan.lower_bound = cycle.lower_bound;
-  MarkCrossings(request.iteration.slots, plan.slots);
   return plan;
 }
 

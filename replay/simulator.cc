@@ -37,6 +37,45 @@ Engine::Options EngineOptions(const SimulationOptions& options) {
   return engine;
 }
 
+// The blocks of recorded events in an engine.
+class Blocks {
+ public:
+  Blocks(Engine& engine, const Engine::Guard& guard) : engine_(engine), guard_(guard) {}
+
+  // Where the engine places it; kNowhere: the real allocator would have served it, and it is live all the same.
+  Offset Allocate(const profiler::Event& event) {
+    BlockInfo left;
+    const Offset offset = engine_.Allocate(
+        guard_, {.bytes = event.bytes, .alignment = event.alignment, .stream = event.stream}, &left);
+    if (offset == Engine::kNowhere) {
+      engine_.KeepOutside(guard_, left, event.alignment);
+      passed_[event.id] = left;
+    } else {
+      checker_.OnPlaced(offset, event.bytes);
+      placed_[event.id] = offset;
+    }
+    return offset;
+  }
+  void Free(const profiler::Event& event) {
+    if (const auto placed = placed_.find(event.id); placed != placed_.end()) {
+      checker_.OnFreed(placed->second);
+      engine_.Free(guard_, placed->second, event.stream);
+      placed_.erase(placed);
+    } else if (const auto passed = passed_.find(event.id); passed != passed_.end()) {
+      engine_.FreeOutside(guard_, passed->second, event.stream);
+      passed_.erase(passed);
+    }
+  }
+  int64_t overlaps() const { return checker_.overlaps(); }
+
+ private:
+  Engine& engine_;
+  const Engine::Guard& guard_;
+  OverlapChecker checker_;
+  absl::flat_hash_map<BlockId, Offset> placed_;
+  absl::flat_hash_map<BlockId, BlockInfo> passed_;
+};
+
 // One run of the job, which begins with these plans.
 absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
                                      const SimulationOptions& options,
@@ -55,51 +94,25 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
   SimulationResult result;
   const Watch& watch = options.watch;
   watch.Begin(events.size());
-  OverlapChecker checker;
-  absl::flat_hash_map<BlockId, Offset> placed;
-  absl::flat_hash_map<BlockId, BlockInfo> passed;  // live all the same
+  Blocks blocks(**engine, guard);
   for (size_t i = 0; i < events.size(); ++i) {
-    const profiler::Event& event = events[i];
     if (watch.ShouldStop(i)) {
       result.stopped = true;
       break;
     }
-    if (watch.track != nullptr) watch.track->reserved[i] = counted.committed();
-    if (event.kind == profiler::EventKind::kAlloc) {
-      BlockInfo left;
-      const Offset offset = (*engine)->Allocate(
-          guard, {.bytes = event.bytes, .alignment = event.alignment, .stream = event.stream}, &left);
-      if (offset == Engine::kNowhere) {
-        (*engine)->KeepOutside(guard, left, event.alignment);
-        passed[event.id] = left;
-        continue;
-      }
-      checker.OnPlaced(offset, event.bytes);
-      placed[event.id] = offset;
-      if (watch.track != nullptr) {
-        watch.track->offsets[i] = offset;
-        watch.track->reserved[i] = counted.committed();
-      }
-    } else if (event.kind == profiler::EventKind::kFree) {
-      if (const auto left = passed.find(event.id); left != passed.end()) {
-        (*engine)->FreeOutside(guard, left->second, event.stream);
-        passed.erase(left);
-        continue;
-      }
-      const auto it = placed.find(event.id);
-      if (it == placed.end()) continue;
-      checker.OnFreed(it->second);
-      (*engine)->Free(guard, it->second, event.stream);
-      placed.erase(it);
-      if (watch.track != nullptr) watch.track->reserved[i] = counted.committed();
-    }
+    Offset offset = Track::kNowhere;
+    if (events[i].kind == profiler::EventKind::kAlloc) offset = blocks.Allocate(events[i]);
+    if (events[i].kind == profiler::EventKind::kFree) blocks.Free(events[i]);
+    if (watch.track == nullptr) continue;
+    watch.track->offsets[i] = offset;
+    watch.track->reserved[i] = counted.committed();
   }
 
   result.counters = (*engine)->counters(guard);
   const Counters& c = result.counters;
   result.reserved_peak = counted.peak();
   result.memory_calls = counted.commits();
-  result.overlaps = checker.overlaps();
+  result.overlaps = blocks.overlaps();
   result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
   result.planned_bytes_after_plan = Share(c.planned_bytes_after_plan.count(), c.bytes_after_plan.count());
   result.plans = (*engine)->KnownPlans(guard);

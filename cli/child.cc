@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "cli/exec_words.h"
+
 namespace reprise::cli {
 namespace {
 
@@ -40,10 +42,7 @@ void StartTimers(const std::array<itimerval, kTimers.size()>& left) {
 [[noreturn]] void BecomeJob(const std::vector<std::string>& words,
                             const std::map<std::string, std::string>& variables, int error_pipe) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = ExecWords(words);
   execvp(arguments[0], arguments.data());
   const int error = errno;
   if (write(error_pipe, &error, sizeof error) < 0) _exit(126);

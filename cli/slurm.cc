@@ -20,6 +20,7 @@
 #include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/exec_words.h"
 #include "cli/job_summary.h"
 #include "cli/output_folder.h"
 #include "cli/run.h"
@@ -103,12 +104,8 @@ int Sbatch(const std::vector<std::string>& options, const std::string& script, s
   posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
   std::vector<std::string> words = {"sbatch", "--parsable"};
   words.insert(words.end(), options.begin(), options.end());
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, "sbatch", &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawnp(&child, "sbatch", &actions, nullptr, ExecWords(words).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(input);
   close(pipes[1]);

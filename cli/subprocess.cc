@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/exec_words.h"
+
 namespace reprise::cli {
 namespace {
 
@@ -89,10 +91,7 @@ Captured RunCaptured(const std::vector<std::string>& words, const std::vector<st
       const size_t equals = variable.find('=');
       setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
     }
-    std::vector<char*> arguments;
-    arguments.reserve(words.size() + 1);
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = ExecWords(words);
     execvp(arguments[0], arguments.data());
     return kNotStarted;
   });

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "cli/console.h"
-#include "cli/quantity.h"
 #include "cli/rank_traces.h"
 #include "cli/report/page_source.h"
 #include "cli/report/ranks_page.h"

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/json_text.h"
 #include "cli/or_null.h"

@@ -5,8 +5,6 @@
 #include <limits>
 #include <new>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"

@@ -7,7 +7,6 @@
 // allocated first. Such a trace has no streams and, for the allocations themselves, no stacks.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

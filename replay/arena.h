@@ -19,7 +19,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "base/units.h"
 #include "replay/memory_source.h"

@@ -4,7 +4,6 @@
 // libunwind walks the stack (unwinder.h); a frame that it knows costs a look-up.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>

@@ -3,9 +3,6 @@
 // matter.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "absl/status/statusor.h"
 
 namespace reprise::replay {

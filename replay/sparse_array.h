@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace reprise::replay {

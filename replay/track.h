@@ -1,7 +1,6 @@
 // What an allocator did at each event, for those who draw it, and how they stop it when it takes too long.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <vector>
 

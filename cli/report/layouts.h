@@ -1,7 +1,6 @@
 // Where an allocator placed the blocks, as the page draws it.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "replay/core_log.h"
-
 namespace reprise::replay::cuda {
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreSession& session, int ordinal,

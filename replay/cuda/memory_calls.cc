@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "replay/core_log.h"
 #include "replay/cuda/core.h"

@@ -5,7 +5,6 @@
 // The default pools are; of the others those whose creation was seen.
 #pragma once
 
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>

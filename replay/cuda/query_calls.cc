@@ -1,8 +1,6 @@
 // What a pointer is: for one of ours the block that it lies in, not the arena.
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "replay/core_log.h"
 #include "replay/cuda/core.h"
 

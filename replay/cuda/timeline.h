@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>

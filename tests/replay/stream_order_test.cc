@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
-#include <string>
 #include <vector>
 
 namespace reprise::replay {

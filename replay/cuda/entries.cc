@@ -287,7 +287,6 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   entries.version = REPRISE_ABI_VERSION;
   entries.size = sizeof entries;
   FillMemoryCalls(entries.calls);
-  FillCallsAskedAgain(entries.calls);
   FillPoolCalls(entries.calls);
   FillQueryCalls(entries.calls);
   FillEndCalls(entries.calls);

@@ -17,6 +17,9 @@ constexpr size_t kMostBlocks = size_t{1} << 17;
 constexpr int64_t kPartInTheWay = 50;
 // What the placement takes of the job's stack is 25 KiB for thousands of blocks.
 constexpr size_t kStack = size_t{128} << 10;
+// It may reach higher than the plan and what is there by one part in so many: a first answer may be far off, and for one
+// cycle more would be held than without it.
+constexpr int64_t kPartAbove = 8;
 // Of so many blocks in one place, one will be there for long enough.
 constexpr int kMostOverlaps = 64;
 
@@ -28,6 +31,10 @@ bool InTheWay(std::span<const Resident> residents, Offset begin, Offset end, int
     if (it->until > time || ++looks == kMostOverlaps) return true;
   }
   return false;
+}
+
+Offset EndOf(const ServingPlan& plan, std::span<const Resident> residents) {
+  return residents.empty() ? plan.end : std::max(plan.end, residents.back().offset + residents.back().bytes);
 }
 
 struct FirstCycle {
@@ -71,8 +78,10 @@ std::optional<std::vector<ServingPlan::Slot>> Lay(const ServingPlan& plan, uint3
   const FirstCycle first = MakeFirstCycle(plan, from, residents);
   if (first.in_the_way * kPartInTheWay <= first.planned) return std::nullopt;
   const absl::StatusOr<planner::Solution> solution = solve(first.problem, {.seconds = kSeconds});
-  if (!solution.ok() || !planner::CheckPlacement(first.problem, solution->placement).ok())
-    return std::nullopt;
+  if (!solution.ok()) return std::nullopt;
+  const Bytes needed = std::max(solution->lower_bound, EndOf(plan, residents) - Offset(0));
+  if ((solution->placement.slab - needed) * kPartAbove > needed) return std::nullopt;
+  if (!planner::CheckPlacement(first.problem, solution->placement).ok()) return std::nullopt;
   std::vector<ServingPlan::Slot> slots = plan.slots;
   for (size_t b = 0; b < first.slot_of.size(); ++b)
     slots[first.slot_of[b]].offset = solution->placement.offsets[b];

@@ -29,8 +29,8 @@ struct Resident {
 
 // The plan's slots as they should lie in the cycle that begins with slot `from`. `residents`: in the order of their
 // offsets. nullopt where hardly anything is in the way, where the cycle is too long for the job to wait or its
-// thread's stack too small, and where no placement comes of it. The caller waits: some 30 ms, and where it is longer
-// what a first answer of `solve` takes.
+// thread's stack too small, and where no placement comes of it, or one that reaches much higher than all that is there.
+// The caller waits: some 30 ms, and where it is longer what a first answer of `solve` takes.
 std::optional<std::vector<ServingPlan::Slot>> LayFirstCycle(const ServingPlan& plan, uint32_t from,
                                                             std::span<const Resident> residents,
                                                             const Solver& solve);

@@ -207,7 +207,7 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   const uint32_t slot = !step.at_cut || Adopt(leading, step) ? step.slot : Matcher::kNoSlot;
   if (expecting_ && !leading.expecting()) {
     expecting_ = false;
-    stays_.clear();
+    if (!step.resumed) stays_.clear();
     if (!step.resumed && leading.plan() == nullptr) arena_.SetPlanEnd(Offset(0));
   }
   if (step.resumed) {
@@ -307,7 +307,7 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
   const bool careful = split_ ? counters_.plans > 0
                               : sequence.InStep(request.stream) ||
-                                    (sequence.expecting() && Stays(sequence.now() - 1, request.bytes));
+                                    (stays_.empty() ? sequence.expecting() : Stays(request.bytes));
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,
                    careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
@@ -318,13 +318,19 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
   return block;
 }
 
-// Whether the block of this token, the latest one, is known to stay, or not known not to.
-bool Engine::Stays(Tick token, Bytes bytes) {
-  if (stays_.empty()) return true;
+// Whether the block of the latest token is known to stay. Where the job has begun otherwise than it did then, the plans
+// are forgotten that it has not followed: its first step may not be over when they say so, and what stays of it would lie
+// in their places, or all of it had to be kept out of their range.
+bool Engine::Stays(Bytes bytes) {
+  const Tick token = whole_.now() - 1;
   while (next_stay_ < stays_.size() && stays_[next_stay_].token < token) ++next_stay_;
   if (next_stay_ == stays_.size() || stays_[next_stay_].token != token) return false;
-  if (stays_[next_stay_].bytes != bytes) stays_.clear();  // it has begun otherwise than it did then
-  return true;
+  if (stays_[next_stay_].bytes == bytes) return true;
+  stays_.clear();
+  expecting_ = false;
+  whole_.ForgetExpected();
+  arena_.SetPlanEnd(whole_.plans_end());
+  return false;
 }
 
 // False: there is no room for it.

@@ -246,7 +246,7 @@ class Engine {
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
   Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
-  bool Stays(Tick token, Bytes bytes);
+  bool Stays(Bytes bytes);
   std::vector<Sequence::Staying> WhatStays(const Sequence& sequence, const Sequence::Step& step) const;
   Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(BlockInfo& info, Bytes alignment);
@@ -289,7 +289,7 @@ class Engine {
   uint16_t last_thread_ = 0;              // of threads_: the one looked up last
   bool split_ = false;
   bool expecting_ = false;  // a plan of an earlier run has its range kept free
-  // What stays of the start until then, by token, and the next of it; empty where that is not known.
+  // What stays of the start, by token, and the next of it; empty where that is not known.
   std::vector<Sequence::Staying> stays_;
   size_t next_stay_ = 0;
 

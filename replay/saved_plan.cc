@@ -94,7 +94,7 @@ void ReadRow(const json& row, JsonFields& fields, int64_t period, SavedPlan::Cyc
   cycle.offsets.emplace_back(fields.Number(row[5], "offset", -1, kMostBytes));
 }
 
-// One row a block: token, bytes. Files of before it was kept have none.
+// One row a block: token, bytes.
 void ReadStaying(JsonFields& fields, SavedPlan::Cycle& cycle) {
   for (const json& row : fields.Array("stays", kMostSlots)) {
     if (!row.is_array() || row.size() != 2)
@@ -117,7 +117,7 @@ absl::Status ReadCycle(const json& object, std::string where, std::string_view n
     ReadRow(row, fields, static_cast<int64_t>(rows.size()), cycle);
     if (!fields.error().empty()) return Wrong(name, fields.error());
   }
-  if (object.contains("stays")) ReadStaying(fields, cycle);
+  ReadStaying(fields, cycle);
   if (!fields.error().empty()) return Wrong(name, fields.error());
   saved.cycles.push_back(std::move(cycle));
   return absl::OkStatus();

@@ -193,6 +193,10 @@ void Sequence::Expect(Expected expected) {
   waiting_.push_back(std::move(known));
 }
 
+void Sequence::ForgetExpected() {
+  std::erase_if(waiting_, [](const auto& known) { return known->of_earlier_run; });
+}
+
 std::vector<Sequence::Known> Sequence::KnownPlans() const {
   std::vector<Known> known;
   if (active_ != nullptr) known.push_back({active_->plan.cycle, active_->cycle.from, active_->stays});
@@ -244,7 +248,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
     }
     const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
     if (next != nullptr || !wanted || !other->matcher->Sure(stream)) continue;  // which has a slot
-    if (active_ == nullptr && step.token < other->cycle.from) continue;
+    if (other->of_earlier_run && step.token < other->cycle.from) continue;
     next = &other;
     step.slot = slot;
   }

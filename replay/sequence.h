@@ -73,6 +73,8 @@ class Sequence {
     std::vector<Staying> stays{};  // by token
   };
   void Expect(Expected expected);
+  // Those that have not been followed yet.
+  void ForgetExpected();
   // Such a plan is there, and none has been followed yet.
   bool expecting() const { return active_ == nullptr && !waiting_.empty(); }
   // The plans of the set, for a later run; the one in use first.

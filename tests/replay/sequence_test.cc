@@ -156,6 +156,23 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
   EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>());
 }
 
+// Nor is another one that comes later: its start is not over when that of the first is.
+TEST(Sequence, APlanOfAnEarlierRunIsNotFollowedBeforeItsTimeThoughAnotherIs) {
+  SequenceJob job;
+  ExpectPlanOf(SizesOf(60), job);
+  SequenceJob later;
+  later.Rounds(20, SizesOf(70, 2));
+  ASSERT_NE(later.sequence.plan(), nullptr);
+  job.sequence.Expect({.plan = *later.sequence.plan(), .from = Tick(250)});
+  job.Rounds(2, SizesOf(60));
+  ASSERT_EQ(job.resumed, 1);
+  job.Round(SizesOf(70, 2));
+  EXPECT_EQ(job.resumed, 1);
+  job.Round(SizesOf(70, 2));
+  EXPECT_EQ(job.resumed, 2);
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 70u);
+}
+
 TEST(Sequence, OfAJobsStartItIsKnownWhichSlotsItWasOfAPlanThatWaited) {
   SequenceJob job;
   const Sizes sizes = SizesOf(60);

@@ -28,6 +28,7 @@ class EventScript {
 struct TrainingShape {
   int layers = 12;
   int64_t scale = 64 * 1024;  // bytes; layer i has an activation of (i % 5 + 3) * scale
+  bool state = true;          // of the optimizer's
 };
 
 // Weights once, then iterations: activations forward, gradients and a temporary a layer backward, gradients
@@ -64,7 +65,7 @@ class TrainingJob {
       script_->Free(temporary);
       script_->Free(activations[i]);
     }
-    for (int i = 0; first_ && i < shape_.layers; ++i) script_->Alloc((i + 1) * shape_.scale);
+    for (int i = 0; first_ && shape_.state && i < shape_.layers; ++i) script_->Alloc((i + 1) * shape_.scale);
     first_ = false;
   }
 

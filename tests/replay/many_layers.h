@@ -10,7 +10,7 @@
 namespace reprise::replay {
 
 // A convolutional net's many layers, whose gradients are small beside a granule and lie everywhere.
-inline std::vector<profiler::Event> ManyLayersThatKeepGradients() {
+inline std::vector<profiler::Event> ManyLayersThatKeepGradients(size_t count = 300, int steps = 12) {
   std::mt19937_64 random(1);
   const auto draw = [&](int64_t low, int64_t high) {
     return Bytes(512 * (low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1))));
@@ -19,7 +19,7 @@ inline std::vector<profiler::Event> ManyLayersThatKeepGradients() {
     std::vector<Bytes> activations;
     std::vector<Bytes> weights;
   };
-  std::vector<Layer> layers(300);
+  std::vector<Layer> layers(count);
   for (Layer& layer : layers) {
     for (int i = 0; i < 6; ++i) layer.activations.push_back(draw(50, 800));
     for (int i = 0; i < 4; ++i) layer.weights.push_back(draw(9, 200));
@@ -38,7 +38,7 @@ inline std::vector<profiler::Event> ManyLayersThatKeepGradients() {
     for (const Bytes bytes : layer.weights) alloc(bytes);
   }
   std::vector<BlockId> gradients;
-  for (int step = 0; step < 12; ++step) {
+  for (int step = 0; step < steps; ++step) {
     std::vector<std::vector<BlockId>> kept(layers.size());
     for (size_t i = 0; i < layers.size(); ++i) {
       for (const Bytes bytes : layers[i].activations) kept[i].push_back(alloc(bytes));

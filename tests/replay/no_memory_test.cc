@@ -12,7 +12,10 @@
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/planning.h"
+#include "replay/saved_plan.h"
+#include "replay/simulator.h"
 #include "replay/stream_order.h"
+#include "tests/replay/many_layers.h"
 #include "tests/replay/training_job.h"
 
 namespace {
@@ -186,6 +189,43 @@ TEST(NoMemory, AnEngineThatHasFailedTakesItsBlocksBack) {
     job.End();
   }
   EXPECT_GT(failures, 100);
+}
+
+// With the plans of the run before: read, waited with, followed, and its first cycle laid.
+TEST(NoMemory, AnEngineThatBeginsWithPlansTakesItsBlocksBackToo) {
+  const auto events = ManyLayersThatKeepGradients(4, 8);
+  const auto first = Simulate(events, {.plan_seconds = 0.01});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const SavedPlan saved = MakeSavedPlan({}, first->plans, 0.01);
+  int64_t failures = 0;
+  int64_t followed = 0;
+  for (bool failed = true; failed; failures += 1) {
+    InlineRunner runner;
+    auto engine = *Engine::Create({.solve = SolveAsEver},
+                                  std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 8), &runner);
+    const Engine::Guard guard = engine->Lock();
+    std::map<BlockId, Offset> live;
+    failed = Fails(failures, [&] {
+      auto plans = ToExpect(saved);
+      if (!plans.ok() || !engine->Expect(guard, *std::move(plans)).ok()) return;
+      for (const profiler::Event& event : events) {
+        if (event.kind == profiler::EventKind::kAlloc) {
+          const auto at = engine->Allocate(guard, event.bytes, Bytes(64), event.stream);
+          if (at.has_value()) live[event.id] = *at;
+        } else if (const auto found = live.find(event.id); found != live.end()) {
+          const Offset at = found->second;
+          live.erase(found);
+          engine->Free(guard, at, event.stream);
+        }
+      }
+    });
+    for (const auto& [id, at] : live) engine->Free(guard, at, Stream{});
+    EXPECT_EQ(engine->counters(guard).unknown_frees, 0);
+    followed += engine->counters(guard).plans_resumed;
+    engine->KnownPlans(guard);
+  }
+  EXPECT_GT(failures, 100);
+  EXPECT_GT(followed, 10) << "and was followed in some of them before";
 }
 
 }  // namespace

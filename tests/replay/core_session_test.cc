@@ -42,7 +42,7 @@ class CoreSessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("REPRISE_OUT", folder_.path().c_str(), 1);
-    session_ = CoreSession::Open(StderrNow());
+    session_ = CoreSession::Open(StderrNow(), nullptr);
     unsetenv("REPRISE_OUT");
     ASSERT_NE(session_, nullptr);
     trace_ = session_->BeginTrace(0, Bytes(4096), kMiB, [] { return Bytes(0); });

@@ -25,7 +25,8 @@ int64_t before_failure = -1;
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Out of line: the compiler takes new and malloc for no match where it sees one at a time.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   if (before_failure >= 0 && before_failure-- == 0) throw std::bad_alloc();
   if (void* const memory = malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
@@ -37,8 +38,8 @@ void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete(void* memory, size_t) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { free(memory); }
 
 namespace reprise::replay {
 namespace {

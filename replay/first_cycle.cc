@@ -19,7 +19,7 @@ constexpr int64_t kPartInTheWay = 50;
 constexpr size_t kStack = size_t{128} << 10;
 // It may reach higher than the plan and what is there by one part in so many: a first answer may be far off, and for one
 // cycle more would be held than without it.
-constexpr int64_t kPartAbove = 8;
+constexpr int64_t kPartAbove = 6;
 // Of so many blocks in one place, one will be there for long enough.
 constexpr int kMostOverlaps = 64;
 

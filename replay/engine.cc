@@ -92,7 +92,7 @@ inline void Engine::Describe(const Request& request, const Outcome& outcome, Blo
 }
 
 std::optional<Offset> Engine::PlaceAgain(const Guard&, const Request& request, const BlockInfo& left) {
-  const Arena::Block block = PlaceAnywhere(Leading(left.thread), request);
+  const Arena::Block block = PlaceAnywhere(Leading(left.thread), request, left.token);
   if (!block) return std::nullopt;
   --(request.place ? counters_.passed : counters_.outside);
   Arena::Info(block) = left;
@@ -297,17 +297,17 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
     ++counters_.conflicts;
     sequence.OnConflict(request.bytes);
   }
-  outcome.block = PlaceAnywhere(sequence, request);
+  outcome.block = PlaceAnywhere(sequence, request, outcome.token);
 }
 
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
 // slots. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier run is followed
 // nothing may settle in its range; where it is known what stays, the rest may lie there meanwhile: beside it, it would
 // leave what stays scattered over as many granules as all of it took.
-Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
+Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, Tick token) {
   const bool careful = split_ ? counters_.plans > 0
                               : sequence.InStep(request.stream) ||
-                                    (stays_.empty() ? sequence.expecting() : Stays(request.bytes));
+                                    (stays_.empty() ? sequence.expecting() : IsToStay(token, request.bytes));
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,
                    careful ? Arena::Where::kOutsidePlan : Arena::Where::kAnywhere, request.stream);
@@ -318,14 +318,14 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request) {
   return block;
 }
 
-// Whether the block of the latest token is known to stay. Where the job has begun otherwise than it did then, the plans
-// are forgotten that it has not followed: its first step may not be over when they say so, and what stays of it would lie
-// in their places, or all of it had to be kept out of their range.
-bool Engine::Stays(Bytes bytes) {
-  const Tick token = whole_.now() - 1;
-  while (next_stay_ < stays_.size() && stays_[next_stay_].token < token) ++next_stay_;
-  if (next_stay_ == stays_.size() || stays_[next_stay_].token != token) return false;
-  if (stays_[next_stay_].bytes == bytes) return true;
+// Whether a block is known to stay. Where the job has begun otherwise than it did then, the plans are forgotten that it
+// has not followed: its first step may not be over when they say so, and what stays of it would lie in their places, or
+// all of it had to be kept out of their range.
+bool Engine::IsToStay(Tick token, Bytes bytes) {
+  if (token > stays_.back().token) return false;
+  const auto then = std::ranges::lower_bound(stays_, token, {}, &Sequence::Staying::token);
+  if (then->token != token) return false;
+  if (then->bytes == bytes) return true;
   stays_.clear();
   expecting_ = false;
   whole_.ForgetExpected();

@@ -245,8 +245,8 @@ class Engine {
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
-  Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request);
-  bool Stays(Bytes bytes);
+  Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request, Tick token);
+  bool IsToStay(Tick token, Bytes bytes);
   std::vector<Sequence::Staying> WhatStays(const Sequence& sequence, const Sequence::Step& step) const;
   Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(BlockInfo& info, Bytes alignment);
@@ -288,10 +288,8 @@ class Engine {
   std::optional<uint64_t> first_thread_;  // the only one until then
   uint16_t last_thread_ = 0;              // of threads_: the one looked up last
   bool split_ = false;
-  bool expecting_ = false;  // a plan of an earlier run has its range kept free
-  // What stays of the start, by token, and the next of it; empty where that is not known.
-  std::vector<Sequence::Staying> stays_;
-  size_t next_stay_ = 0;
+  bool expecting_ = false;                // a plan of an earlier run has its range kept free
+  std::vector<Sequence::Staying> stays_;  // of the start, by token; empty where that is not known
 
   // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then
   // one has its request's number.

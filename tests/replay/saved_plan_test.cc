@@ -310,6 +310,29 @@ TEST(SavedPlan, WhatStaysOfTheStartIsNotScatteredOverWhatItsFirstStepTook) {
   EXPECT_GE(Reserved(RunWith(not_known, events)), 1.045);
 }
 
+// Memory had run out for it, and another thread's block came before it was asked for again.
+TEST(SavedPlan, WhatIsPlacedLaterIsStillTheBlockThatItWas) {
+  const SavedPlan saved = LearntFrom(ManyLayersThatKeepGradients());
+  ASSERT_EQ(saved.cycles.size(), 1);
+  const auto& stays = saved.cycles[0].stays;
+  ASSERT_GT(stays.size(), 1u);
+  ASSERT_EQ(stays[1].token, Tick(1));
+  ASSERT_NE(stays[0].bytes, stays[1].bytes);
+  InlineRunner runner;
+  auto engine = Engine::Create({}, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64), &runner);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const Engine::Guard guard = (*engine)->Lock();
+  auto plans = ToExpect(saved);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  ASSERT_TRUE((*engine)->Expect(guard, *std::move(plans)).ok());
+  const Offset end = ToServe(saved.cycles[0])->end;
+  BlockInfo left;
+  EXPECT_EQ((*engine)->Allocate(guard, {.bytes = stays[0].bytes, .place = false}, &left), Engine::kNowhere);
+  EXPECT_GE(*(*engine)->Allocate(guard, stays[1].bytes, Bytes(64), Stream{}), end);
+  EXPECT_GE(*(*engine)->PlaceAgain(guard, {.bytes = stays[0].bytes}, left), end);
+  EXPECT_EQ((*engine)->KnownPlans(guard).size(), 1u);
+}
+
 // What it has more of may be anywhere: a checkpoint, data, what is compiled. Followed all the same, the plan would have
 // what stays in its way.
 TEST(SavedPlan, OfAJobThatBeginsOtherwiseIsForgotten) {

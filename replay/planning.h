@@ -73,9 +73,9 @@ struct Candidate {
 using Solver =
     std::function<absl::StatusOr<planner::Solution>(const planner::Problem&, const planner::Budget&)>;
 
-// Solves the request, checks the placement with the independent validator, and fills the candidate. Takes up
-// to `seconds`.
-void Plan(const PlanRequest& request, double seconds, Candidate& candidate,
+// Solves the request, checks the placement with the independent validator, and fills the candidate. Takes time
+// in proportion to the request's blocks, up to `most_seconds`.
+void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate,
           const Solver& solve = planner::Solve);
 
 // Where planning runs.

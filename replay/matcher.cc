@@ -49,6 +49,16 @@ uint32_t Matcher::InNextRound(const Lane& lane, uint32_t position) {
   return Next(lane, lane.cursor, position < within ? position + lane.round - within : position - within);
 }
 
+// The next position at which a round has the last allocations in their order, if there is just one in it.
+uint32_t Matcher::OnlyPlace(const Lane& lane) {
+  if (lane.noted < kGram) return kNoSlot;
+  std::array<int64_t, kGram> gram;
+  for (uint32_t k = 0; k < kGram; ++k) gram[k] = lane.recent[(lane.noted + k) % kGram];
+  const auto it = lane.grams.find(HashGram(gram.data()));
+  if (it == lane.grams.end() || it->second == kAmbiguous) return kNoSlot;
+  return InNextRound(lane, static_cast<uint32_t>(it->second));
+}
+
 Matcher::Lane* Matcher::Find(Stream stream) {
   const auto it = lane_of_.find(stream);
   if (it == lane_of_.end()) return nullptr;
@@ -63,6 +73,7 @@ uint32_t Matcher::StepOff(Lane* lane, int64_t bytes) {
     ++mismatches_;
     return kNoSlot;
   }
+  lane->Note(bytes);
   return lane->lost ? StepLost(*lane, bytes) : StepAside(*lane, bytes);
 }
 
@@ -70,6 +81,7 @@ uint32_t Matcher::StepOff(Lane* lane, int64_t bytes) {
 uint32_t Matcher::StepAside(Lane& lane, int64_t bytes) {
   ++mismatches_;
   lane.matches = 0;
+  if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) return Resume(lane, place);
   for (int k = 0; k < lane.skipped_count; ++k) {
     const uint32_t position = lane.skipped[k];
     if (lane.bytes[position] != bytes) continue;
@@ -78,6 +90,7 @@ uint32_t Matcher::StepAside(Lane& lane, int64_t bytes) {
   }
   if (++lane.misses >= kMissesToLose) {
     Lose(lane);
+    lane.Note(bytes);
     return StepLost(lane, bytes);
   }
   const int reach = std::min<int>(kLookAhead, static_cast<int>(lane.slots.size()) - 1);
@@ -98,26 +111,18 @@ void Matcher::Lose(Lane& lane) {
   ++times_lost_;
   lane.lost = true;
   lane.resumed = 0;
-  lane.recent_count = 0;
+  lane.noted = 0;
   lane.skipped_count = 0;
 }
 
 uint32_t Matcher::StepLost(Lane& lane, int64_t bytes) {
-  std::rotate(lane.recent.begin(), lane.recent.begin() + 1, lane.recent.end());
-  lane.recent.back() = bytes;
-  if (lane.recent_count < kGram) ++lane.recent_count;
-
   const uint32_t expected = Next(lane, lane.cursor, static_cast<uint32_t>(lane.resumed));
   if (lane.bytes[expected] == bytes) {
     if (++lane.resumed == kGram) return Resume(lane, expected);
   } else {
     lane.resumed = lane.bytes[lane.cursor] == bytes ? 1 : 0;
   }
-  if (lane.recent_count == kGram) {
-    const auto it = lane.grams.find(HashGram(lane.recent.data()));
-    if (it != lane.grams.end() && it->second != kAmbiguous)
-      return Resume(lane, InNextRound(lane, static_cast<uint32_t>(it->second)));
-  }
+  if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) return Resume(lane, place);
   ++mismatches_;
   return kNoSlot;
 }
@@ -125,6 +130,7 @@ uint32_t Matcher::StepLost(Lane& lane, int64_t bytes) {
 // Back in step: the allocation at hand is the one at `position`.
 uint32_t Matcher::Resume(Lane& lane, uint32_t position) {
   lane.lost = false;
+  lane.skipped_count = 0;
   lane.misses = 0;
   lane.matches = kGram;
   lane.cursor = Next(lane, position);

@@ -1,11 +1,12 @@
 // Follows a running job through the cycle of a plan.
 //
 // A lane is the sequence of one stream. Each has a cursor: the slot expected next. In step, an allocation
-// that is what the cursor expects costs one comparison; otherwise the slots just ahead are looked at (some
-// did not happen) and those just skipped (two swapped). After a few misses in a row the lane is lost: the
-// cursor freezes and nothing is matched until the sequence continues at the cursor for four allocations, or
-// four allocations in a row occur at just one place of a round. Anything nearer would be false: layers
-// repeat. Of the rounds of a plan that has several alike the next one is taken: whichever it is, what is in
+// that is what the cursor expects costs one comparison. Otherwise the lane is where the last four allocations
+// are, if they occur at just one place of a round: where blocks of one size come in a row, the cursor may be
+// some of them ahead and match nearly all. Else the slots just ahead are looked at (some did not happen) and
+// those just skipped (two swapped). After a few misses in a row the lane is lost: the cursor freezes and nothing is matched until the
+// sequence continues at the cursor for four allocations, or four of them occur at just one place. Anything
+// nearer would be false: layers repeat. Of the rounds of a plan that has several alike the next one is taken: whichever it is, what is in
 // the way of it is gone a cycle later.
 //
 // Not thread-safe: the engine's lock is held around every call. No heap allocation after construction, except
@@ -38,6 +39,7 @@ class Matcher {
     Lane* lane = last_lane_ != nullptr && last_stream_ == stream ? last_lane_ : Find(stream);
     if (lane == nullptr || lane->lost || lane->bytes[lane->cursor] != bytes.count())
       return StepOff(lane, bytes.count());
+    lane->Note(bytes.count());
     const uint32_t position = lane->cursor;
     lane->cursor = position + 1 < lane->slots.size() ? position + 1 : 0;
     lane->misses = 0;
@@ -73,19 +75,22 @@ class Matcher {
                                        // round, kAmbiguous
     uint32_t cursor = 0;
     bool lost = true;
-    int misses = 0;                       // in a row
-    int matches = 0;                      // in a row, up to kGram
-    int resumed = 0;                      // while lost: allocations that continued at the cursor
-    std::array<int64_t, kGram> recent{};  // while lost: the last sizes, oldest first
-    int recent_count = 0;
+    int misses = 0;                              // in a row
+    int matches = 0;                             // in a row, up to kGram
+    int resumed = 0;                             // while lost: allocations that continued at the cursor
+    std::array<int64_t, kGram> recent{};         // the last sizes, in turn
+    uint32_t noted = 0;                          // how many have been; while lost, since then
     std::array<uint32_t, kLookAhead> skipped{};  // positions passed over and not yet seen
     int skipped_count = 0;
+
+    void Note(int64_t size) { recent[noted++ % kGram] = size; }
   };
 
   static constexpr int32_t kAmbiguous = -1;
   static uint64_t HashGram(const int64_t* bytes);
   static uint32_t Next(const Lane& lane, uint32_t position, uint32_t by = 1);
   static uint32_t InNextRound(const Lane& lane, uint32_t position);
+  static uint32_t OnlyPlace(const Lane& lane);
 
   Lane* Find(Stream stream);
   uint32_t StepOff(Lane* lane, int64_t bytes);

@@ -146,6 +146,21 @@ TEST(Matcher, AnAmbiguousGramDoesNotAlign) {
   EXPECT_EQ(Feed(matcher, {8, 1}), (Slots{5, 6})) << "2, 3, 4, 8 occurs once";
 }
 
+TEST(Matcher, BlocksOfOneSizeInARowDoNotKeepItOutOfPhase) {
+  constexpr size_t kRound = 13;
+  for (size_t large = 0; large < kRound; ++large) {
+    ServingPlan plan = PlanOf({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
+    plan.slots[large].bytes = Bytes(54);
+    for (size_t phase = 0; phase < kRound; ++phase) {
+      Matcher matcher(plan);
+      uint32_t slot = kNo;
+      for (size_t i = phase; i < 4 * kRound; ++i) slot = matcher.Step(plan.slots[i % kRound].bytes, kOurs);
+      EXPECT_EQ(slot, kRound - 1) << large << ", from " << phase;
+      EXPECT_EQ(matcher.AtCut(), 0u) << large << ", from " << phase;
+    }
+  }
+}
+
 TEST(Matcher, AtTheCutOnlyInStep) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
   EXPECT_EQ(matcher.AtCut(), kNo);

@@ -184,7 +184,7 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
       committed_.Insert(g);
     }
     committed_count_ += static_cast<int64_t>(to - from);
-    committed_peak_ = std::max(committed_peak_, committed_count_);
+    held_peak_ = std::max(held_peak_, held());
   }
 }
 

@@ -122,7 +122,13 @@ class Arena {
 
   Bytes placed() const { return kUnit * placed_units_; }  // live blocks as they lie
   Bytes committed() const { return source_->granule() * committed_count_; }
-  Bytes committed_peak() const { return source_->granule() * committed_peak_; }
+  // What the job has got elsewhere is held for it as well.
+  void CountOutside(Bytes change) {
+    outside_ += change;
+    held_peak_ = std::max(held_peak_, held());
+  }
+  Bytes held() const { return committed() + outside_; }
+  Bytes held_peak() const { return held_peak_; }
   // Of what is committed, the granules in which nothing is live: what GiveBack can release once the device has
   // finished with them. O(live blocks).
   Bytes idle() const;
@@ -210,7 +216,8 @@ class Arena {
   BitTree committed_;  // by granule
   BitTree missing_;    // its complement, so that the hot path asks one question
   int64_t committed_count_ = 0;
-  int64_t committed_peak_ = 0;
+  Bytes outside_;  // of the arena
+  Bytes held_peak_;
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;

@@ -99,9 +99,15 @@ std::optional<Offset> Engine::PlaceAgain(const Guard&, const Request& request, c
   return Live(block, request.alignment);
 }
 
-void Engine::KeepOutside(const Guard&, BlockInfo& left, Bytes alignment) { CountLive(left, alignment); }
+void Engine::KeepOutside(const Guard&, BlockInfo& left, Bytes alignment) {
+  CountLive(left, alignment);
+  arena_.CountOutside(left.requested);
+}
 
-void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) { CountFreed(block, stream); }
+void Engine::FreeOutside(const Guard&, const BlockInfo& block, Stream stream) {
+  CountFreed(block, stream);
+  arena_.CountOutside(Bytes(0) - block.requested);
+}
 
 void Engine::DropOutside(const Guard&, const BlockInfo& left) {
   const auto request = static_cast<int64_t>(left.id);
@@ -564,8 +570,8 @@ Counters Engine::counters(const Guard&) const {
   }
   result.granules_moved = arena_.granules_moved();
   result.placed = arena_.placed();
-  result.reserved = arena_.committed();
-  result.reserved_peak = arena_.committed_peak();
+  result.reserved = arena_.held();
+  result.reserved_peak = arena_.held_peak();
   return result;
 }
 

@@ -75,7 +75,7 @@ struct Counters {
   Bytes slab;         // of the plan in use: its height
   Bytes lower_bound;  // of the plan in use
   Bytes plan_needs;   // granules for the plans and for what lay beyond them when the last one was adopted
-  Bytes reserved;     // committed granules
+  Bytes reserved;     // committed granules, and what lies outside
   Bytes reserved_peak;
 };
 

@@ -17,7 +17,7 @@ namespace {
 // some 50 us of it. What is to be had by searching on is had by then, nearly: of ten cycles of 130 to 1000 blocks
 // a second in place of 30 ms made one 0.1 % lower and the others less.
 constexpr double kSecondsABuffer = 50e-6;
-constexpr double kLeastSeconds = 0.02;
+constexpr double kLeastSeconds = 0.05;
 
 double SecondsFor(const planner::Problem& problem, double most) {
   return std::min(most, std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));

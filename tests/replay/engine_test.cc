@@ -490,6 +490,26 @@ TEST(Engine, TheSinkHearsEveryBlockServed) {
   EXPECT_EQ(sink.adopted, 1);
 }
 
+// Reserved is all that is held for the job, so that it can be compared with what the job has live.
+TEST(Engine, WhatLiesOutsideIsHeldToo) {
+  InlineRunner runner;
+  const auto engine = MakeEngine(&runner);
+  const Engine::Guard guard = engine->Lock();
+  const Engine::Request request = {.bytes = Bytes(5 << 20), .alignment = Bytes(512), .place = false};
+  const Bytes granule(2 << 20);
+  BlockInfo outside;
+  engine->Allocate(guard, request, &outside);
+  engine->KeepOutside(guard, outside, Bytes(512));
+  const auto placed = engine->Allocate(guard, Bytes(1 << 20), Bytes(512), kStream);
+  ASSERT_TRUE(placed.has_value());
+  EXPECT_EQ(engine->counters(guard).reserved, request.bytes + granule);
+  EXPECT_EQ(engine->counters(guard).live_peak, request.bytes + Bytes(1 << 20));
+  engine->FreeOutside(guard, outside, kStream);
+  EXPECT_EQ(engine->counters(guard).reserved, granule);
+  EXPECT_EQ(engine->counters(guard).reserved_peak, request.bytes + granule);
+  engine->Free(guard, *placed, kStream);
+}
+
 // The lock is given up between a request that is left to the real allocator and what comes of it. A trace can
 // be read only where numbers rise.
 TEST(Engine, TheSinkHearsOfBlocksInTheOrderInWhichTheyBecomeLive) {

@@ -21,7 +21,7 @@ from comparison import Comparison
 from compiler import Compiler
 from correctness import Correctness
 from jobs import Jobs
-from machine import Machine
+from machine import Machine, bytecode
 from rows import Deadline, Report, say
 from scenarios import Scenarios
 
@@ -161,7 +161,9 @@ def main():
         }
     )
     report = Report(out, runs, before, entry.write)
-    extra = {"LD_LIBRARY_PATH": ":".join(machine.simulated)} if machine.simulated else {}
+    extra = bytecode(os.path.join(out, "programs", "bytecode"))
+    if machine.simulated:
+        extra["LD_LIBRARY_PATH"] = ":".join(machine.simulated)
     jobs = Jobs(os.path.join(bundle, "bin/reprise"), out, extra)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended(report, jobs))

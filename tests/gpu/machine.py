@@ -78,6 +78,14 @@ def version(package):
         return None
 
 
+def bytecode(folder):
+    """What tells Python to leave no bytecode behind; or to write it to `folder`, where whoever installed the frameworks has
+    had none made: each import of one compiles it anew then, for seconds."""
+    specs = [importlib.util.find_spec(module) for module in FRAMEWORKS.values()]
+    made = all(os.path.exists(spec.cached or "") for spec in specs if spec)
+    return {"PYTHONDONTWRITEBYTECODE": "1" if made else "", "PYTHONPYCACHEPREFIX": "" if made else folder}
+
+
 class Machine:
     """`simulated`: the folders of a simulated device, or None for the real one."""
 

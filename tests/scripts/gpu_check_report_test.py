@@ -1,8 +1,11 @@
 """Why this exists: what gpu-check has found on a GPU is all that comes back from there. It must say where and how it was
 found, and a second run must go on where the first was ended."""
 
+import importlib.util
 import os
+import py_compile
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -11,6 +14,7 @@ from gpu_check_test import Folder, HasAll, HasNothing  # where the modules are f
 import comparison
 import entry
 import gpu_check
+import jobs
 import machine
 import rows
 from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row
@@ -97,6 +101,32 @@ class Entry(Folder):
                      "\n    gpu-check x\n", f"Python {facts['python']}", "| native | - | - | - | - | 40 | 1 |",
                      "| largest batch: native | measured | 1 | 1 | a \\| b |"):
             self.assertIn(said, written)
+        self.assertNotIn("resnet", written)  # of which nothing was measured
+
+
+class Bytecode(Folder):
+    """Frameworks whose installer has made none are compiled once for all jobs, not by each of them."""
+
+    def test_where_there_is_none(self):
+        self.write("framework.py", "")
+        script = "import framework; print(framework.__cached__)"
+
+        def cached():
+            runner = jobs.Jobs("reprise", tempfile.mkdtemp(dir=self.folder), variables)
+            done = runner.run("a job", [sys.executable, "-c", script], Deadline(30), {"PYTHONPATH": self.folder})
+            return done.out.strip(), os.path.exists(done.out.strip())
+
+        with mock.patch.object(sys, "path", [self.folder, *sys.path]):
+            with mock.patch.object(machine, "FRAMEWORKS", {"a": "framework", "b": "no_such_framework"}):
+                with mock.patch.dict(os.environ, {"PYTHONDONTWRITEBYTECODE": "1"}):
+                    variables = machine.bytecode(os.path.join(self.folder, "made"))
+                    path, exists = cached()
+                    self.assertTrue(exists and path.startswith(os.path.join(self.folder, "made")), path)
+                py_compile.compile(os.path.join(self.folder, "framework.py"))
+                self.write("framework.py", "# another")
+                variables = machine.bytecode(os.path.join(self.folder, "again"))
+                self.assertEqual(cached()[0], importlib.util.cache_from_source(os.path.join(self.folder, "framework.py")))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "again")))
 
 
 class Together(unittest.TestCase):

@@ -36,17 +36,26 @@ def row(cells):
 def written(report):
     runs = [f"Run {number}: {where(run)}" for number, run in enumerate(report.runs, 1)]
     text = ["## What a GPU says\n\n", "\n".join(runs), "\n"]
-    for model in comparison.SHAPES:
+    tables = {model: comparison.cells(report.results, model) for model in comparison.SHAPES}
+    tables = {model: lines for model, lines in tables.items() if any(cells[-1] for cells in lines.values())}
+    for model, lines in tables.items():
         text += [row((model, *comparison.HEADER)), row(["---"] * (1 + len(comparison.HEADER)))]
-        text += [row((name, *cells)) for name, cells in comparison.cells(report.results, model).items()]
+        text += [row((name, *cells)) for name, cells in lines.items()]
         text.append("\n")
+    if tables:
+        text.append(
+            f"Device peaks are the whole device's as NVML shows it every {INTERVAL * 1000:.0f} ms, less what was in "
+            "use before; `reserved` is the allocator's own word, Reprise's where it serves, `allocated` PyTorch's. "
+            "Iterations per second are the median (10th to 90th percentile) of one process each. The largest batch is "
+            f"sought with {gibibytes(comparison.CAP)} free. Nothing else ran meanwhile.\n\n"
+        )
     text.append(
-        f"Device peaks are the whole device's as NVML shows it every {INTERVAL * 1000:.0f} ms, less what was in "
-        "use before; `reserved` is the allocator's own word, Reprise's where it serves, `allocated` PyTorch's. Iterations "
-        "per second are the median (10th to 90th percentile) of one process each. The largest batch is sought with "
-        f"{gibibytes(comparison.CAP)} free.\n\n"
+        "Checks and recordings ran side by side: their seconds, which hold compilers, the start of every process and the "
+        "wait for one another, compare nothing. `requests` are all that a job asked for; "
+        "`outside` are those left to the driver, `live peak` is with them; `by plan` counts from the first plan "
+        "on. A cache like PyTorch's own asks seldom, and has nothing to plan.\n\n"
     )
-    text += [row(("check", "verdict", "run", "seconds", "says")), row(["---"] * 5)]
+    text += [row(("row", "verdict", "run", "seconds", "says")), row(["---"] * 5)]
     order = (FAIL, PASS, MEASURED, LEFT_OUT)
     for result in sorted(report.results, key=lambda result: order.index(result.verdict)):
         text.append(row((result.name, result.verdict, result.run + 1, result.seconds, result.says)))

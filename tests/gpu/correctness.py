@@ -1,14 +1,17 @@
 """Section 8: under Reprise every job computes the same, its calls are caught, and nothing is corrupted."""
 
+import collections
 import json
 import os
 import re
+import shutil
 import statistics
 import sys
+import threading
 
 from hog import Hog
 from jobs import NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference, unserved
-from rows import FAIL, PASS, Finding, Row
+from rows import FAIL, MEASURED, PASS, Finding, Row
 
 SECTION = "8"
 MODES = {
@@ -18,13 +21,16 @@ MODES = {
     "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
 }
 CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+PLANNED = ("cudaMallocAsync", "uncached")  # ask for every tensor, so that there is something to plan
 SHAPES = {
-    "resnet": ["--batch", "16"],
-    "gpt": ["--batch", "4", "--length", "256"],
+    "resnet": ["--batch", "16", "--iterations", "48"],
+    "gpt": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
 }
 
+BY_PLAN = 0.5  # of the bytes after the first plan, the least that a training of one shape must get from it
 WORKLOAD = ["tests/cuda/workload.cc"]
+JOBS, ITERATIONS = "6", "12"  # random ones; a driver takes milliseconds for each of their synchronous blocks
 SMALL = 6 << 30  # bytes; to fill a whole device in pieces of 2 MiB, as the arena does, takes longer than there is
 CONTEXT = 1 << 30  # bytes, more than a job's context and what lies beside PyTorch's allocator
 
@@ -41,6 +47,19 @@ def result_of(done):
         return json.load(text)
 
 
+def by_plan_for_the_most_part(find):
+    """As `find`, but a job whose iterations are all alike does not pass where it has no plan, or one of little use: then
+    next to nothing was tried."""
+
+    def with_verdict(deadline):
+        finding = find(deadline)
+        if finding.verdict == PASS and finding.figures["with"].get("planned_bytes_after_plan", 0) < BY_PLAN:
+            return Finding(FAIL, f"too little by plan: {finding.says}", finding.figures)
+        return finding
+
+    return with_verdict
+
+
 class Correctness:
     def __init__(self, machine, root, jobs, compiler, scenarios):
         self.machine = machine
@@ -48,6 +67,8 @@ class Correctness:
         self.jobs = jobs
         self.compiler = compiler
         self.scenarios = scenarios
+        self.plain = {}  # what PyTorch's jobs did without Reprise, by their names
+        self.locks = collections.defaultdict(threading.Lock)  # for the rows that want the same one
 
     def runtime(self, how):
         def find(deadline):
@@ -77,23 +98,57 @@ class Correctness:
             return Finding(FAIL, NOTHING_CAUGHT)
         return Finding(PASS, "clean", {"with": served.figures})
 
+    def pytorch(self, name, words, mode, variables=()):
+        """A job of PyTorch under Reprise. Without Reprise it is run once for all modes, on PyTorch's own cache: that is
+        quick, and deterministic kernels do not know who gave them their memory."""
+
+        def reference(deadline):
+            with self.locks[name]:
+                if name in self.plain:
+                    return self.plain[name]
+                done = unserved(self.jobs, f"{name} native", words, deadline, {**MODES["native"], **dict(variables)})
+                if not isinstance(done, Finding):
+                    self.plain[name] = done
+                return done
+
+        with_mode = {**MODES[mode], **dict(variables)}
+        return lambda deadline: compared(
+            self.jobs, f"{name} {mode}", words, deadline, with_mode, reference=reference
+        )
+
+    @staticmethod
+    def train_words(model, amp=False):
+        words = [sys.executable, os.path.join(PROGRAMS, "train.py"), model, *SHAPES[model], "--deterministic"]
+        return [*words, *(["--amp"] if amp else [])]
+
     def train(self, model, mode, amp):
-        words = [
-            sys.executable,
-            "-B",
-            os.path.join(PROGRAMS, "train.py"),
-            model,
-            *SHAPES[model],
-            "--deterministic",
-            *(["--amp"] if amp else []),
-        ]
-        name = f"{model} {mode}{' amp' if amp else ''}"
-        return lambda deadline: compared(self.jobs, name, words, deadline, MODES[mode])
+        find = self.pytorch(f"{model}{' amp' if amp else ''}", self.train_words(model, amp), mode)
+        return by_plan_for_the_most_part(find) if mode in PLANNED and model != "varying" else find
+
+    def recording(self, model):
+        """All that a training asks for, in recordings/, for whoever wants to try plans on it."""
+
+        def find(deadline):
+            words = self.train_words(model)
+            variables = MODES["cudaMallocAsync"]
+            done = self.jobs.run(f"recording {model}", words, deadline, variables, reprise=True, mode="record")
+            figures = {"with": done.figures}
+            if done.status != 0:
+                return failed(done, "while it is recorded", figures)
+            if not done.figures.get("requests"):
+                return Finding(FAIL, NOTHING_CAUGHT, figures)
+            kept = os.path.join("recordings", f"{model}.reprise")
+            path = os.path.join(self.jobs.out, kept)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            shutil.copyfile(os.path.join(done.folder, "reprise-out", "trace.reprise"), path)
+            says = f"{done.figures['requests']:,} requests, {os.path.getsize(path) / 1024:.1f} KiB in {kept}"
+            return Finding(MEASURED, says, figures)
+
+        return find
 
     def timeline(self, deadline):
         """A training whose kernels are recorded: its output the same, kernels in the trace, and what it costs."""
-        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", *SHAPES["gpt"]]
-        words += ["--deterministic", "--result", "result.json"]
+        words = [*self.train_words("gpt"), "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
         plain = unserved(self.jobs, "time line", words, deadline, variables)
         if isinstance(plain, Finding):
@@ -127,7 +182,7 @@ class Correctness:
         hog = self.compiler.compile("hog", deadline)
         if isinstance(hog, Finding):
             return hog
-        words = [sys.executable, "-B", os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
+        words = [sys.executable, os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
         words += ["--deterministic", "--iterations", "6", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
         plain = unserved(self.jobs, "oversubscribed", words, deadline, variables)
@@ -161,17 +216,13 @@ class Correctness:
         return find
 
     def graph(self, mode):
-        words = [sys.executable, "-B", os.path.join(PROGRAMS, "graph.py")]
-        variables = {**MODES[mode], **CUBLAS}
-        return lambda deadline: compared(self.jobs, f"graph {mode}", words, deadline, variables)
+        return self.pytorch("graph", [sys.executable, os.path.join(PROGRAMS, "graph.py")], mode, CUBLAS)
 
     def prefetch(self, mode):
-        words = [sys.executable, "-B", os.path.join(PROGRAMS, "prefetch.py")]
-        variables = {**MODES[mode], **CUBLAS}
-        return lambda deadline: compared(self.jobs, f"prefetch {mode}", words, deadline, variables)
+        return self.pytorch("prefetch", [sys.executable, os.path.join(PROGRAMS, "prefetch.py")], mode, CUBLAS)
 
     def jax(self, deadline):
-        words = [sys.executable, "-B", os.path.join(self.root, "tests/frameworks/train_jax.py")]
+        words = [sys.executable, os.path.join(self.root, "tests/frameworks/train_jax.py")]
         variables = {
             "XLA_FLAGS": "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0",
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -179,7 +230,7 @@ class Correctness:
         return compared(self.jobs, "jax", words, deadline, variables)
 
     def cupy(self, deadline):
-        return compared(self.jobs, "cupy", [sys.executable, "-B", os.path.join(PROGRAMS, "use_cupy.py")], deadline)
+        return compared(self.jobs, "cupy", [sys.executable, os.path.join(PROGRAMS, "use_cupy.py")], deadline)
 
     def workload(self, deadline):
         """Random jobs of many streams, which verify every block before they free it."""
@@ -187,7 +238,7 @@ class Correctness:
         if isinstance(program, Finding):
             return program
         resident = re.compile(r'"resident_mib": [0-9.]+')
-        finding = compared(self.jobs, "workload", [program, "1", "40", "12"], deadline, own=resident)
+        finding = compared(self.jobs, "workload", [program, "1", JOBS, ITERATIONS], deadline, own=resident)
         if finding.verdict == PASS and '"corrupted_bytes": 0,' not in finding.figures["out"]:
             return Finding(FAIL, f"memory was used too early, and without Reprise too: {finding.figures['out']}")
         return finding
@@ -212,8 +263,9 @@ class Correctness:
         varying = "GPT on random lengths, evaluations, 200 steps"
         graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
         scenarios = "tests/cuda: scenarios, without and with"
+        recordings = [pytorch(default, f"{model}, recorded", 100, self.recording(model)) for model in SHAPES]
         return [
-            pytorch(default, varying, 120, self.train("varying", default, False)),
+            pytorch(default, varying, 140, self.train("varying", default, False)),
             Row(SECTION, scenarios, 120, cuda, self.scenarios.find(alone=False, warm=False)),
             *train(default),
             pytorch(default, graph, 100, self.graph(default)),
@@ -225,6 +277,7 @@ class Correctness:
             Row(SECTION, "tests/cuda: random workload", 90, cuda, self.workload),
             Row(SECTION, scenarios + ", warm", 120, cuda, self.scenarios.find(alone=False, warm=True)),
             Row(SECTION, "compute-sanitizer memcheck", 90, (*cuda, "compute-sanitizer"), self.memcheck),
+            *recordings,
             pytorch("native", graph, 100, self.graph("native")),
             pytorch("uncached", prefetch, 100, self.prefetch("uncached")),
             *train("uncached"),

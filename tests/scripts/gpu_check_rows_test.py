@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -130,6 +131,13 @@ class EveryRow(unittest.TestCase):
         self.assertGreater(figures["reprise"]["requests"], 2000)
         with open(os.path.join(self.folder, "out", "results.md"), encoding="utf-8") as text:
             self.assertIn("| native | 2.00 GiB | 0.00 GiB | 0.00 GiB | 4.00 (4.00 to 4.00) | 24 | 1 |", text.read())
+
+    def test_recordings_are_left(self):
+        for model in ("gpt", "resnet", "varying"):
+            path = os.path.join(self.folder, "out", "recordings", model + ".reprise")
+            self.assertIn(f"KiB in recordings/{model}.reprise", self.results[f"PyTorch cudaMallocAsync: {model}, recorded"]["says"])
+            stats = subprocess.run([os.environ["REPRISE_COMMAND"], "stats", "--json", path], capture_output=True, check=True)
+            self.assertGreater(json.loads(stats.stdout)["allocs"], 1000)
 
     def test_again_it_has_nothing_to_do(self):
         before = os.path.join(self.folder, "before.json")

@@ -8,7 +8,7 @@ import sys
 
 from correctness import MODES, result_of
 from hog import Hog
-from jobs import HERE, PROGRAMS, Beside, failed, unserved
+from jobs import HERE, PROGRAMS, Beside, by_plan, failed, unserved
 from rows import FAIL, MEASURED, Finding, Row
 
 SECTION = "9"
@@ -34,7 +34,7 @@ class Watch(Beside):
     """watch_memory.py beside a job. `seen`: what it saw."""
 
     def __init__(self, jobs):
-        words = [sys.executable, "-B", os.path.join(HERE, "watch_memory.py")]
+        words = [sys.executable, os.path.join(HERE, "watch_memory.py")]
         super().__init__(words, jobs.environment, "the watch on the device's memory did not begin")
 
     def __exit__(self, *error):
@@ -73,7 +73,6 @@ class Comparison:
         def find(deadline):
             words = [
                 sys.executable,
-                "-B",
                 os.path.join(PROGRAMS, "train.py"),
                 model,
                 *SHAPES[model],
@@ -104,6 +103,7 @@ class Comparison:
             }
             says = (
                 f"{used / 2**30:.2f} GiB on the device, {median:.2f} it/s ({low:.2f} to {high:.2f}, n = {len(counted)})"
+                f"{', ' + by_plan(done.figures) if reprise else ''}"
             )
             return Finding(MEASURED, says, figures)
 
@@ -119,7 +119,6 @@ class Comparison:
             result = os.path.join(self.jobs.out, "jobs", f"largest-{allocator.replace(' ', '-')}.json")
             words = [
                 sys.executable,
-                "-B",
                 os.path.join(PROGRAMS, "largest_batch.py"),
                 BATCH_MODEL,
                 str(BATCH_LENGTH),
@@ -178,7 +177,7 @@ class Comparison:
             for of in ("", ", Reprise")
         ]
         training = {model: self.training_rows(model, allocators) for model in SHAPES}
-        return [*training["gpt"], *self.batch_rows(allocators), *training["resnet"], *single]
+        return [*training["gpt"], *training["resnet"], *single, *self.batch_rows(allocators)]
 
     def other_rows(self):
         allocators = list(ALLOCATORS)[FIRST:]

@@ -179,7 +179,7 @@ def by_plan(figures):
     if not figures.get("plans", 0) + figures.get("plans_resumed", 0):
         return "nothing by plan"
     share, first = figures["planned_bytes_after_plan"], figures["first_planned_iteration"]
-    return f"{share:.1%} of the bytes by plan from iteration {first} of {figures['iterations']}"
+    return f"{share:.1%} of the bytes by plan from iteration {first} of {figures['iterations']} found"
 
 
 def described(figures):

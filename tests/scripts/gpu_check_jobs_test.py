@@ -19,7 +19,7 @@ class Described(unittest.TestCase):
     def test_what_a_plan_gave(self):
         said = jobs.described({**self.FIGURES, "iterations": 40, "live_peak": 3 << 29})
         self.assertEqual(
-            said, "requests 2,000, outside 3, plans 1; 75.0% of the bytes by plan from iteration 3 of 40; live peak 1.500 GiB"
+            said, "requests 2,000, outside 3, plans 1; 75.0% of the bytes by plan from iteration 3 of 40 found; live peak 1.500 GiB"
         )
 
     def test_without_a_plan_it_is_said(self):

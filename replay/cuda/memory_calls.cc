@@ -240,8 +240,7 @@ Result Core::Free(cu_address block) {
 Result Core::FreeOurs(Device& device, cu_address block) {
   const Offset offset(device.OffsetOf(block));
   cu_context context = nullptr;
-  Result waited = driver_.CtxGetCurrent(&context);
-  if (waited != kDeinitialized && context == nullptr) return kInvalidContext;
+  Result waited = driver_.CtxGetCurrent(&context);  // which says whether the driver is still there
   StreamOrder::Snapshot snapshot;
   {
     const Engine::Guard guard = device.Lock();
@@ -312,10 +311,11 @@ Result Core::FreeOutside(cu_address block, Stream stream, Real real) {
 }
 
 Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) {
-  const auto real = [&] {
-    return means == DefaultStream::kLegacy ? driver().cuMemFreeAsync(block, stream)
-                                           : driver().cuMemFreeAsync_ptsz(block, stream);
+  const auto ask = [&](cu_address address) {
+    return means == DefaultStream::kLegacy ? driver().cuMemFreeAsync(address, stream)
+                                           : driver().cuMemFreeAsync_ptsz(address, stream);
   };
+  const auto real = [&] { return ask(block); };
   if (block == 0) return real();
   Device* const device = FindOwner(block);
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
@@ -323,8 +323,12 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
     if (!place) return real();
     return FreeOutside(block, place->stream, real);
   }
-  // A graph may free only what a graph has allocated.
+  // A graph may free only what a graph has allocated. Whether a capture elsewhere allows a free the driver says, of
+  // nothing.
   if (Capturing(stream, means)) return kInvalidValue;
+  if (captures_.load() != 0) {
+    if (const Result allowed = ask(0); allowed != kSuccess) return allowed;
+  }
   // Another device's stream has no number here, nor has any of one that is not served: what it has queued is
   // waited for instead.
   if (!place || place->device != device) {

@@ -18,6 +18,7 @@ enum PointerAttribute {
   kLegacyIpcCapable = 10,
   kRangeStart = 11,
   kRangeSize = 12,
+  kGpuDirectRdmaCapable = 15,
   kPoolHandle = 17,
   kMappingSize = 18,
   kMappingBase = 19,
@@ -25,8 +26,8 @@ enum PointerAttribute {
 
 constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
 
-// A block of a pool has no context, nor has memory that is mapped: by the lack of one, libraries tell what they
-// cannot export in the usual way (UCX, Open MPI). A synchronous block has the one it was made in.
+// A block of a pool has no context: by the lack of one, libraries tell what they cannot export in the usual way (UCX,
+// Open MPI). A synchronous block has the one it was made in.
 bool HasContext(const Engine::Found& block) { return IsEveryStream(block.info.stream); }
 
 // What the driver need not be asked, or must not: of a block that lies in the host's memory for want of the
@@ -75,7 +76,7 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
       const Stream stream = block.info.stream;
       const cu_context context = HasContext(block) ? device.SynchronousContext(guard, stream) : nullptr;
       *static_cast<cu_context*>(value) = context;
-      return context == nullptr ? kInvalidValue : kSuccess;  // also where the block has outlived it
+      break;
     }
     case kMemoryType:
       *static_cast<unsigned*>(value) = kDeviceMemory;
@@ -89,8 +90,12 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
     case kBufferId:
       *static_cast<uint64_t*>(value) = BufferId(device.ordinal(), block.info.id);
       break;
+    // Truth values, of which a caller may have no more than a byte; the driver has written all that there is.
     case kLegacyIpcCapable:
-      *static_cast<int*>(value) = 0;
+      *static_cast<unsigned char*>(value) = 0;
+      break;
+    case kGpuDirectRdmaCapable:  // of a pool's memory the driver says no, whatever the device can do
+      if (block.info.owner != kNoPool) *static_cast<unsigned char*>(value) = 0;
       break;
     case kRangeStart:
     case kMappingBase:

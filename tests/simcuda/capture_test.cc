@@ -181,6 +181,35 @@ TEST_F(Capture, PlainAllocationsVoidIt) {
   ExpectVoid();
 }
 
+// Elsewhere than in the capture: there they become nodes.
+TEST_F(Capture, AllocationsInStreamOrderVoidIt) {
+  const CUstream other = NewStream();
+  CUdeviceptr memory = 0;
+  for (const auto mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL}) {
+    Begin(mode);
+    EXPECT_EQ(cuMemAllocAsync(&memory, 1, other), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ExpectVoid();
+    Begin(mode);
+    EXPECT_EQ(cuMemFreeAsync(0, other), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ExpectVoid();
+  }
+  Begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  OK(cuMemAllocAsync(&memory, 1, other));
+  OK(cuMemFreeAsync(memory, other));
+  OK(cuGraphDestroy(End()));
+}
+
+TEST_F(Capture, AnotherThreadVoidsItsEnd) {
+  Begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  CUgraph graph = nullptr;
+  std::thread([&] {
+    EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  }).join();
+  OK(simFill(memory_, kBytes, 5, stream_));
+  EXPECT_EQ(simQueuedOperations(stream_), 1U) << "captured no more";
+  EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_ILLEGAL_STATE);
+}
+
 TEST_F(Capture, UnlessTheThreadSaysThatItKnowsBetter) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Begin();

@@ -60,7 +60,9 @@ TEST_F(Memory, MoreThanTheDeviceHas) {
 
 TEST_F(Memory, ArgumentsThatMakeNoSense) {
   CUdeviceptr memory = 0;
+  memory = 77;
   EXPECT_EQ(cuMemAlloc(&memory, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(memory, 0U);
   EXPECT_EQ(cuMemAlloc(nullptr, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFree(12345), CUDA_ERROR_INVALID_VALUE);
   memory = Allocated(1024);
@@ -68,6 +70,15 @@ TEST_F(Memory, ArgumentsThatMakeNoSense) {
   OK(cuMemFree(0));
   OK(cuMemFree(memory));
   EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Memory, IsFreedWithoutAContext) {
+  CUdeviceptr memory = Allocated(1024);
+  OK(cuCtxSetCurrent(nullptr));
+  OK(cuMemFree(memory));
+  EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+  OK(cuCtxSetCurrent(context_));
+  EXPECT_EQ(simPhysicalBytes(0), 0U);
 }
 
 TEST_F(Memory, PitchKeepsRowsAligned) {
@@ -140,6 +151,10 @@ TEST_F(Memory, APointerTellsWhatItIs) {
   EXPECT_EQ(capable, 1U);
   EXPECT_EQ(base, memory);
   EXPECT_EQ(size, 1000U);
+  OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, memory));
+  EXPECT_EQ(size, kPage) << "in whole pages";
+  EXPECT_EQ(cuPointerGetAttribute(&size, static_cast<CUpointer_attribute>(9999), memory),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(Memory, APointerThatNobodyKnows) {

@@ -1,5 +1,7 @@
 // The stream-ordered allocator: an interposer replaces it, so its order, its accounting and its refusals are
 // what the interposer is compared with. Run with SIMCUDA_STREAMS=deferred.
+#include <unistd.h>
+
 #include <set>
 #include <vector>
 
@@ -203,7 +205,9 @@ TEST_F(Pools, ReservedMemoryThatIsFreeMakesRoomForOthers) {
 
 TEST_F(Pools, ArgumentsThatMakeNoSense) {
   CUdeviceptr memory = 0;
-  EXPECT_EQ(cuMemAllocAsync(&memory, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  memory = 77;
+  OK(cuMemAllocAsync(&memory, 0, nullptr));
+  EXPECT_EQ(memory, 0U);
   EXPECT_EQ(cuMemFreeAsync(12345, nullptr), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemFreeAsync(0, nullptr));
   memory = Take(512, nullptr);
@@ -218,6 +222,16 @@ TEST_F(Pools, PlainFreeTakesPoolMemoryToo) {
   EXPECT_EQ(Get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0U);
 }
 
+// Whoever frees so has to have waited.
+TEST_F(Pools, PlainFreeWaitsForNothing) {
+  CUstream stream = NewStream();
+  CUdeviceptr memory = Take(512, stream);
+  OK(simFill(memory, 512, 1, stream));
+  OK(cuMemFree(memory));
+  EXPECT_EQ(simPhysicalBytes(0), 0U) << "and keeps nothing";
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_F(Pools, PoolMemoryKnowsItsPoolAndHasNoIpcHandle) {
   CUdeviceptr memory = Take(512, nullptr);
   CUmemoryPool pool = nullptr;
@@ -225,6 +239,21 @@ TEST_F(Pools, PoolMemoryKnowsItsPoolAndHasNoIpcHandle) {
   EXPECT_EQ(pool, pool_);
   CUipcMemHandle handle;
   EXPECT_EQ(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFreeAsync(memory, nullptr));
+}
+
+TEST_F(Pools, PoolMemoryBelongsToNoContextAndIsShownToANetworkAsAFileAlone) {
+  CUdeviceptr memory = Take(4096, nullptr);
+  CUcontext context = context_;
+  unsigned capable = 77;
+  int file = -1;
+  OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, memory));
+  EXPECT_EQ(context, nullptr);
+  OK(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, memory));
+  EXPECT_EQ(capable, 0U);
+  OK(cuMemGetHandleForAddressRange(&file, memory, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+  EXPECT_GE(file, 0);
+  close(file);
   OK(cuMemFreeAsync(memory, nullptr));
 }
 
@@ -257,7 +286,13 @@ TEST_F(Pools, APoolOfAnotherKindShowsInItsBlocks) {
     CUmemoryPool pool = nullptr;
     CUdeviceptr memory = 0;
     EXPECT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    CUmemPoolPtrExportData data;
+    int file = -1;
     EXPECT_EQ(cuMemAllocFromPoolAsync(&memory, 512, pool, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemPoolExportPointer(&data, memory), CUDA_ERROR_INVALID_VALUE) << "before its pool";
+    cuMemPoolExportToShareableHandle(&file, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    EXPECT_EQ(file >= 0, properties.handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (file >= 0) close(file);
     EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
     return memory;
   };

@@ -62,6 +62,20 @@ TEST_F(Runtime, AfterAResetItStartsAgain) {
   EXPECT_EQ(simPhysicalBytes(0), 512U);
 }
 
+// Also of a context that another has made current.
+TEST_F(Runtime, AfterAResetItStartsAgainInAContextOfTheDriver) {
+  CUcontext context = nullptr;
+  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  void* memory = nullptr;
+  FINE(cudaMalloc(&memory, 100));
+  FINE(cudaDeviceReset());
+  size_t unused = 0;
+  size_t total = 0;
+  FINE(cudaMemGetInfo(&unused, &total));
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+}
+
 TEST_F(Runtime, CopiesGoThereAndBack) {
   void* memory = nullptr;
   char seen[6] = {};

@@ -49,10 +49,12 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   DO(WorkFill(inside, kBytes, 2, captured));
   DO(WorkVerify(before, kBytes, 1, captured));
   DO(WorkVerify(inside, kBytes, 2, captured));
-  DO(cuMemAllocAsync(&beside, kBytes, other));  // not captured
-  DO(WorkFill(beside, kBytes, 3, other));
-  DO(WorkVerify(beside, kBytes, 3, other));
-  DO(cuMemFreeAsync(beside, other));
+  if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
+    DO(cuMemAllocAsync(&beside, kBytes, other));  // not captured
+    DO(WorkFill(beside, kBytes, 3, other));
+    DO(WorkVerify(beside, kBytes, 3, other));
+    DO(cuMemFreeAsync(beside, other));
+  }
   DO(cuMemFreeAsync(inside, captured));
   // Too large: nobody may wait for the device now to have more.
   size_t total = 0;
@@ -99,6 +101,32 @@ void Forbidden(CUstreamCaptureMode mode) {
   DO(cuStreamDestroy(captured));
 }
 
+// In stream order, but on a stream that is not captured.
+void ForbiddenBeside(CUstreamCaptureMode mode) {
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  CUdeviceptr before = 0;
+  DO(cuMemAllocAsync(&before, kBytes, other));
+  DO(cuStreamSynchronize(other));
+  const auto status = [&] {
+    CUstreamCaptureStatus status{};
+    DO(cuStreamIsCapturing(captured, &status));
+    NOTE(status);
+    CUgraph graph = nullptr;
+    if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  };
+  CUdeviceptr block = 0;
+  DO(cuStreamBeginCapture(captured, mode));
+  if (DO(cuMemAllocAsync(&block, kBytes, other)) == 0) DO(cuMemFreeAsync(block, other));
+  status();
+  DO(cuStreamBeginCapture(captured, mode));
+  const int freed = DO(cuMemFreeAsync(before, other));
+  status();
+  if (freed != 0) DO(cuMemFreeAsync(before, other));
+  CheckBytes();
+  for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
+}
+
 }  // namespace
 
 SCENARIO(capture_global) { InsideAndOutside(CU_STREAM_CAPTURE_MODE_GLOBAL); }
@@ -107,6 +135,9 @@ SCENARIO(capture_relaxed) { InsideAndOutside(CU_STREAM_CAPTURE_MODE_RELAXED); }
 SCENARIO(capture_forbidden_global) { Forbidden(CU_STREAM_CAPTURE_MODE_GLOBAL); }
 SCENARIO(capture_forbidden_thread_local) { Forbidden(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
 SCENARIO(capture_forbidden_relaxed) { Forbidden(CU_STREAM_CAPTURE_MODE_RELAXED); }
+SCENARIO(capture_forbidden_beside_global) { ForbiddenBeside(CU_STREAM_CAPTURE_MODE_GLOBAL); }
+SCENARIO(capture_forbidden_beside_thread_local) { ForbiddenBeside(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
+SCENARIO(capture_forbidden_beside_relaxed) { ForbiddenBeside(CU_STREAM_CAPTURE_MODE_RELAXED); }
 
 // Memory of a graph lives on after its launch and is freed in the ordinary way.
 SCENARIO(capture_memory_that_outlives_the_launch) {
@@ -315,7 +346,7 @@ SCENARIO(capture_once_more_into_a_graph) {
   DO(cuStreamDestroy(stream));
 }
 
-// A capture ends in its own thread: until then all that is asked for goes into the graph.
+// Another thread may not end a capture: it is over none the less, and all that is asked for then is asked outside.
 SCENARIO(capture_that_another_thread_would_end) {
   const CUstream stream = NewStream();
   CUdeviceptr block = 0;

@@ -1,4 +1,6 @@
 // Pools: their attributes, pools of the program's own.
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 
@@ -277,7 +279,12 @@ SCENARIO(pool_of_exported_memory) {
   if (DO(cuMemPoolCreate(&pool, &props)) != 0) return;
   CUdeviceptr block = 0;
   CUmemPoolPtrExportData data;
+  int descriptor = -1;
   DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
+  DO(cuMemPoolExportPointer(&data, block));  // of a pool that might be exported, and is not yet
+  DO(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  NOTE(descriptor >= 0);
+  if (descriptor >= 0) close(descriptor);
   DO(cuMemPoolExportPointer(&data, block));
   DO(cuMemFreeAsync(block, stream));
   DO(cuMemAllocAsync(&block, 3 * kMiB, stream));

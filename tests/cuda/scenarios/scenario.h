@@ -42,6 +42,14 @@ void Note(const char* what, int64_t value);
 inline constexpr size_t kKiB = 1024;
 inline constexpr size_t kMiB = 1024 * kKiB;
 
+// How many contexts a scenario makes, one after the other, that would find what only happens now and then: a GPU takes
+// up to a second for each.
+#ifdef __CUDACC__
+inline constexpr int kContexts = 3;
+#else
+inline constexpr int kContexts = 20;
+#endif
+
 // The context that the scenario runs in: the primary one of device 0, which is current when a scenario
 // begins.
 CUcontext MainContext();

@@ -72,7 +72,11 @@ constexpr size_t kPitchGrain = 512;
 
 CUresult Allocate(Call& call, CUdeviceptr* dptr, size_t bytes) {
   if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
-  if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {
+    *dptr = 0;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   uint64_t address = sim::NewAllocation(call, bytes);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *dptr = address;
@@ -95,8 +99,11 @@ CUresult cuMemAllocPitch(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes,
   });
 }
 
+// An address says whose it is: no context need be current.
 CUresult cuMemFree(CUdeviceptr dptr) {
-  return Enter("cuMemFree", Needs::kContext, [&](Call& call) {
+  return Enter("cuMemFree", Needs::kDriver, [&](Call& call) {
+    const CUresult current = sim::CurrentContext(call.sim, &call.context);
+    if (current != CUDA_SUCCESS && current != CUDA_ERROR_INVALID_CONTEXT) return current;
     if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
     if (dptr == 0) return CUDA_SUCCESS;
     auto known = [&] {
@@ -106,12 +113,14 @@ CUresult cuMemFree(CUdeviceptr dptr) {
     if (!known()) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = call.sim.allocations.find(dptr);
     if (allocation->second.kind != sim::Allocation::Kind::kPlain) {
-      // Of pool memory the driver takes it that its use is over, and waits for nothing.
+      // Of pool memory the driver takes it that its use is over, waits for nothing, and keeps no more than it must.
       sim::EndAllocation(call.sim, allocation, nullptr, 0);
+      sim::TrimPools(call.sim);
       return CUDA_SUCCESS;
     }
     // The device is waited for, and with it every stream: the memory may belong to any of them.
-    CUresult error = sim::WaitFor(call, call.sim.executor.Tails(nullptr), *call.context);
+    const sim::Context& context = *allocation->second.context;
+    CUresult error = sim::WaitFor(call, call.sim.executor.Tails(nullptr), context);
     if (error != CUDA_SUCCESS) return error;
     if (!known()) return CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
     sim::EndAllocation(call.sim, call.sim.allocations.find(dptr), nullptr, 0);

@@ -243,10 +243,10 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     *phGraph = nullptr;
     if (capture->origin != &stream) return sim::InvalidateFor(*capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     bool own = capture->thread == std::this_thread::get_id();
-    if (!own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-      return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     CUresult error = CUDA_SUCCESS;
-    if (capture->invalidated) {
+    if (!own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+      error = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;  // and it is over
+    } else if (capture->invalidated) {
       error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     } else if (!sim::Joined(*capture)) {
       error = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

@@ -107,8 +107,10 @@ CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t si
       return CUDA_ERROR_INVALID_VALUE;
     }
     auto found = call.sim.FindAllocation(dptr);
-    if (found == call.sim.allocations.end() || found->second.kind != Allocation::Kind::kPlain)
-      return CUDA_ERROR_NOT_SUPPORTED;
+    const bool known =
+        found != call.sim.allocations.end() && found->second.device != sim::kHost &&
+        (found->second.kind == Allocation::Kind::kPlain || found->second.kind == Allocation::Kind::kPool);
+    if (!known) return CUDA_ERROR_NOT_SUPPORTED;
     const Allocation& allocation = found->second;
     if (dptr + size > found->first + allocation.extent) return CUDA_ERROR_INVALID_VALUE;
     const int file = fcntl(call.sim.devices[allocation.device]->physical.file(), F_DUPFD_CLOEXEC, 0);

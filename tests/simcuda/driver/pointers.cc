@@ -43,7 +43,8 @@ bool Locate(Call& call, uint64_t address, Place* place) {
   return true;
 }
 
-constexpr unsigned kForDecompression = 2;  // of a pool's usage
+constexpr unsigned kForDecompression = 2;                                      // of a pool's usage
+constexpr int kLastAttribute = CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;  // that the driver knows
 
 const sim::Pool* PoolOf(const Place& place) {
   return place.allocation == nullptr ? nullptr : place.allocation->pool;
@@ -58,7 +59,6 @@ CUresult Store(void* data, T value) {
 CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, uint64_t address, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      if (place.context == nullptr) return CUDA_ERROR_INVALID_VALUE;
       return Store(data, call.sim.HandleOf(place.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Store(data, place.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
@@ -93,7 +93,7 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       const bool as_asked = mapped != call.sim.virtual_mappings.end();
       const bool capable =
           as_asked ? call.sim.handles.at(mapped->second).properties.allocFlags.gpuDirectRDMACapable != 0
-                   : place.on_device && call.sim.config.rdma;
+                   : place.on_device && PoolOf(place) == nullptr && call.sim.config.rdma;
       return Store(data, capable ? 1U : 0U);
     }
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: {
@@ -102,11 +102,13 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Store<CUmemoryPool>(data, PoolOf(place) != nullptr ? sim::HandleOf(PoolOf(place)) : nullptr);
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return Store<size_t>(data, place.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:  // in whole pages; of a pool, what it lies in
+      return Store<size_t>(
+          data, place.allocation == nullptr ? place.size : sim::RoundUp(place.size, sim::kPageGrain));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return Store<CUdeviceptr>(data, place.base);
     default:
+      if (attribute <= 0 || attribute > kLastAttribute) return CUDA_ERROR_INVALID_VALUE;
       return sim::NotSimulated("pointer attribute " + std::to_string(attribute));
   }
 }

@@ -1,4 +1,6 @@
 // Stream-ordered allocation, and pools, as the API has them.
+#include <fcntl.h>
+
 #include "tests/simcuda/driver/allocations.h"
 #include "tests/simcuda/driver/capture.h"
 #include "tests/simcuda/driver/pools.h"
@@ -14,7 +16,14 @@ using sim::Pool;
 using sim::Stream;
 
 CUresult Allocate(Call& call, Stream& stream, Pool& pool, CUdeviceptr* dptr, size_t bytes) {
-  if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (stream.capture == nullptr) {
+    if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
+  }
+  if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {
+    *dptr = 0;
+    return CUDA_SUCCESS;
+  }
   if (stream.capture != nullptr) {
     if (pool.device == sim::kHost) return sim::NotSimulated("capture of allocations of the host's memory");
     return sim::CaptureAllocation(call, stream, pool.device, bytes, dptr);
@@ -42,6 +51,9 @@ CUresult Allocate(Call& call, Stream& stream, Pool& pool, CUdeviceptr* dptr, siz
 }
 
 CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
+  if (stream.capture == nullptr) {
+    if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
+  }
   if (dptr == 0) return CUDA_SUCCESS;
   if (stream.capture != nullptr) return sim::CaptureFree(call, stream, dptr);
   auto found = call.sim.allocations.find(dptr);
@@ -264,12 +276,19 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUme
   });
 }
 
-// Whoever imports is not simulated, so there is nothing to hand out but of a single block.
+// Nobody can import the descriptor: it stands for the device's whole memory.
 CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
                                           CUmemAllocationHandleType handleType, unsigned long long flags) {
-  return OnPool("cuMemPoolExportToShareableHandle", pool, [&](Call&, Pool& exported) {
-    if (exported.handle_types == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
-    return sim::NotSimulated("export of pools");
+  return OnPool("cuMemPoolExportToShareableHandle", pool, [&](Call& call, Pool& exported) {
+    if (handle_out == nullptr || exported.handle_types != handleType || flags != 0 ||
+        handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const int file = fcntl(call.sim.devices[exported.device]->physical.file(), F_DUPFD_CLOEXEC, 0);
+    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *static_cast<int*>(handle_out) = file;
+    exported.exported = true;
+    return CUDA_SUCCESS;
   });
 }
 
@@ -283,8 +302,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdevicep
   return Enter("cuMemPoolExportPointer", Needs::kDriver, [&](Call& call) {
     const auto found = call.sim.allocations.find(ptr);
     const Pool* const pool = found == call.sim.allocations.end() ? nullptr : found->second.pool;
-    const bool exported = pool != nullptr && pool->handle_types != CU_MEM_HANDLE_TYPE_NONE;
-    if (shareData_out == nullptr || !exported) return CUDA_ERROR_INVALID_VALUE;
+    if (shareData_out == nullptr || pool == nullptr || !pool->exported) return CUDA_ERROR_INVALID_VALUE;
     *shareData_out = {};
     return CUDA_SUCCESS;
   });

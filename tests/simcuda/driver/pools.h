@@ -35,6 +35,7 @@ struct Pool {
   bool destroyed = false;
   bool managed = false;
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  bool exported = false;  // a handle of it has been given
   unsigned usage = 0;
   uint64_t max_size = 0;  // 0: none
   uint32_t readable = 0;  // devices, as bits

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -115,12 +114,10 @@ CUresult EnsureContext(const Driver& driver) {
   CUcontext current = nullptr;
   if (CUresult error = driver.cuCtxGetCurrent(&current); error != CUDA_SUCCESS) return error;
   if (current != nullptr) {
-    Primaries& primaries = ThePrimaries();
-    std::lock_guard lock(primaries.mutex);
-    auto was_reset = [&](const auto& entry) {
-      return entry.second.context == current && !entry.second.valid;
-    };
-    if (std::none_of(primaries.by_device.begin(), primaries.by_device.end(), was_reset)) return CUDA_SUCCESS;
+    int unused = 0;
+    if (driver.cuCtxGetStreamPriorityRange(&unused, &unused) != CUDA_ERROR_CONTEXT_IS_DESTROYED)
+      return CUDA_SUCCESS;
+    ForgetPrimary(ThisDevice());  // whoever has ended it
   }
   return UsePrimary(driver, ThisDevice(), &current);
 }

@@ -1,0 +1,125 @@
+// The end of the primary context beside another thread.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+// Bytes without a kernel: whoever launches one makes the runtime hold the primary context, which does not end then
+// when the program releases it.
+CUresult SetBytes(CUdeviceptr block, size_t bytes, size_t seed, CUstream stream) {
+  return cuMemsetD8Async(block, static_cast<unsigned char>(seed), bytes, stream);
+}
+
+// How many are not the ones that were set.
+int64_t WrongBytes(CUdeviceptr block, size_t bytes, size_t seed) {
+  std::vector<unsigned char> found(bytes);
+  if (cuMemcpyDtoH(found.data(), block, bytes) != CUDA_SUCCESS) return -1;
+  const auto right = static_cast<unsigned char>(seed);
+  return std::count_if(found.begin(), found.end(), [=](unsigned char byte) { return byte != right; });
+}
+
+// False: it has not ended after a while, so somebody else holds it.
+bool AwaitEndOfPrimary() {
+  const auto begin = std::chrono::steady_clock::now();
+  unsigned flags = 0;
+  int active = 1;
+  while (cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && active != 0) {
+    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(5)) return false;
+  }
+  return active == 0;
+}
+
+}  // namespace
+
+// A thread begins the context anew as soon as another has ended it: nothing of the old one is in it.
+SCENARIO(end_of_the_primary_context_that_begins_at_once) {
+  DO(cuCtxSetCurrent(nullptr));
+  DO(cuDevicePrimaryCtxRelease(0));
+  constexpr size_t kBytes = 64 * kKiB;
+  int failed = 0;
+  int wrong = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  const auto retain = [&] {
+    CUcontext context = nullptr;
+    check(cuDevicePrimaryCtxRetain(&context, 0));
+    check(cuCtxSetCurrent(context));
+  };
+  const auto take = [&](int seed) {
+    CUdeviceptr block = 0;
+    check(cuMemAllocAsync(&block, kBytes, nullptr));
+    check(SetBytes(block, kBytes, seed, nullptr));
+    return block;
+  };
+  for (int i = 0; i < kContexts; ++i) {
+    retain();
+    take(i);
+    check(cuCtxSetCurrent(nullptr));
+    std::thread ends([] { cuDevicePrimaryCtxRelease(0); });
+    failed += !AwaitEndOfPrimary();
+    retain();
+    const CUdeviceptr block = take(i + 1);
+    ends.join();
+    uint64_t used = 0;
+    check(cuMemPoolGetAttribute(DefaultPool(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    wrong += used != kBytes;
+    if (used != kBytes) std::fprintf(stderr, "%zu bytes in use\n", static_cast<size_t>(used));
+    wrong += WrongBytes(block, kBytes, i + 1) != 0;
+    check(cuMemFreeAsync(block, nullptr));
+    check(cuCtxSetCurrent(nullptr));
+    check(cuDevicePrimaryCtxRelease(0));
+    if (failed != 0 || wrong != 0) break;
+  }
+  NOTE(failed);
+  NOTE(wrong);
+}
+
+// While one thread ends it, another is given the handles of its streams, for streams of another context: what is
+// asked for on these is theirs.
+SCENARIO(end_of_the_primary_context_beside_new_streams) {
+  constexpr size_t kBytes = 64 * kKiB;
+  const CUcontext own = NewContext(0);
+  DO(cuDevicePrimaryCtxRelease(0));
+  int failed = 0;
+  int wrong = 0;
+  const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+  for (int i = 0; i < kContexts; ++i) {
+    PrimaryContext(0);
+    CUdeviceptr blocks[40] = {};
+    CUstream streams[std::size(blocks)] = {};
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      streams[k] = NewStream();
+      check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
+      if (k % 2 == 0) check(cuMemFreeAsync(blocks[k], streams[k]));
+    }
+    check(cuCtxSetCurrent(own));
+    std::thread ends([] { cuDevicePrimaryCtxRelease(0); });
+    failed += !AwaitEndOfPrimary();
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      streams[k] = NewStream();
+      check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
+      check(SetBytes(blocks[k], kBytes, 40 * i + k + 1, streams[k]));
+    }
+    ends.join();
+    CUdeviceptr next[std::size(blocks)] = {};
+    for (CUdeviceptr& each : next) {
+      check(cuMemAllocAsync(&each, kBytes, nullptr));
+      check(SetBytes(each, kBytes, 0, nullptr));
+    }
+    check(cuCtxSynchronize());
+    for (size_t k = 0; k < std::size(blocks); ++k) {
+      wrong += WrongBytes(blocks[k], kBytes, 40 * i + k + 1) != 0;
+      check(cuMemFreeAsync(blocks[k], streams[k]));
+      check(cuMemFreeAsync(next[k], nullptr));
+      check(cuStreamDestroy(streams[k]));
+    }
+    if (failed != 0 || wrong != 0) break;
+  }
+  NOTE(failed);
+  NOTE(wrong);
+  CheckInfo(0);
+}

@@ -17,13 +17,13 @@ import tarfile
 import comparison
 import entry
 import rows
+import scenarios
 from comparison import Comparison
 from compiler import Compiler
 from correctness import Correctness
 from jobs import Jobs
 from machine import Machine, bytecode
 from rows import Deadline, Report, say
-from scenarios import Scenarios
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AROUND = 15  # seconds of what we are given, for what is around the rows
@@ -110,10 +110,10 @@ class Plan:
         return [row for row in listed if self.wants(row.name)]
 
 
-def together(machine):
-    """How many checks have room beside one another."""
-    room = machine.nvml.get("free", TOGETHER * EACH) // EACH
-    return max(1, min(TOGETHER, len(os.sched_getaffinity(0)), room))
+def together(machine, most=TOGETHER, each=EACH):
+    """How many checks have room beside one another, or others."""
+    room = machine.nvml.get("free", most * each) // each
+    return max(1, min(most, len(os.sched_getaffinity(0)), room))
 
 
 def main():
@@ -168,8 +168,9 @@ def main():
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended(report, jobs))
     compiler = Compiler(machine, ROOT, os.path.join(out, "programs"), jobs)
-    scenarios = Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler)
-    checks = Correctness(machine, ROOT, jobs, compiler, scenarios)
+    room = together(machine, scenarios.TOGETHER, scenarios.EACH)
+    plays = scenarios.Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler, room)
+    checks = Correctness(machine, ROOT, jobs, compiler, plays)
     compare = Comparison(jobs, compiler)
     devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])
     say(f"gpu-check: {devices}; Reprise {runs[-1]['bundle']['commit']}")

@@ -53,13 +53,15 @@ def refused_once(before, after):
 
 
 class Scenarios:
-    """`root`: of the sources; `simulated`: the folder of what they printed on the simulated device, if that is known."""
+    """`root`: of the sources; `simulated`: the folder of what they printed on the simulated device, if that is known;
+    `together`: how many have room beside one another."""
 
-    def __init__(self, root, simulated, jobs, compiler):
+    def __init__(self, root, simulated, jobs, compiler, together=TOGETHER):
         self.root = root
         self.simulated = simulated
         self.jobs = jobs
         self.compiler = compiler
+        self.together = together
 
     def sources(self):
         found = sorted(glob.glob(os.path.join(self.root, "tests/cuda/scenarios/*.cc")))
@@ -110,11 +112,6 @@ class Scenarios:
             return want_most
         return set(self.jobs.run("scenarios", [program], deadline).out.split()) - want_most
 
-    def together(self):
-        """How many have room beside one another."""
-        room = self.compiler.machine.nvml.get("free", TOGETHER * EACH) // EACH
-        return max(1, min(TOGETHER, len(os.sched_getaffinity(0)), room))
-
     def find(self, alone, warm):
         """The check that plays those that want most of the device, one after the other, or all others; after a training
         loop or without one."""
@@ -128,7 +125,7 @@ class Scenarios:
                 words = [["warm", name] for name in sorted(names - COLD_ONLY - ENDS_WITH_ITS_RELEASE)]
             else:
                 words = [[name] for name in sorted(names)]
-            with ThreadPoolExecutor(1 if alone else self.together()) as pool:
+            with ThreadPoolExecutor(1 if alone else self.together) as pool:
                 plays = list(pool.map(lambda word: self.play(program, word, deadline), words))
             return self.told(plays)
 

@@ -15,7 +15,6 @@ from unittest import mock
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 
-import comparison  # noqa: E402
 import compiler  # noqa: E402
 import correctness  # noqa: E402
 import gpu_check  # noqa: E402
@@ -23,7 +22,7 @@ import jobs  # noqa: E402
 import machine  # noqa: E402
 import rows  # noqa: E402
 import scenarios  # noqa: E402
-from rows import FAIL, LEFT_OUT, MEASURED, PASS, Deadline, Finding, Result, Row  # noqa: E402
+from rows import FAIL, LEFT_OUT, PASS, Deadline, Finding, Result, Row  # noqa: E402
 
 # In the place of the command: leaves a summary, changes the job as the variable FAKE says.
 FAKE_REPRISE = r"""#!/bin/sh
@@ -254,6 +253,22 @@ echo "$name"
     def test_alone(self):
         self.assertEqual(self.found(alone=True).says, "1 plays the same")
 
+    def test_one_that_is_refused(self):
+        with mock.patch.object(scenarios, "REFUSED", {"two"}):
+            self.assertEqual(self.found("differs two").verdict, PASS)
+
+    def test_one_that_should_be_refused(self):
+        with mock.patch.object(scenarios, "REFUSED", {"two"}):
+            self.assertIn("two: it is not refused", self.found().says)
+
+    def test_one_that_a_training_changes(self):
+        with mock.patch.object(scenarios, "ENDS_WITH_ITS_RELEASE", {"two"}):
+            self.assertEqual(self.found(warm=True).says, "1 plays the same")
+
+    def test_one_that_the_driver_here_does_not_know(self):
+        with mock.patch.object(scenarios, "NEWER", {"one"}):
+            self.assertEqual(self.found().figures["compared_with_simulator"], 0)
+
     def test_another_device_is_larger(self):
         self.assertEqual(self.found(total="81920").figures["simulator_differs"], [])
 
@@ -353,45 +368,6 @@ read end; rm {0}/left
         finding = next(row for row in alone if "scenarios" in row.name).find(Deadline(30))
         self.assertEqual((finding.verdict, finding.says), (PASS, "1 plays the same"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "left")))
-
-
-class Comparison(Folder):
-    def test_a_figure_of_another_allocator_is_none(self):
-        program = self.write("time_allocation", "#!/bin/sh\necho '{\"times_ns\": []}'\n", 0o755)
-        for fake, verdict in (("", MEASURED), ("nothing", FAIL)):
-            runner = jobs.Jobs(
-                self.write("reprise", FAKE_REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {"FAKE": fake}
-            )
-            find = comparison.Comparison(runner, Compiled(program)).single_allocation
-            self.assertEqual((find(True)(Deadline(30)).verdict, find(False)(Deadline(30)).verdict), (verdict, MEASURED))
-
-
-    def test_what_fails_without_reprise_is_no_fault_of_its(self):
-        program = self.write("time_allocation", "#!/bin/sh\necho no memory >&2; exit 2\n", 0o755)
-        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), self.folder, {})
-        find = comparison.Comparison(runner, Compiled(program)).single_allocation
-        plain, served = find(False)(Deadline(30)), find(True)(Deadline(30))
-        self.assertEqual((plain.verdict, served.verdict), (LEFT_OUT, FAIL))
-        self.assertTrue(plain.says.endswith(": no memory") and served.says.endswith(": no memory"))
-
-    def largest_batch(self, program, limit):
-        self.write("largest_batch.py", program)
-        hog = self.write("hog", "#!/bin/sh\necho ready 7\nread end\n", 0o755)
-        runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {})
-        compare = comparison.Comparison(runner, Compiled(hog))
-        row = Row("9", "largest batch", limit, (), compare.largest_batch("Reprise over uncached"))
-        with mock.patch.object(comparison, "PROGRAMS", self.folder):
-            return rows.found(row, HasAll(), Deadline(100))
-
-    def test_the_largest_batch_until_then(self):
-        found = 'import sys\nopen(sys.argv[-1], "w").write(\'{"largest": 16, "tried": {"16": true}}\')\n'
-        wait = "import signal\nsignal.pause()\n"
-        over, cut_short, none = (
-            self.largest_batch(*how) for how in ((found, 30), (found + wait, 2), (wait, 2))
-        )
-        self.assertEqual((over.verdict, over.whole, over.figures["largest"]), (MEASURED, True, 16))
-        self.assertEqual((cut_short.verdict, cut_short.whole, cut_short.says[:11]), (MEASURED, False, "at least 16"))
-        self.assertEqual(none.verdict, FAIL)
 
 
 class HasNothing:

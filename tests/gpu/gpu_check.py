@@ -24,6 +24,7 @@ from correctness import Correctness
 from jobs import Jobs
 from machine import Machine, bytecode
 from rows import Deadline, Report, say
+from scenarios import Scenarios
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AROUND = 15  # seconds of what we are given, for what is around the rows
@@ -169,7 +170,7 @@ def main():
         signal.signal(number, lambda *_: ended(report, jobs))
     compiler = Compiler(machine, ROOT, os.path.join(out, "programs"), jobs)
     room = together(machine, scenarios.TOGETHER, scenarios.EACH)
-    plays = scenarios.Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler, room)
+    plays = Scenarios(ROOT, os.path.join(bundle, "tests/cuda/simulated"), jobs, compiler, room)
     checks = Correctness(machine, ROOT, jobs, compiler, plays)
     compare = Comparison(jobs, compiler)
     devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])

@@ -112,7 +112,8 @@ class Jobs:
         self.running = set()  # each leads a session of its own, and would outlive us
 
     def run(self, name, words, deadline, variables=(), reprise=False, mode="serve", options=()):
-        """Runs to its end. TimeoutExpired when that does not come in time; nothing of the job is left then."""
+        """Runs to its end. TimeoutExpired, with its output, when that does not come in time; nothing of the job is left
+        then."""
         plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         folder = os.path.join(self.out, "jobs", f"{next(self.numbers):03}-{plain}-{'with' if reprise else 'without'}")
         os.makedirs(folder)
@@ -147,7 +148,8 @@ class Jobs:
                 status = job.wait(limit)
             except subprocess.TimeoutExpired:
                 kill(job)
-                raise subprocess.TimeoutExpired(words[:6], limit) from None
+                out.seek(0)
+                raise subprocess.TimeoutExpired(words[:6], limit, out.read()) from None
             finally:
                 self.running.discard(job)
             seconds = time.monotonic() - began

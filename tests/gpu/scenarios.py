@@ -68,26 +68,26 @@ class Scenarios:
         return [os.path.relpath(source, self.root) for source in found]
 
     def run(self, program, words, deadline, reprise):
-        """None: it did not end."""
+        """What it came to, or in words how far, where it did not end."""
         try:
             return self.jobs.run(f"scenario {' '.join(words)}", [program, *words], deadline, reprise=reprise)
-        except subprocess.TimeoutExpired:
-            return None
+        except subprocess.TimeoutExpired as error:
+            return "it does not end" + "".join(f", after {line!r}" for line in error.output.splitlines()[-1:])
 
     def play(self, program, words, row):
         if row.left() < 1:
             return Play(played=False)
         name = " ".join(words)
         plain = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=False)
-        if plain is None and row.left() < 1:
+        if isinstance(plain, str) and row.left() < 1:
             return Play(played=False)
-        if plain is None or plain.status != 0:
-            why = plain.last_error() if plain else "it does not end"
+        if isinstance(plain, str) or plain.status != 0:
+            why = plain if isinstance(plain, str) else plain.last_error()
             return Play(fails=True, simulators=[f"{name}: fails here without Reprise: {why}"])
         play = Play()
         served = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=True)
-        if served is None:
-            return Play(ours=[f"{name}: does not end"]) if row.left() >= 1 else Play(played=False)
+        if isinstance(served, str):
+            return Play(ours=[f"{name}: {served}"]) if row.left() >= 1 else Play(played=False)
         if served.status != 0:
             play.ours.append(f"{name}: status {served.status}: {served.last_error()}")
         elif words[-1] in REFUSED and not refused_once(plain.out, served.out):

@@ -222,7 +222,7 @@ class Scenarios(Folder):
 [ "$1" = --alone ] && { echo three; exit; }
 [ $# = 0 ] && { printf 'one\\ntwo\\nthree\\n'; exit; }
 for name; do :; done
-[ -n "$SERVED" ] && [ "$HOW" = "hangs $name" ] && exec tail -f /dev/null
+[ -n "$SERVED" ] && [ "$HOW" = "hangs $name" ] && echo so far && exec tail -f /dev/null
 [ -n "$SERVED" ] && [ "$HOW" = "differs $name" ] && name=another
 [ "$HOW" = "fails $name" ] || [ "$HOW" = "all fail" ] && exit 3
 echo "memory: total ${TOTAL} MiB"
@@ -288,7 +288,7 @@ echo "$name"
 
     def test_one_that_hangs_takes_no_other_along(self):
         finding = self.found("hangs one", longest=1)
-        self.assertEqual(sorted(finding.figures["differs"]), ["one: does not end"])
+        self.assertEqual(sorted(finding.figures["differs"]), ["one: it does not end, after 'so far'"])
         self.assertEqual(finding.figures["played"], 2)
 
     def test_nothing_caught(self):

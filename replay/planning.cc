@@ -20,7 +20,8 @@ constexpr double kSecondsABuffer = 50e-6;
 constexpr double kLeastSeconds = 0.05;
 
 double SecondsFor(const planner::Problem& problem, double most) {
-  return std::min(most, std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
+  return std::min(most,
+                  std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
 }
 
 absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,

@@ -13,6 +13,8 @@ namespace {
 
 // A thread must have followed its own iteration for so many rounds before the device's is given up.
 constexpr int64_t kRoundsToSplit = 4;
+// Once a plan has been followed for a round, what is free outside of it is given back at the ends of so many.
+constexpr int kRoundsToGiveBack = 3;
 // Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
 constexpr size_t kMostThreads = 64;
 constexpr int64_t kSilence = 1 << 16;
@@ -223,14 +225,19 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   }
   if (request.place) PlaceInSlot(leading, slot, request, outcome);
   if (was_planned) CountShare(request.bytes, outcome.planned);
-  // What the plan covers is served from it by now; what was committed elsewhere is given back.
   if (step.settled) {
     arena_.SetPlanEnd(PlansEnd(leading));  // its first cycle may have reached higher
     beside_plans_ = BesidePlans().live;    // by now the optimizer's state is there
     arena_.PlanHasSettled();
-    arena_.GiveBack(/*plan_too=*/split_);
+    rounds_to_give_back_ = kRoundsToGiveBack;
   }
   if (!step.wants_plan) return;
+  if (rounds_to_give_back_ > 0) {
+    // What the plan covers is served from it by now. Not all at once: a device that is behind the host has yet
+    // to finish with some of what was committed elsewhere.
+    --rounds_to_give_back_;
+    arena_.GiveBack(/*plan_too=*/split_);
+  }
   // This block is among the live ones too, which are told apart by what they were asked for.
   if (outcome.block) Describe(request, outcome, Arena::Info(outcome.block));
   ConsiderPlanning(leading);

@@ -295,6 +295,7 @@ class Engine {
   // one has its request's number.
   uint64_t next_id_ = 0;
   Counters counters_;
+  int rounds_to_give_back_ = 0;
   Bytes beside_plans_;  // BesidePlans().live, when the plan was adopted or had served its first round
 };
 

@@ -237,6 +237,7 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
     g = static_cast<int64_t>(top);
     const auto at = static_cast<uint32_t>(g * units_per_granule_);
     if (order_ != nullptr && !order_->Idle(at, at + static_cast<uint32_t>(units_per_granule_))) {
+      kept_busy_ = true;
       --looks;
       continue;
     }
@@ -304,6 +305,7 @@ void Arena::Release(int64_t first, int64_t count) {
 }
 
 Bytes Arena::GiveBack(bool plan_too, Bytes most) {
+  kept_busy_ = false;
   const int64_t released = ReleaseFree(most == kAllOfIt ? kAll : most / source_->granule(), plan_too);
   source_->Trim();
   return source_->granule() * released;

@@ -119,6 +119,8 @@ class Arena {
   // Releases wholly free granules outside the plan, or all of them, but no more than `most`. Returns the bytes
   // released.
   Bytes GiveBack(bool plan_too, Bytes most = kAllOfIt);
+  // Whether the last time some was kept because the device had not finished with it.
+  bool kept_busy() const { return kept_busy_; }
 
   Bytes placed() const { return kUnit * placed_units_; }  // live blocks as they lie
   Bytes committed() const { return source_->granule() * committed_count_; }
@@ -221,6 +223,7 @@ class Arena {
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;
+  bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;
 };

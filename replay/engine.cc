@@ -13,7 +13,7 @@ namespace {
 
 // A thread must have followed its own iteration for so many rounds before the device's is given up.
 constexpr int64_t kRoundsToSplit = 4;
-// Once a plan has been followed for a round, what is free outside of it is given back at the ends of so many.
+// Once a plan has been followed for a round, what is free outside of it is given back, in so many at most.
 constexpr int kRoundsToGiveBack = 3;
 // Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
 constexpr size_t kMostThreads = 64;
@@ -233,10 +233,10 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   }
   if (!step.wants_plan) return;
   if (rounds_to_give_back_ > 0) {
-    // What the plan covers is served from it by now. Not all at once: a device that is behind the host has yet
-    // to finish with some of what was committed elsewhere.
-    --rounds_to_give_back_;
+    // What the plan covers is served from it by now, and the rest is given back; where the device is behind the
+    // host and has not finished with it, in one of the next rounds.
     arena_.GiveBack(/*plan_too=*/split_);
+    rounds_to_give_back_ = arena_.kept_busy() ? rounds_to_give_back_ - 1 : 0;
   }
   // This block is among the live ones too, which are told apart by what they were asked for.
   if (outcome.block) Describe(request, outcome, Arena::Info(outcome.block));

@@ -59,6 +59,14 @@ uint32_t Matcher::OnlyPlace(const Lane& lane) {
   return InNextRound(lane, static_cast<uint32_t>(it->second));
 }
 
+// Blocks of one size came in a row and then another one, where the cursor expected more of them.
+bool Matcher::AfterARun(const Lane& lane) {
+  for (uint32_t k = 2; k <= kGram; ++k) {
+    if (lane.recent[(lane.noted - k) % kGram] != lane.bytes[lane.cursor]) return false;
+  }
+  return true;
+}
+
 Matcher::Lane* Matcher::Find(Stream stream) {
   const auto it = lane_of_.find(stream);
   if (it == lane_of_.end()) return nullptr;
@@ -81,7 +89,9 @@ uint32_t Matcher::StepOff(Lane* lane, int64_t bytes) {
 uint32_t Matcher::StepAside(Lane& lane, int64_t bytes) {
   ++mismatches_;
   lane.matches = 0;
-  if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) return Resume(lane, place);
+  if (AfterARun(lane)) {
+    if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) return Resume(lane, place);
+  }
   for (int k = 0; k < lane.skipped_count; ++k) {
     const uint32_t position = lane.skipped[k];
     if (lane.bytes[position] != bytes) continue;

@@ -1,13 +1,14 @@
 // Follows a running job through the cycle of a plan.
 //
 // A lane is the sequence of one stream. Each has a cursor: the slot expected next. In step, an allocation
-// that is what the cursor expects costs one comparison. Otherwise the lane is where the last four allocations
-// are, if they occur at just one place of a round: where blocks of one size come in a row, the cursor may be
-// some of them ahead and match nearly all. Else the slots just ahead are looked at (some did not happen) and
-// those just skipped (two swapped). After a few misses in a row the lane is lost: the cursor freezes and nothing is matched until the
-// sequence continues at the cursor for four allocations, or four of them occur at just one place. Anything
-// nearer would be false: layers repeat. Of the rounds of a plan that has several alike the next one is taken: whichever it is, what is in
-// the way of it is gone a cycle later.
+// that is what the cursor expects costs one comparison; otherwise the slots just ahead are looked at (some
+// did not happen) and those just skipped (two swapped). Where blocks of one size come in a row, the cursor may
+// be some of them ahead and match nearly all: when the row ends too soon, the lane is where the last four
+// allocations are, if they occur at just one place of a round. After a few misses in a row the lane is lost:
+// the cursor freezes and nothing is matched until the sequence continues at the cursor for four allocations,
+// or four of them occur at just one place. Anything nearer would be false: layers repeat. Of the rounds of a
+// plan that has several alike the next one is taken: whichever it is, what is in the way of it is gone a cycle
+// later.
 //
 // Not thread-safe: the engine's lock is held around every call. No heap allocation after construction, except
 // for a stream never seen before.
@@ -91,6 +92,7 @@ class Matcher {
   static uint32_t Next(const Lane& lane, uint32_t position, uint32_t by = 1);
   static uint32_t InNextRound(const Lane& lane, uint32_t position);
   static uint32_t OnlyPlace(const Lane& lane);
+  static bool AfterARun(const Lane& lane);
 
   Lane* Find(Stream stream);
   uint32_t StepOff(Lane* lane, int64_t bytes);

@@ -18,7 +18,7 @@ inline double ThreadSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-inline Bytes Resident() {
+inline Bytes ResidentBytes() {
   int64_t size = 0;
   int64_t resident = 0;
   std::ifstream("/proc/self/statm") >> size >> resident;

@@ -51,7 +51,7 @@ int Run(double live_gib, int64_t allocations) {
   std::vector<std::pair<Offset, Bytes>> live;
   Bytes held{0};
   const Bytes most(static_cast<int64_t>(live_gib * (int64_t{1} << 30)));
-  const Bytes before = Resident();
+  const Bytes before = ResidentBytes();
   double begin = ThreadSeconds();
   fmt::print("| allocations | live blocks | the engine's own memory | ns a pair since the row before |\n");
   fmt::print("|---|---|---|---|\n");
@@ -73,7 +73,7 @@ int Run(double live_gib, int64_t allocations) {
     if (i != row && i != allocations) continue;
     const double seconds = ThreadSeconds() - begin;
     fmt::print("| {} | {} | {:.0f} MiB | {:.0f} |\n", i, live.size(),
-               static_cast<double>((Resident() - before).count()) / (1 << 20),
+               static_cast<double>((ResidentBytes() - before).count()) / (1 << 20),
                1e9 * seconds / static_cast<double>(i - last_row));
     last_row = i;
     row = 2 * i;

@@ -135,7 +135,7 @@ int Run(double minutes, uint64_t seed, double plan_seconds) {
     malloc_trim(0);
     const Counters c = soak->counters();
     fmt::print("| {:.1f} | {} | {} | {:.1f} | {:.1f} MiB | {} | {} | {} |\n", passed(), jobs,
-               soak->requests(), probed, static_cast<double>(Resident().count()) / (1 << 20), c.plans,
+               soak->requests(), probed, static_cast<double>(ResidentBytes().count()) / (1 << 20), c.plans,
                c.passed, soak->overlaps());
     std::fflush(stdout);
   }

@@ -330,9 +330,11 @@ TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
   const Bytes held = memory.committed();
   EXPECT_GE(held, kGranule * 4);
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), Bytes(0));
+  EXPECT_TRUE(arena.kept_busy());
   EXPECT_EQ(memory.committed(), held);
   device.done = true;
   EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), held);
+  EXPECT_FALSE(arena.kept_busy());
 }
 
 TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {

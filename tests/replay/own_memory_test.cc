@@ -23,7 +23,7 @@ constexpr int kBlocks = 200'000;  // nearly each in a page of its own, were ther
 constexpr int64_t kShare = 256;
 
 TEST(OwnMemory, OfRanges) {
-  const Bytes before = Resident();
+  const Bytes before = ResidentBytes();
   Ranges ranges(0, kUnits);
   ASSERT_TRUE(ranges.ok());
   ranges.SetBarrier(kUnits);
@@ -33,7 +33,7 @@ TEST(OwnMemory, OfRanges) {
     ASSERT_NE(block, Ranges::kNone);
     ranges.Release(block);
   }
-  EXPECT_LT((Resident() - before).count(), kAddresses.count() / kShare);
+  EXPECT_LT((ResidentBytes() - before).count(), kAddresses.count() / kShare);
 }
 
 class NoEvents : public StreamEvents {
@@ -45,7 +45,7 @@ class NoEvents : public StreamEvents {
 };
 
 TEST(OwnMemory, OfTheOrderOfTwoStreams) {
-  const Bytes before = Resident();
+  const Bytes before = ResidentBytes();
   NoEvents events;
   StreamOrder order(kUnits, 13, &events);
   ASSERT_TRUE(order.ok());
@@ -54,7 +54,7 @@ TEST(OwnMemory, OfTheOrderOfTwoStreams) {
     const auto begin = static_cast<uint32_t>(random() % kUnits);
     order.Freed(begin, begin + 1, Stream{i % 2}, /*record=*/false);
   }
-  EXPECT_LT((Resident() - before).count(), kAddresses.count() / kShare);
+  EXPECT_LT((ResidentBytes() - before).count(), kAddresses.count() / kShare);
 }
 
 // The more threads, the less each one's sequence may hold; what the device's holds is left out of this.
@@ -82,9 +82,9 @@ TEST(OwnMemory, OfThreads) {
     }
   };
   play(1, kThreads * kEach);
-  const Bytes before = Resident();
+  const Bytes before = ResidentBytes();
   play(kThreads, kThreads * kEach);
-  EXPECT_LT((Resident() - before).count(), kThreads * int64_t{6 << 20});
+  EXPECT_LT((ResidentBytes() - before).count(), kThreads * int64_t{6 << 20});
 }
 
 }  // namespace

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from jobs import NOTHING_CAUGHT, first_difference
-from rows import FAIL, PASS, Deadline, Finding
+from rows import FAIL, LEFT_OUT, PASS, Deadline, Finding
 
-TOGETHER = 16  # at most: most of a play is the beginning of its context, which is work of one CPU
+TOGETHER = 6  # at most: contexts begin and end one after the other in the driver, and take turns on the device
 EACH = 1 << 30  # bytes of the device for one of them
 LONGEST = 20  # seconds for one of them, which takes milliseconds beside the context's beginning
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
@@ -40,6 +40,7 @@ class Play:
     """What one scenario came to, a line for each difference; neither: it was not played."""
 
     played: bool = True
+    endless: str = ""  # how far it came without Reprise, if there it did not end: then it was not played either
     fails: bool = False  # here, without Reprise
     ours: list = field(default_factory=list)  # without and with Reprise
     simulators: list = field(default_factory=list)  # here and on the simulated device
@@ -79,11 +80,10 @@ class Scenarios:
             return Play(played=False)
         name = " ".join(words)
         plain = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=False)
-        if isinstance(plain, str) and row.left() < 1:
-            return Play(played=False)
-        if isinstance(plain, str) or plain.status != 0:
-            why = plain if isinstance(plain, str) else plain.last_error()
-            return Play(fails=True, simulators=[f"{name}: fails here without Reprise: {why}"])
+        if isinstance(plain, str):
+            return Play(played=False, endless=f"{name}: {plain}" if row.left() >= 1 else "")
+        if plain.status != 0:
+            return Play(fails=True, simulators=[f"{name}: fails here without Reprise: {plain.last_error()}"])
         play = Play()
         served = self.run(program, words, Deadline(min(LONGEST, row.left())), reprise=True)
         if isinstance(served, str):
@@ -136,18 +136,23 @@ class Scenarios:
         played = [play for play in plays if play.played]
         fails = sum(play.fails for play in played)
         ours = [text for play in played for text in play.ours]
+        endless = [play.endless for play in plays if play.endless]
         figures = {
             "played": len(played),
             "fails_without": fails,
             "not_played": len(plays) - len(played),
+            "endless_without": endless,
             "differs": ours,
             "compared_with_simulator": sum(play.compared for play in played),
             "simulator_differs": [text for play in played for text in play.simulators],
         }
         rest = f"; {fails} fail here without Reprise" if fails else ""
-        rest += f"; {figures['not_played']} not played, no time left" if figures["not_played"] else ""
+        rest += f"; {len(endless)} not played, no end in {LONGEST} s without Reprise" if endless else ""
+        late = figures["not_played"] - len(endless)
+        rest += f"; {late} not played, no time left" if late else ""
         whole = len(played) == len(plays)
         if ours:
             return Finding(FAIL, f"{len(ours)} of {len(played)} differ: {ours[0]}{rest}", figures, whole)
         same = len(played) - fails
-        return Finding(PASS if same > 0 else FAIL, f"{same} plays the same{rest}", figures, whole)
+        verdict = PASS if same > 0 else FAIL if played else LEFT_OUT
+        return Finding(verdict, f"{same} plays the same{rest}", figures, whole)

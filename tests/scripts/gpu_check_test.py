@@ -223,6 +223,7 @@ class Scenarios(Folder):
 [ $# = 0 ] && { printf 'one\\ntwo\\nthree\\n'; exit; }
 for name; do :; done
 [ -n "$SERVED" ] && [ "$HOW" = "hangs $name" ] && echo so far && exec tail -f /dev/null
+[ "$HOW" = "endless $name" ] && echo so far && exec tail -f /dev/null
 [ -n "$SERVED" ] && [ "$HOW" = "differs $name" ] && name=another
 [ "$HOW" = "fails $name" ] || [ "$HOW" = "all fail" ] && exit 3
 echo "memory: total ${TOTAL} MiB"
@@ -291,6 +292,14 @@ echo "$name"
         self.assertEqual(sorted(finding.figures["differs"]), ["one: it does not end, after 'so far'"])
         self.assertEqual(finding.figures["played"], 2)
 
+    def test_one_that_does_not_end_by_itself_is_not_played(self):
+        finding = self.found("endless one", longest=1)
+        self.assertEqual((finding.verdict, finding.whole), (PASS, False))
+        self.assertEqual(finding.says, "1 plays the same; 1 not played, no end in 1 s without Reprise")
+        self.assertEqual(finding.figures["endless_without"], ["one: it does not end, after 'so far'"])
+        self.assertEqual((finding.figures["played"], finding.figures["fails_without"]), (1, 0))
+        self.assertEqual(finding.figures["simulator_differs"], [])
+
     def test_nothing_caught(self):
         finding = self.found(fake="nothing", warm=True)
         self.assertEqual(finding.verdict, FAIL)
@@ -302,7 +311,10 @@ echo "$name"
         finding = scenarios.Scenarios.told([play, scenarios.Play()])
         self.assertEqual((finding.verdict, finding.says), (PASS, "1 plays the same; 1 not played, no time left"))
         self.assertFalse(finding.whole)
-        self.assertEqual(scenarios.Scenarios.told([play]).verdict, FAIL)
+        self.assertEqual(scenarios.Scenarios.told([play]).verdict, LEFT_OUT)
+        both = [play, scenarios.Play(played=False, endless="one: it does not end")]
+        said = "0 plays the same; 1 not played, no end in 20 s without Reprise; 1 not played, no time left"
+        self.assertEqual(scenarios.Scenarios.told(both).says, said)
 
     def test_where_the_simulator_differs(self):
         def section(*findings):

@@ -6,24 +6,25 @@ import statistics
 import subprocess
 import sys
 
-from correctness import MODES, result_of
+from correctness import LARGE, MODES, result_of
 from hog import Hog
 from jobs import HERE, PROGRAMS, Beside, by_plan, failed, unserved
-from rows import FAIL, MEASURED, Finding, Row
+from rows import FAIL, LEFT_OUT, MEASURED, Finding, Row
 
 SECTION = "9"
+FIRST_RUN, SECOND_RUN = "Reprise over cudaMallocAsync", "Reprise, second run"  # it has the plans of the first
 # PyTorch's own allocators, and Reprise over the two that ask the driver for every tensor: (mode, with Reprise). In the
 # order of what is asked first; what asks the driver for every tensor without Reprise nobody uses by choice.
 ALLOCATORS = {
     "native": ("native", False),
     "expandable segments": ("expandable", False),
-    "Reprise over cudaMallocAsync": ("cudaMallocAsync", True),
+    FIRST_RUN: ("cudaMallocAsync", True),
+    SECOND_RUN: ("cudaMallocAsync", True),
     "cudaMallocAsync": ("cudaMallocAsync", False),
     "Reprise over uncached": ("uncached", True),
     "uncached": ("uncached", False),
 }
-FIRST = 4  # of them; the others wait until all else has been measured
-SHAPES = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}
+FIRST = 5  # of them; the others wait until all else has been measured
 WARM_UP, ITERATIONS = 15, 75  # the first are not counted: the plan is found among them
 PATIENCE = 15  # seconds of iterations; a slow allocator gets as far as it comes
 CAP = 10 << 30  # bytes free on the device before the job begins, its context included
@@ -59,23 +60,29 @@ class Comparison:
     def __init__(self, jobs, compiler):
         self.jobs = jobs
         self.compiler = compiler
+        self.plans = {}  # by model, of the first run in this call
 
-    def job(self, name, words, deadline, variables=(), reprise=False):
+    def job(self, name, words, deadline, variables=(), reprise=False, options=()):
         """Done, or the finding that nothing was measured."""
         if not reprise:
             return unserved(self.jobs, name, words, deadline, variables, share=1)
-        done = self.jobs.run(name, words, deadline, variables, reprise=True)
+        done = self.jobs.run(name, words, deadline, variables, reprise=True, options=options)
         return unmeasured(done) or done
 
     def train(self, model, allocator):
         mode, reprise = ALLOCATORS[allocator]
 
         def find(deadline):
+            options = []
+            if allocator == SECOND_RUN:
+                options = ["--plan", self.plans.get(model, "")]
+                if not os.path.exists(options[-1]):
+                    return Finding(LEFT_OUT, f"needs the plans of '{model}: {FIRST_RUN}', of the same call", whole=False)
             words = [
                 sys.executable,
                 os.path.join(PROGRAMS, "train.py"),
                 model,
-                *SHAPES[model],
+                *LARGE[model],
                 "--result",
                 "result.json",
                 "--iterations",
@@ -84,9 +91,14 @@ class Comparison:
                 str(PATIENCE),
             ]
             with Watch(self.jobs) as watch:
-                done = self.job(f"{model} {allocator}", words, deadline, MODES[mode], reprise)
+                done = self.job(f"{model} {allocator}", words, deadline, MODES[mode], reprise, options)
             if isinstance(done, Finding):
                 return done
+            if options and not done.figures.get("plans_resumed"):
+                figures = {"reprise": done.figures, "err": done.err[-4000:]}
+                return Finding(FAIL, "the plans were not followed", figures)
+            if allocator == FIRST_RUN:
+                self.plans[model] = done.left("plans.json")
             result = result_of(done)
             seconds = result["seconds"]
             counted = seconds[min(WARM_UP, len(seconds) // 2) :]
@@ -168,7 +180,9 @@ class Comparison:
 
     def batch_rows(self, allocators):
         needs = ("a GPU", "PyTorch", "a compiler")
-        return [Row(SECTION, f"largest batch: {each}", 45, needs, self.largest_batch(each)) for each in allocators]
+        rows = {each: Row(SECTION, f"largest batch: {each}", 45, needs, self.largest_batch(each)) for each in allocators}
+        rows.pop(SECOND_RUN, None)  # each batch is another job, of which there are no plans
+        return list(rows.values())
 
     def first_rows(self):
         allocators = list(ALLOCATORS)[:FIRST]
@@ -176,12 +190,15 @@ class Comparison:
             Row(SECTION, "one allocation and its free" + of, 30, ("a GPU", "a compiler"), self.single_allocation(bool(of)))
             for of in ("", ", Reprise")
         ]
-        training = {model: self.training_rows(model, allocators) for model in SHAPES}
-        return [*training["gpt"], *training["resnet"], *single, *self.batch_rows(allocators)]
+        training = {model: self.training_rows(model, allocators) for model in LARGE}
+        return [*training["gpt"], *training["resnet"], *single]
+
+    def first_batch_rows(self):
+        return self.batch_rows(list(ALLOCATORS)[:FIRST])
 
     def other_rows(self):
         allocators = list(ALLOCATORS)[FIRST:]
-        training = [row for model in SHAPES for row in self.training_rows(model, allocators)]
+        training = [row for model in LARGE for row in self.training_rows(model, allocators)]
         return [*training, *self.batch_rows(allocators)]
 
 
@@ -212,7 +229,8 @@ def cells(results, model):
 
     made = {}
     for allocator in ALLOCATORS:
-        name, batch = f"{model}: {allocator}", f"largest batch: {allocator}" if model == BATCH_MODEL else ""
+        name, batched = f"{model}: {allocator}", model == BATCH_MODEL and allocator != SECOND_RUN
+        batch = f"largest batch: {allocator}" if batched else ""
         made[allocator] = [
             *(cell(name, write) for write in (gibibytes("device_peak"), reserved, gibibytes("torch_peak"), rate)),
             cell(batch, largest) if batch else "",
@@ -225,7 +243,7 @@ def table(results):
     """The lines of one table: an allocator a line, what was measured of it in columns."""
     widths = (11, 10, 10, 24, 13, 4)
     lines = []
-    for model in SHAPES:
+    for model in LARGE:
         for first, line in ((model, HEADER), *cells(results, model).items()):
             lines.append((f"{first:<29} " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths))).rstrip())
     return lines

@@ -27,6 +27,8 @@ SHAPES = {
     "gpt": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
 }
+LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of section 9
+RECORDED = 24  # iterations of these: each is like the one before
 
 BY_PLAN = 0.5  # of the bytes after the first plan, the least that a training of one shape must get from it
 WORKLOAD = ["tests/cuda/workload.cc"]
@@ -67,7 +69,7 @@ class Correctness:
         self.jobs = jobs
         self.compiler = compiler
         self.scenarios = scenarios
-        self.plain = {}  # what PyTorch's jobs did without Reprise, by their names
+        self.done = {}  # PyTorch's jobs that more than one row looks at, by their names
         self.locks = collections.defaultdict(threading.Lock)  # for the rows that want the same one
 
     def runtime(self, how):
@@ -98,23 +100,73 @@ class Correctness:
             return Finding(FAIL, NOTHING_CAUGHT)
         return Finding(PASS, "clean", {"with": served.figures})
 
-    def pytorch(self, name, words, mode, variables=()):
-        """A job of PyTorch under Reprise. Without Reprise it is run once for all modes, on PyTorch's own cache: that is
-        quick, and deterministic kernels do not know who gave them their memory."""
+    def once(self, key, run):
+        """As `run`, which is not asked again once it has given a job."""
 
-        def reference(deadline):
-            with self.locks[name]:
-                if name in self.plain:
-                    return self.plain[name]
-                done = unserved(self.jobs, f"{name} native", words, deadline, {**MODES["native"], **dict(variables)})
+        def asked(deadline):
+            with self.locks[key]:
+                if key in self.done:
+                    return self.done[key]
+                done = run(deadline)
                 if not isinstance(done, Finding):
-                    self.plain[name] = done
+                    self.done[key] = done
                 return done
 
-        with_mode = {**MODES[mode], **dict(variables)}
-        return lambda deadline: compared(
-            self.jobs, f"{name} {mode}", words, deadline, with_mode, reference=reference
+        return asked
+
+    def reference(self, name, words, variables=()):
+        """A job of PyTorch without Reprise. It is run once for all modes, on PyTorch's own cache: that is quick, and
+        deterministic kernels do not know who gave them their memory."""
+        native = {**MODES["native"], **dict(variables)}
+        return self.once(
+            f"{name} without", lambda deadline: unserved(self.jobs, f"{name} native", words, deadline, native)
         )
+
+    def served(self, name, words, mode, variables=()):
+        """The same under Reprise."""
+        with_mode, called = {**MODES[mode], **dict(variables)}, f"{name} {mode}"
+        return self.once(called, lambda deadline: self.jobs.run(called, words, deadline, with_mode, reprise=True))
+
+    def pytorch(self, name, words, mode, variables=()):
+        return lambda deadline: compared(
+            self.jobs,
+            f"{name} {mode}",
+            words,
+            deadline,
+            {**MODES[mode], **dict(variables)},
+            reference=self.reference(name, words, variables),
+            serve=self.served(name, words, mode, variables),
+        )
+
+    def second_run(self, name, words, mode):
+        """The same once more, with the plans that it has left."""
+
+        def find(deadline):
+            plain = self.reference(name, words)(deadline)
+            if isinstance(plain, Finding):
+                return plain
+            first = self.served(name, words, mode)(deadline)
+            plans = first.left("plans.json")
+            before = {"first": {"seconds": first.seconds, **first.figures}}
+            if first.status != 0:
+                return failed(first, "in the first run", before)
+            if not os.path.exists(plans):
+                return Finding(FAIL, "the first run has left no plans", before)
+            called = f"{name} {mode} second run"
+            variables, options = MODES[mode], ["--plan", plans]
+            second = self.jobs.run(called, words, deadline, variables, reprise=True, options=options)
+            finding = compared(
+                self.jobs, called, words, deadline, variables, reference=lambda _: plain, serve=lambda _: second
+            )
+            finding.figures.update(before)
+            resumed = second.figures.get("plans_resumed", 0)
+            if finding.verdict == PASS and resumed < 1:
+                return Finding(FAIL, "the plans were not followed", {**finding.figures, "err": second.err[-4000:]})
+            if finding.verdict == PASS:
+                finding.says += f"; plans resumed {resumed}"
+            return finding
+
+        return find
 
     @staticmethod
     def train_words(model, amp=False):
@@ -125,11 +177,10 @@ class Correctness:
         find = self.pytorch(f"{model}{' amp' if amp else ''}", self.train_words(model, amp), mode)
         return by_plan_for_the_most_part(find) if mode in PLANNED and model != "varying" else find
 
-    def recording(self, model):
+    def recording(self, model, words):
         """All that a training asks for, in recordings/, for whoever wants to try plans on it."""
 
         def find(deadline):
-            words = self.train_words(model)
             variables = MODES["cudaMallocAsync"]
             done = self.jobs.run(f"recording {model}", words, deadline, variables, reprise=True, mode="record")
             figures = {"with": done.figures}
@@ -140,7 +191,7 @@ class Correctness:
             kept = os.path.join("recordings", f"{model}.reprise")
             path = os.path.join(self.jobs.out, kept)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            shutil.copyfile(os.path.join(done.folder, "reprise-out", "trace.reprise"), path)
+            shutil.copyfile(done.left("trace.reprise"), path)
             says = f"{done.figures['requests']:,} requests, {os.path.getsize(path) / 1024:.1f} KiB in {kept}"
             return Finding(MEASURED, says, figures)
 
@@ -169,8 +220,8 @@ class Correctness:
         none = [text for text in done.err.splitlines() if "no time line" in text]
         if none:
             return Finding(FAIL, none[0], figures)
-        trace = os.path.join(done.folder, "reprise-out", "trace.reprise")
-        stats = self.jobs.run("time line stats", [self.jobs.reprise, "stats", "--json", trace], deadline)
+        words = [self.jobs.reprise, "stats", "--json", done.left("trace.reprise")]
+        stats = self.jobs.run("time line stats", words, deadline)
         device = json.loads(stats.out).get("device_activity", {"totals": [], "by_name": []})
         figures["device_activity"] = {"totals": device["totals"], "by_name": device["by_name"][:10]}
         kernels = sum(total["count"] for total in device["totals"] if total["kind"] == "kernel")
@@ -182,7 +233,7 @@ class Correctness:
         hog = self.compiler.compile("hog", deadline)
         if isinstance(hog, Finding):
             return hog
-        words = [sys.executable, os.path.join(PROGRAMS, "train.py"), "gpt", "--batch", "8", "--length", "512"]
+        words = [sys.executable, os.path.join(PROGRAMS, "train.py"), "gpt", *LARGE["gpt"]]
         words += ["--deterministic", "--iterations", "6", "--result", "result.json"]
         variables = MODES["cudaMallocAsync"]
         plain = unserved(self.jobs, "oversubscribed", words, deadline, variables)
@@ -255,18 +306,19 @@ class Correctness:
         def train(mode):
             return [
                 pytorch(mode, f"{model}{' with AMP' if amp else ''}", 120, self.train(model, mode, amp))
-                for model in ("gpt", "resnet")
+                for model in LARGE
                 for amp in (False, True)
             ]
 
         default = "cudaMallocAsync"  # what `reprise run` gives to PyTorch
         varying = "GPT on random lengths, evaluations, 200 steps"
         graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
-        scenarios = "tests/cuda: scenarios, without and with"
-        recordings = [pytorch(default, f"{model}, recorded", 100, self.recording(model)) for model in SHAPES]
+        second_runs = [
+            pytorch(default, f"{model}, second run", 120, self.second_run(model, self.train_words(model), default))
+            for model in LARGE
+        ]
         return [
             pytorch(default, varying, 140, self.train("varying", default, False)),
-            Row(SECTION, scenarios, 120, cuda, self.scenarios.find(alone=False, warm=False)),
             *train(default),
             pytorch(default, graph, 100, self.graph(default)),
             pytorch(default, prefetch, 100, self.prefetch(default)),
@@ -275,13 +327,31 @@ class Correctness:
             Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
             Row(SECTION, "libcudart shared: caught, every byte right", 60, runtime, self.runtime("shared")),
             Row(SECTION, "tests/cuda: random workload", 90, cuda, self.workload),
-            Row(SECTION, scenarios + ", warm", 120, cuda, self.scenarios.find(alone=False, warm=True)),
+            *second_runs,
             Row(SECTION, "compute-sanitizer memcheck", 90, (*cuda, "compute-sanitizer"), self.memcheck),
-            *recordings,
+            pytorch(default, "varying, recorded", 100, self.recording("varying", self.train_words("varying"))),
             pytorch("native", graph, 100, self.graph("native")),
             pytorch("uncached", prefetch, 100, self.prefetch("uncached")),
             *train("uncached"),
             *train("native"),
+        ]
+
+    def recording_rows(self):
+        """What section 9 measures, recorded: models of other allocators can be held against what these took."""
+
+        def words(model):
+            shape = [*LARGE[model], "--iterations", str(RECORDED)]
+            return [sys.executable, os.path.join(PROGRAMS, "train.py"), model, *shape]
+
+        name, needs = "PyTorch cudaMallocAsync: {}, recorded", ("a GPU", "PyTorch")
+        return [Row(SECTION, name.format(model), 60, needs, self.recording(model, words(model))) for model in LARGE]
+
+    def scenario_rows(self):
+        """Alone: beside trainings, whose synchronous calls take the device in turns with theirs, many do not end."""
+        name, needs = "tests/cuda: scenarios, without and with", ("a GPU", "a compiler")
+        return [
+            Row(SECTION, name + after, 150, needs, self.scenarios.find(alone=False, warm=bool(after)))
+            for after in ("", ", warm")
         ]
 
     def timeline_row(self):

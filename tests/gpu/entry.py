@@ -36,7 +36,7 @@ def row(cells):
 def written(report):
     runs = [f"Run {number}: {where(run)}" for number, run in enumerate(report.runs, 1)]
     text = ["## What a GPU says\n\n", "\n".join(runs), "\n"]
-    tables = {model: comparison.cells(report.results, model) for model in comparison.SHAPES}
+    tables = {model: comparison.cells(report.results, model) for model in comparison.LARGE}
     tables = {model: lines for model, lines in tables.items() if any(cells[-1] for cells in lines.values())}
     for model, lines in tables.items():
         text += [row((model, *comparison.HEADER)), row(["---"] * (1 + len(comparison.HEADER)))]
@@ -50,7 +50,7 @@ def written(report):
             f"sought with {gibibytes(comparison.CAP)} free. Nothing else ran meanwhile.\n\n"
         )
     text.append(
-        "Checks and recordings ran side by side: their seconds, which hold compilers, the start of every process and the "
+        "Most checks ran side by side: their seconds, which hold compilers, the start of every process and the "
         "wait for one another, compare nothing. `requests` are all that a job asked for; "
         "`outside` are those left to the driver, `live peak` is with them; `by plan` counts from the first plan "
         "on. A cache like PyTorch's own asks seldom, and has nothing to plan.\n\n"

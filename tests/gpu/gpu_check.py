@@ -175,7 +175,15 @@ def main():
     compare = Comparison(jobs, compiler)
     devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])
     say(f"gpu-check: {devices}; Reprise {runs[-1]['bundle']['commit']}")
-    alone = [*compare.first_rows(), checks.timeline_row(), *compare.other_rows(), *checks.on_a_small_device()]
+    alone = [
+        *compare.first_rows(),
+        *checks.recording_rows(),
+        *compare.first_batch_rows(),
+        checks.timeline_row(),
+        *checks.scenario_rows(),
+        *compare.other_rows(),
+        *checks.on_a_small_device(),
+    ]
     alone = plan.of(alone)
     beside = Deadline(budget.left() * (TOGETHER_AT_MOST if alone else 1))
     rows.run(plan.of(checks.together()), together(machine), machine, beside, report)

@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
 PLAIN_SHARE = 0.4  # of a row's time: there is half as much again under Reprise, which is to blame if that is not enough
 DYING = 5  # seconds; what a driver holds in a call that does not return is not ended by a signal either
+OUT = "reprise-out"  # below a job's folder
 NOTHING_CAUGHT = "the same output, but nothing was caught"
 # What decides on an allocator, and may not come from whoever starts the check.
 STEERING = re.compile(
@@ -79,6 +80,10 @@ class Done:
     folder: str
     figures: dict  # of Reprise's summary; empty without Reprise, or where it left none
 
+    def left(self, name):
+        """The path of what Reprise has left beside its summary, or would have."""
+        return os.path.join(self.folder, OUT, name)
+
     def last_error(self):
         """The last line of the job's own: what we say at its end, and what is indented below it, comes behind."""
         lines = [text for text in OURS.sub("", self.err).splitlines() if text.strip()]
@@ -125,7 +130,7 @@ class Jobs:
                 "--mode",
                 mode,
                 "--out",
-                os.path.join(folder, "reprise-out"),
+                os.path.join(folder, OUT),
                 *options,
                 "--",
                 *words,
@@ -207,14 +212,15 @@ def unserved(jobs, name, words, deadline, variables=(), share=PLAIN_SHARE, why=D
     return plain
 
 
-def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)"), reference=None):
+def compared(jobs, name, words, deadline, variables=(), own=re.compile(r"(?!)"), reference=None, serve=None):
     """The finding on a job that must print the same and end the same under Reprise, which must catch calls of it. What
     matches `own` is each run's own affair. `reference`: gives the job without Reprise where it was run already, with other
-    variables perhaps; if its output is another, the job without Reprise and with these decides."""
+    variables perhaps; if its output is another, the job without Reprise and with these decides. `serve`: gives the job
+    under Reprise where it is not run here."""
     plain = reference(deadline) if reference else unserved(jobs, name, words, deadline, variables)
     if isinstance(plain, Finding):
         return plain
-    served = jobs.run(name, words, deadline, variables, reprise=True)
+    served = serve(deadline) if serve else jobs.run(name, words, deadline, variables, reprise=True)
     figures = {
         "without": {"seconds": plain.seconds},
         "with": {"seconds": served.seconds, **served.figures},

@@ -14,6 +14,29 @@ import jobs
 import rows
 from rows import FAIL, LEFT_OUT, MEASURED, Deadline, Row
 
+TRAIN = """import json
+json.dump({"seconds": [1, 1, 1], "peak_allocated": 1, "peak_reserved": 2}, open("result.json", "w"))
+"""
+WATCH = """import sys
+print("ready", flush=True)
+sys.stdin.read()
+print('{"baseline": 1, "peak": 3}')
+"""
+# Leaves plans, and follows those that it is given.
+SECOND_RUN = """#!/bin/sh
+resumed=0
+while [ "$1" != -- ]; do
+  case "$1" in --out) out=$2 ;; --plan) [ -s "$2" ] && resumed=RESUMED ;; esac
+  shift
+done
+shift
+mkdir -p "$out"
+if LEAVES; then echo ours > "$out/plans.json"; fi
+echo '{"requests": 9, "plans_resumed": '$resumed', "planned_bytes_after_plan": 1, "iterations": 9,
+  "first_planned_iteration": 1}' > "$out/summary.json"
+exec "$@"
+"""
+
 
 class Comparison(Folder):
     def test_a_figure_of_another_allocator_is_none(self):
@@ -51,6 +74,41 @@ class Comparison(Folder):
         self.assertEqual((over.verdict, over.whole, over.figures["largest"]), (MEASURED, True, 16))
         self.assertEqual((cut_short.verdict, cut_short.whole, cut_short.says[:11]), (MEASURED, False, "at least 16"))
         self.assertEqual(none.verdict, FAIL)
+
+    def second_run(self, *allocators, plans=True, resumed=1):
+        self.write("train.py", TRAIN)
+        self.write("watch_memory.py", WATCH)
+        reprise = SECOND_RUN.replace("RESUMED", str(resumed)).replace("LEAVES", "true" if plans else "false")
+        runner = jobs.Jobs(self.write("reprise", reprise, 0o755), tempfile.mkdtemp(dir=self.folder), {})
+        compare = comparison.Comparison(runner, None)
+        with mock.patch.object(comparison, "PROGRAMS", self.folder), mock.patch.object(comparison, "HERE", self.folder):
+            return [compare.train("gpt", allocator)(Deadline(30)) for allocator in allocators]
+
+    def test_a_second_run_begins_with_the_plans_of_the_first(self):
+        first, second = self.second_run(comparison.FIRST_RUN, comparison.SECOND_RUN)
+        self.assertEqual((first.verdict, second.verdict), (MEASURED, MEASURED))
+        self.assertEqual(second.figures["reprise"]["plans_resumed"], 1)
+
+    def test_a_second_run_without_plans_is_none(self):
+        for findings in (
+            self.second_run("Reprise over uncached", comparison.SECOND_RUN),
+            self.second_run(comparison.FIRST_RUN, comparison.SECOND_RUN, plans=False),
+        ):
+            self.assertEqual((findings[1].verdict, findings[1].whole), (LEFT_OUT, False))
+            self.assertEqual(findings[1].says, "needs the plans of 'gpt: Reprise over cudaMallocAsync', of the same call")
+
+    def test_a_second_run_that_follows_none(self):
+        _, second = self.second_run(comparison.FIRST_RUN, comparison.SECOND_RUN, resumed=0)
+        self.assertEqual((second.verdict, second.says), (FAIL, "the plans were not followed"))
+
+    def test_a_second_run_comes_directly_after_the_first(self):
+        compare = comparison.Comparison(None, None)
+        names = [row.name for row in compare.first_rows()]
+        for model in ("gpt", "resnet"):
+            first = names.index(f"{model}: {comparison.FIRST_RUN}")
+            self.assertEqual(names[first + 1], f"{model}: {comparison.SECOND_RUN}")
+        batches = [row.name for row in [*compare.first_batch_rows(), *compare.other_rows()] if "batch" in row.name]
+        self.assertEqual(batches, [f"largest batch: {each}" for each in comparison.ALLOCATORS if each != comparison.SECOND_RUN])
 
 
 if __name__ == "__main__":

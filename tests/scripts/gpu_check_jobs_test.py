@@ -2,12 +2,14 @@
 one that is run once for all. That a difference is still Reprise's own, and that a pass was not one of a job for which
 nothing was done, is shown here."""
 
+import os
 import tempfile
 import unittest
 from unittest import mock
 
 from gpu_check_test import FAKE_REPRISE, ROOT, Folder  # where the modules are found, too
 
+import comparison
 import correctness
 import jobs
 from rows import FAIL, LEFT_OUT, PASS, Deadline, Finding
@@ -40,7 +42,8 @@ class Described(unittest.TestCase):
         checks = correctness.Correctness(mock.Mock(), ROOT, None, None, mock.Mock())
         found = Finding(PASS, "the same", {"with": {}})
         with mock.patch.object(correctness, "compared", lambda *_, **__: found):
-            failing = {row.name for row in checks.together() if "PyTorch" in row.needs and row.name[-8:] != "recorded"
+            failing = {row.name for row in checks.together() if "PyTorch" in row.needs
+                       and not row.name.endswith((", recorded", ", second run"))
                        and row.find(Deadline(9)).verdict == FAIL}
         modes, names = ("cudaMallocAsync", "uncached"), ("gpt", "gpt with AMP", "resnet", "resnet with AMP")
         self.assertEqual(failing, {f"PyTorch {mode}: {name}" for mode in modes for name in names})
@@ -74,7 +77,7 @@ esac
         with open(self.runs, encoding="utf-8") as text:
             asked = text.read().split()
         self.assertEqual([each for each in asked if not each.endswith("1")], ["backend:native"])
-        self.assertEqual(len(asked), 4)
+        self.assertEqual(len(asked), 3)
 
     def test_another_output_under_reprise_alone(self):
         (finding,) = self.found("always")
@@ -91,6 +94,93 @@ esac
 
     def test_a_job_that_does_not_repeat_itself(self):
         self.assertEqual([finding.verdict for finding in self.found("random")], [LEFT_OUT])
+
+
+class SecondRun(Folder):
+    """The fake command: leaves plans, and follows those that it is given; HOW: what else."""
+
+    REPRISE = """#!/bin/sh
+echo "$*" >> $CALLS
+while [ "$1" != -- ]; do
+  case "$1" in --out) out=$2 ;; --plan) plan=$2 ;; esac
+  shift
+done
+shift
+mkdir -p "$out"
+[ "$HOW" = leaves-none ] || echo ours > "$out/plans.json"
+[ "$HOW" = follows-none ] || [ -z "$plan" ] || resumed=$(grep -c ours "$plan")
+printf '{"requests": 9, "plans_resumed": %s, "planned_bytes_after_plan": 1, "iterations": 9, "first_planned_iteration": 1}' \\
+  "${resumed:-0}" > "$out/summary.json"
+[ "$HOW" = another ] && [ -n "$plan" ] && echo another
+[ "$HOW" = fails ] && exit 5
+exec "$@"
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.calls = self.write("calls", "")
+
+    def found(self, how="", first=False, script="echo 0x1p-1"):
+        runner = jobs.Jobs(
+            self.write("reprise", self.REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {"HOW": how, "CALLS": self.calls}
+        )
+        checks = correctness.Correctness(None, ROOT, runner, None, None)
+        words = ["sh", "-c", script]
+        if first:
+            self.assertEqual(checks.pytorch("a job", words, "cudaMallocAsync")(Deadline(30)).verdict, PASS)
+        return checks.second_run("a job", words, "cudaMallocAsync")(Deadline(30))
+
+    def count(self):
+        with open(self.calls, encoding="utf-8") as text:
+            return len(text.readlines())
+
+    def test_it_begins_with_the_plans_of_the_first(self):
+        for first in (True, False):
+            finding = self.found(first=first)
+            self.assertEqual((finding.verdict, finding.says[-17:]), (PASS, "; plans resumed 1"))
+            figures = finding.figures
+            self.assertEqual((figures["first"]["plans_resumed"], figures["with"]["plans_resumed"]), (0, 1))
+        self.assertEqual(self.count(), 4)  # of which the first is not run again for it
+
+    def test_another_output(self):
+        finding = self.found("another")
+        self.assertEqual((finding.verdict, finding.says[:16]), (FAIL, "DIFFERS: line 1:"))
+
+    def test_plans_that_are_not_followed(self):
+        finding = self.found("follows-none")
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "the plans were not followed"))
+
+    def test_no_plans(self):
+        finding = self.found("leaves-none")
+        self.assertEqual((finding.verdict, finding.says), (FAIL, "the first run has left no plans"))
+
+    def test_a_first_run_that_fails(self):
+        finding = self.found("fails")
+        self.assertEqual((finding.verdict, finding.says[:33]), (FAIL, "status 5 in the first run: status"))
+        self.assertEqual(self.count(), 1)
+        finding = self.found("fails", script="exit 3")
+        self.assertEqual((finding.verdict, finding.says[:31]), (LEFT_OUT, "the job fails without Reprise: "))
+
+
+class Recordings(unittest.TestCase):
+    def test_they_are_of_what_is_measured(self):
+        """The same training, so that models of allocators on it can be held against the allocators themselves."""
+        calls = []
+        runner = mock.Mock(run=lambda name, words, *_, **__: calls.append(words) or jobs.Done(1, "", "", 0, "", {}))
+        runner.environment = {}
+        for row in correctness.Correctness(None, ROOT, runner, None, None).recording_rows():
+            row.find(Deadline(9))
+        with mock.patch.object(comparison, "Watch", mock.MagicMock()):
+            for model in ("gpt", "resnet"):
+                comparison.Comparison(runner, None).train(model, "native")(Deadline(9))
+
+        def shape(words):
+            return words[: words.index("--iterations")]
+
+        recorded, measured = calls[:2], [[word for word in words if word not in ("--result", "result.json")]
+                                         for words in calls[2:]]
+        self.assertEqual([shape(words) for words in recorded], [shape(words) for words in measured])
+        self.assertIn("--batch", recorded[0])
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class EveryRow(unittest.TestCase):
             if row["verdict"] not in (PASS, MEASURED) and name != OVERSUBSCRIBED
         }
         self.assertEqual(wrong, {}, self.out)
-        self.assertGreater(len(self.results), 45)
+        self.assertGreater(len(self.results), 49)
 
     def test_a_device_that_was_large_enough_proves_nothing(self):
         row = self.results[OVERSUBSCRIBED]
@@ -131,6 +131,23 @@ class EveryRow(unittest.TestCase):
         self.assertGreater(figures["reprise"]["requests"], 2000)
         with open(os.path.join(self.folder, "out", "results.md"), encoding="utf-8") as text:
             self.assertIn("| native | 2.00 GiB | 0.00 GiB | 0.00 GiB | 4.00 (4.00 to 4.00) | 24 | 1 |", text.read())
+
+    def test_a_second_run_has_the_plans_of_the_first(self):
+        for model in ("gpt", "resnet"):
+            first = self.results[f"{model}: Reprise over cudaMallocAsync"]["figures"]["reprise"]
+            second = self.results[f"{model}: Reprise, second run"]["figures"]["reprise"]
+            self.assertEqual((first["plans_resumed"], second["plans_resumed"]), (0, 1))
+            self.assertLess(second["first_planned_request"], first["first_planned_request"])
+            figures = self.results[f"PyTorch cudaMallocAsync: {model}, second run"]["figures"]
+            self.assertEqual((figures["first"]["plans_resumed"], figures["with"]["plans_resumed"]), (0, 1))
+
+    def test_what_matters_most_comes_first(self):
+        """What is timed; then what plays long, alone, since it does not end beside others; at last what nobody uses."""
+        names = list(self.results)
+        order = ("PyTorch cudaMallocAsync: gpt, second run", "gpt: Reprise, second run", "PyTorch cudaMallocAsync: gpt, recorded",
+                 "largest batch: cudaMallocAsync", "tests/cuda: scenarios, without and with",
+                 "tests/cuda: scenarios, without and with, warm", "gpt: Reprise over uncached")
+        self.assertEqual(sorted(order, key=names.index), list(order))
 
     def test_recordings_are_left(self):
         for model in ("gpt", "resnet", "varying"):

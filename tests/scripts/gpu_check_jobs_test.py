@@ -174,13 +174,13 @@ class Recordings(unittest.TestCase):
             for model in ("gpt", "resnet"):
                 comparison.Comparison(runner, None).train(model, "native")(Deadline(9))
 
-        def shape(words):
-            return words[: words.index("--iterations")]
+        def training(words):
+            pairs = zip(words, words[1:])
+            length = {word for pair in pairs if pair[0] in ("--iterations", "--seconds", "--result") for word in pair}
+            return [word for word in words if word not in length]
 
-        recorded, measured = calls[:2], [[word for word in words if word not in ("--result", "result.json")]
-                                         for words in calls[2:]]
-        self.assertEqual([shape(words) for words in recorded], [shape(words) for words in measured])
-        self.assertIn("--batch", recorded[0])
+        self.assertEqual([training(words) for words in calls[:2]], [training(words) for words in calls[2:]])
+        self.assertEqual(training(calls[0])[2:4], ["gpt", "--batch"])
 
 
 if __name__ == "__main__":

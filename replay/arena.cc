@@ -17,7 +17,8 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 
 // Memory of the plan that is free at the moment is left to it until more would be held than was ever live at
 // once and one part in so many. More for what the plan itself asks for, so that a plan which is a little
-// higher than the live peak does not move its own memory about in every round.
+// higher than the live peak does not move its own memory about in every round. For what it does not expect, no
+// more than it has had to lend before: what comes once, at a job's end say, is not worth memory for good.
 constexpr int64_t kSlackForPlanned = 50;
 constexpr int64_t kSlackForStrays = 64;
 // Blocks and gaps of the plan looked at for one request, and granules that are not idle.
@@ -64,15 +65,23 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stre
     const Block block =
         TakeBest(bytes, alignment, where,
                  [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
-    return Taken(block.zone, block.index, need);
+    return Taken(block.zone, block.index, need, Growth::kMay);
   }
-  const Block block = PlaceBest(bytes, alignment, where, stream);
-  return Waited(Taken(block.zone, block.index, need), stream);
+  const auto place = [&](bool present, Growth growth) {
+    const Block block = PlaceBest(bytes, alignment, where, stream, present);
+    return Waited(Taken(block.zone, block.index, need, growth), stream);
+  };
+  if (bytes < kSmallBlock) return place(/*present=*/false, Growth::kMay);
+  const Block best = place(/*present=*/false, Growth::kNotYet);
+  if (best || !kept_busy_ || where != Where::kAnywhere) return best;
+  const Block present = place(/*present=*/true, Growth::kNotYet);
+  return present ? present : place(/*present=*/false, Growth::kMay);
 }
 
 // With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait.
-Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream) {
+Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool only_present) {
   const auto take = [&](bool waits, bool present) {
+    present = present || only_present;
     return TakeBest(bytes, alignment, where,
                     [&](const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align) {
                       const uint32_t at = FirstInOrder(range, begin, units, align, stream, waits);
@@ -146,12 +155,24 @@ void Arena::SetPlanEnd(Offset end) {
 }
 
 // Commits what is missing of granules [first, last), moving free ones first.
-bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
+bool Arena::CommitFor(int64_t first, int64_t last, Need need, Growth growth) {
   const int64_t wanted = CountMissing(first, last);
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
+  kept_busy_ = false;
   granules_moved_ += ReleaseFree(wanted, need == Need::kWherever);
-  if (need != Need::kWherever) granules_moved_ += ReleaseFreeInPlan(std::min(wanted, Excess(wanted, need)));
+  if (need != Need::kWherever) {
+    const int64_t lent = ReleaseFreeInPlan(std::min(wanted, Excess(wanted, need)));
+    granules_moved_ += lent;
+    if (need == Need::kStray && plan_settled_) lent_ += lent;
+  }
+  // Where the device is behind the host, what could be moved is not to be had yet. Before more is held than was
+  // ever live, a block that no plan expects goes where there is memory.
+  if (kept_busy_ && growth == Growth::kNotYet && Excess(CountMissing(first, last), need) > 0) {
+    source_->Trim();
+    return false;
+  }
+  kept_busy_ = false;
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
@@ -188,9 +209,16 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
   }
 }
 
+// What the host has waited for is idle, though no event of ours has been recorded since.
+void Arena::LearnWhatIsIdle() {
+  if (order_ == nullptr) return;
+  order_->LearnFinished();
+  order_->Refresh();
+}
+
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   if (wanted == 0) return 0;
-  if (order_ != nullptr) order_->Refresh();
+  LearnWhatIsIdle();
   int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted, looks);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released, looks);
@@ -252,8 +280,9 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
   if (!rules_.plan_lends) return 0;
   // placed_peak_ is in units: the shift makes granules of them.
   const int64_t most = (placed_peak_ >> granule_shift_) + 1;
-  const int64_t slack =
-      plan_settled_ ? most / (need == Need::kPlanned ? kSlackForPlanned : kSlackForStrays) : 0;
+  const int64_t slack = !plan_settled_           ? 0
+                        : need == Need::kPlanned ? most / kSlackForPlanned
+                                                 : std::min(most / kSlackForStrays, lent_);
   return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
 }
 
@@ -261,7 +290,7 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
 // Goes round: a search begins where the last one ended.
 int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   if (wanted <= 0) return 0;
-  if (order_ != nullptr) order_->Refresh();
+  LearnWhatIsIdle();
   const uint32_t start = std::min(plan_scan_, main_.barrier());
   int64_t released = 0;
   uint32_t scan = start;

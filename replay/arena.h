@@ -59,14 +59,14 @@ class Arena {
     if (bytes > main_end() - offset) return {};
     const auto first = static_cast<uint32_t>(offset.count() / kUnit.count());
     const uint32_t units = UnitsOf(bytes);
-    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
+    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned, Growth::kMay);
     StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
     if (reuse == StreamOrder::Reuse::kNotYet) {
       order_->Refresh();
       reuse = order_->Ask(first, first + units, stream).reuse;
       if (reuse == StreamOrder::Reuse::kNotYet) return {};
     }
-    const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
+    const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned, Growth::kMay);
     return reuse == StreamOrder::Reuse::kFree ? block : Waited(block, stream);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
@@ -166,9 +166,11 @@ class Arena {
 
   // For what memory is wanted, which decides what may be moved for it out of the plan.
   enum class Need : uint8_t { kPlanned, kStray, kWherever };
+  // Whether more may be held than was ever live, where what could be moved is busy.
+  enum class Growth : uint8_t { kNotYet, kMay };
 
   // A range taken becomes a block once there is memory under all of it.
-  Block Taken(Ranges* zone, Ranges::Index index, Need need) {
+  Block Taken(Ranges* zone, Ranges::Index index, Need need, Growth growth) {
     if (index == Ranges::kNone) return {};
     // Copied: to make room, records may be added, and then they move.
     const uint32_t units = (*zone)[index].units;
@@ -176,7 +178,7 @@ class Arena {
     const auto first = static_cast<uint64_t>(begin >> granule_shift_);
     const uint64_t last = (uint64_t{begin} + units - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
-        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need)) {
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need, growth)) {
       placed_units_ += units;
       if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
       return {zone, index};
@@ -186,7 +188,7 @@ class Arena {
   }
   template <typename Fit>
   Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
-  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream);
+  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool only_present);
   uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                         Stream stream, bool waits) const;
   bool Present(uint32_t begin, uint32_t units) const;
@@ -194,10 +196,11 @@ class Arena {
     return Present((*block.zone)[block.index].begin, (*block.zone)[block.index].units);
   }
   Block Waited(Block block, Stream stream);
-  bool CommitFor(int64_t first, int64_t last, Need need);
+  bool CommitFor(int64_t first, int64_t last, Need need, Growth growth);
   int64_t Excess(int64_t wanted, Need need) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
+  void LearnWhatIsIdle();
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
@@ -223,6 +226,7 @@ class Arena {
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;
+  int64_t lent_ = 0;  // granules that the plan has given for blocks it did not expect, since it settled
   bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;

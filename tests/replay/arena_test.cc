@@ -337,6 +337,23 @@ TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
   EXPECT_FALSE(arena.kept_busy());
 }
 
+TEST(Arena, HoldsNoMoreThanWasLiveWhileWhatCouldBeMovedIsBusy) {
+  CountedMemory memory(kGranule, kGiB);
+  BusyDevice device(/*has_events=*/true);
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  arena.SetPlanEnd(Offset(0) + kGranule * 8);
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 8, Stream{0}), Stream{0});
+  EXPECT_FALSE(arena.Place(kGranule * 2, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+  const Arena::Block block = arena.Place(kGranule * 2, Bytes(1), kAnywhere, Stream{0});
+  EXPECT_TRUE(block);
+  EXPECT_EQ(memory.committed(), kGranule * 8) << "its stream may use at once what it has freed";
+  EXPECT_TRUE(arena.Place(kGranule * 8, Bytes(1), kAnywhere, Stream{0})) << "nowhere is room for it";
+  device.done = true;
+  EXPECT_TRUE(arena.Place(kGranule * 2, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+}
+
 TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {
   CountedMemory memory(kGranule, kGiB);
   BusyDevice device;

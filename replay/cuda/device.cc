@@ -29,15 +29,14 @@ Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
   return Stream{static_cast<uint64_t>(kEveryStream) + static_cast<uint64_t>(known - contexts_.begin())};
 }
 
-std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, bool reset,
-                                        StreamTable& table) {
+std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
   std::vector<Stream> gone = streams_.OfContext(context);
   table.TakeAll(*this, gone);
   streams_.DropContext(context);
   for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
   memory_->OnContextGone(context);
   std::vector<Stream> outlived;
-  if (!reset && !memory_->lost()) std::swap(gone, outlived);
+  if (!memory_->lost()) std::swap(gone, outlived);
   for (size_t i = 0; i < contexts_.size(); ++i) {
     if (contexts_[i] != context) continue;
     gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});

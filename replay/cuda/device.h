@@ -89,10 +89,9 @@ class Device {
   }
 
   // Drops the streams of a context that is gone, and its blocks; the device has finished with them. Blocks in
-  // stream order are the device's: they go only where it is `reset`, or their memory went with the context.
+  // stream order are the device's, whichever context ends: they go only where their memory went with it.
   // Returns the numbers under which those ran that are dropped.
-  std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, bool reset,
-                                  StreamTable& table);
+  std::vector<Stream> DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table);
 
   // How it goes; not for a thread that may have the lock.
   DeviceSummary SoFar() {

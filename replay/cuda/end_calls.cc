@@ -12,11 +12,12 @@ Device* Core::KnownDevice(int ordinal) const {
   return by_ordinal_[static_cast<size_t>(ordinal)].load(std::memory_order_acquire);
 }
 
-// Blocks of a context are gone with it, the driver's too. `reset`: so is all of the device, and the memory
-// behind ours. Where the driver has taken that already, it must not count as held any more.
+// Synchronous blocks of a context are gone with it, the driver's too. `reset`: it was the primary one, and whoever ends
+// that may have done with the device: what is free is given back. So it is where the driver has taken the memory
+// already, or that would count as held.
 void Core::DropContext(Device& device, cu_context context, bool reset) {
   const Engine::Guard guard = device.Lock();
-  const std::vector<Stream> gone = device.DropContext(guard, context, reset, streams_);
+  const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
   {
     const std::lock_guard lock(outside_mutex_);
     std::erase_if(outside_, [&](const auto& entry) {
@@ -91,7 +92,6 @@ Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
   return End(context, /*reset=*/false, [&] { return call(context); });
 }
 
-// Everything on the device goes, and so does the arena's memory.
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
   const auto lock = LockPrimary(ordinal);
   return End(Primary(ordinal), /*reset=*/true, [&] { return call(ordinal); });

@@ -125,6 +125,23 @@ TEST_F(Memory, AfterAResetNothingOfBeforeIsLeft) {
   OK(cuDevicePrimaryCtxRelease(0));
 }
 
+TEST_F(Memory, AfterAResetMemoryOfPoolsIsLeft) {
+  CUdeviceptr memory = 0;
+  OK(cuMemAllocAsync(&memory, kMiB, nullptr));
+  OK(cuMemsetD8Async(memory, 7, kMiB, nullptr));
+  OK(cuDevicePrimaryCtxReset(0));
+  EXPECT_EQ(simPhysicalBytes(0), 2 * kMiB);
+  OK(cuDevicePrimaryCtxRetain(&context_, 0));
+  OK(cuCtxSetCurrent(context_));
+  unsigned char seen = 0;
+  OK(cuMemcpyDtoH(&seen, memory + kMiB - 1, 1));
+  EXPECT_EQ(seen, 7);
+  OK(cuMemFreeAsync(memory, nullptr));
+  OK(cuCtxSynchronize());
+  EXPECT_EQ(simPhysicalBytes(0), 0U);
+  OK(cuDevicePrimaryCtxRelease(0));
+}
+
 TEST_F(Memory, AContextThatIsDestroyedTakesItsMemoryAlong) {
   CUcontext own = nullptr;
   OK(cuCtxCreate(&own, nullptr, 0, 0));

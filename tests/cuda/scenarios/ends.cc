@@ -123,8 +123,7 @@ SCENARIO(end_of_a_context_beside_a_block_without_a_stream) {
   ExpectApart(kept);
 }
 
-// The same where it is the other one's memory that ends: with the primary context all of its blocks do. One of the
-// blocks has outlived its context, too.
+// The same where the other one ends, which is the primary one. One of the blocks has outlived its context, too.
 SCENARIO(end_of_the_primary_context_beside_a_block_without_a_stream) {
   const CUcontext context = NewContext(0);
   const CUdeviceptr kept = FilledAndWithoutAStream();
@@ -259,6 +258,7 @@ SCENARIO(end_of_a_context_before_its_blocks_in_stream_order) {
   CheckBytes();
 }
 
+// Here too blocks in stream order are the device's.
 SCENARIO(end_of_the_primary_context_by_reset) {
   for (int i = 0; i < 3; ++i) {
     CUdeviceptr synchronous = 0;
@@ -266,15 +266,20 @@ SCENARIO(end_of_the_primary_context_by_reset) {
     DO(cuMemAlloc(&synchronous, kMiB));
     DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
     DO(WorkFill(ordered, kMiB, 2, nullptr));
+    DO(cuCtxSynchronize());
     DO(cuDevicePrimaryCtxReset(0));
     PrimaryContext(0);
-    CheckInfo(0);
+    CheckInfo(kMiB);
+    NOTE(PoolAttribute(DefaultPool(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
     DO(cuMemFree(synchronous));
     DO(cuMemAlloc(&synchronous, kMiB));
-    DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
-    DO(WorkFill(ordered, kMiB, 3, nullptr));
-    DO(WorkVerify(ordered, kMiB, 3, nullptr));
+    CUdeviceptr next = 0;
+    DO(cuMemAllocAsync(&next, kMiB, nullptr));
+    DO(WorkFill(next, kMiB, 3, nullptr));
+    DO(WorkVerify(ordered, kMiB, 2, nullptr));
     DO(cuMemFreeAsync(ordered, nullptr));
+    DO(WorkVerify(next, kMiB, 3, nullptr));
+    DO(cuMemFreeAsync(next, nullptr));
     DO(cuMemFree(synchronous));
     CheckBytes();
   }
@@ -287,6 +292,7 @@ SCENARIO(end_of_the_primary_context_leaves_nothing) {
   CUdeviceptr block = 0;
   DO(cuMemAlloc(&block, kMiB));
   DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
   DO(cuDevicePrimaryCtxReset(0));
   PrimaryContext(0);
   DO(cuCtxSynchronize());

@@ -36,13 +36,16 @@ bool AwaitEndOfPrimary() {
 
 }  // namespace
 
-// A thread begins the context anew as soon as another has ended it: nothing of the old one is in it.
+// A thread begins the context anew as soon as another has ended it: what was taken in the old one in stream order is
+// still the program's, and nothing else is in its place.
 SCENARIO(end_of_the_primary_context_that_begins_at_once) {
   DO(cuCtxSetCurrent(nullptr));
   DO(cuDevicePrimaryCtxRelease(0));
   constexpr size_t kBytes = 64 * kKiB;
   int failed = 0;
   int wrong = 0;
+  int outlived_wrong = 0;
+  uint64_t used_at_first = 0;
   const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
   const auto retain = [&] {
     CUcontext context = nullptr;
@@ -57,25 +60,30 @@ SCENARIO(end_of_the_primary_context_that_begins_at_once) {
   };
   for (int i = 0; i < kContexts; ++i) {
     retain();
-    take(i);
+    const CUdeviceptr outlives = take(2 * i + 1);
+    check(cuCtxSynchronize());
     check(cuCtxSetCurrent(nullptr));
     std::thread ends([] { cuDevicePrimaryCtxRelease(0); });
     failed += !AwaitEndOfPrimary();
     retain();
-    const CUdeviceptr block = take(i + 1);
+    const CUdeviceptr block = take(2 * i + 2);
     ends.join();
     uint64_t used = 0;
     check(cuMemPoolGetAttribute(DefaultPool(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-    wrong += used != kBytes;
-    if (used != kBytes) std::fprintf(stderr, "%zu bytes in use\n", static_cast<size_t>(used));
-    wrong += WrongBytes(block, kBytes, i + 1) != 0;
+    if (i == 0) used_at_first = used;
+    wrong += used != used_at_first || WrongBytes(block, kBytes, 2 * i + 2) != 0;
+    outlived_wrong += WrongBytes(outlives, kBytes, 2 * i + 1) != 0;
+    check(cuMemFreeAsync(outlives, nullptr));
     check(cuMemFreeAsync(block, nullptr));
+    check(cuCtxSynchronize());
     check(cuCtxSetCurrent(nullptr));
     check(cuDevicePrimaryCtxRelease(0));
-    if (failed != 0 || wrong != 0) break;
+    if (failed != 0 || wrong != 0 || outlived_wrong != 0) break;
   }
   NOTE(failed);
   NOTE(wrong);
+  NOTE(used_at_first);
+  NOTE(outlived_wrong);
 }
 
 // While one thread ends it, another is given the handles of its streams, for streams of another context: what is

@@ -61,8 +61,7 @@ void Empty(Call& call, Context& context) {
   for (auto it = sim.allocations.begin(); it != sim.allocations.end();) {
     auto next = std::next(it);
     if (it->second.context == &context) {
-      const bool stays = it->second.kind == sim::Allocation::Kind::kPool && !context.primary;
-      if (stays)
+      if (it->second.kind == sim::Allocation::Kind::kPool)
         it->second.context = nullptr;  // a pool's memory is the device's
       else
         sim::EndAllocation(sim, it, nullptr, 0);

@@ -22,7 +22,7 @@ from comparison import Comparison
 from compiler import Compiler
 from correctness import Correctness
 from jobs import Jobs
-from machine import Machine, bytecode
+from machine import Machine, bytecode, libraries, read_in
 from rows import Deadline, Report, say
 from scenarios import Scenarios
 
@@ -185,8 +185,11 @@ def main():
         *checks.on_a_small_device(),
     ]
     alone = plan.of(alone)
+    at_once = plan.of(checks.together())
+    if not machine.simulated:
+        read_in(libraries([need for row in at_once + alone for need in row.needs]))
     beside = Deadline(budget.left() * (TOGETHER_AT_MOST if alone else 1))
-    rows.run(plan.of(checks.together()), together(machine), machine, beside, report)
+    rows.run(at_once, together(machine), machine, beside, report)
     rows.run(alone, 1, machine, budget, report)
     return conclude(report)
 

@@ -1,6 +1,7 @@
 """What is here: the device, what can be compiled and imported, and by that what a row has to be left out for."""
 
 import ctypes
+import glob
 import importlib.metadata
 import importlib.util
 import os
@@ -9,9 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 FRAMEWORKS = {"PyTorch": "torch", "JAX": "jax", "CuPy": "cupy"}
+LIBRARIES = {"PyTorch": ("torch", "nvidia"), "JAX": ("jaxlib", "jax_plugins", "nvidia"), "CuPy": ("cupy", "nvidia")}
 
 
 def devices(driver="libcuda.so.1"):
@@ -84,6 +87,33 @@ def bytecode(folder):
     specs = [importlib.util.find_spec(module) for module in FRAMEWORKS.values()]
     made = all(os.path.exists(spec.cached or "") for spec in specs if spec)
     return {"PYTHONDONTWRITEBYTECODE": "1" if made else "", "PYTHONPYCACHEPREFIX": "" if made else folder}
+
+
+def libraries(needs):
+    """The files of the libraries that jobs load which need these frameworks."""
+    modules = {module: None for need in needs for module in LIBRARIES.get(need, ())}  # in this order
+    specs = [importlib.util.find_spec(module) for module in modules]
+    folders = [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]
+    return [path for folder in folders for path in glob.glob(folder + "/**/*.so*", recursive=True)]
+
+
+def read_in(paths):
+    """Begins to read them, for the page cache: several GiB that the first jobs would wait for, as they touch them here and
+    there, on a machine that has just been started."""
+
+    def read():
+        block = bytearray(8 << 20)
+        for path in paths:
+            try:
+                with open(path, "rb", buffering=0) as file:
+                    while file.readinto(block):
+                        pass
+            except OSError:
+                pass  # whoever needs it will say so
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
 
 
 class Machine:

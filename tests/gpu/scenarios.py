@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from jobs import NOTHING_CAUGHT, first_difference
 from rows import FAIL, LEFT_OUT, PASS, Deadline, Finding
 
-TOGETHER = 6  # at most: contexts begin and end one after the other in the driver, and take turns on the device
+TOGETHER = 8  # at most: contexts begin and end one after the other in the driver. An H200 plays a hundred in a minute
 EACH = 1 << 30  # bytes of the device for one of them
 LONGEST = 20  # seconds for one of them, which takes milliseconds beside the context's beginning
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
@@ -32,6 +32,10 @@ ENDS_WITH_ITS_RELEASE = {
 }
 # What a driver of CUDA 13.3 or later shows alone, as the simulated one does.
 NEWER = {"capture_once_more_into_a_graph"}
+# What the driver of an H200 (580.159.04) did not always end without Reprise: the first starves the thread that captures,
+# the other stood still where a thread ended that had freed from its thread-local destructor, and on another day did not.
+# They are begun first, so that nobody waits for them alone.
+MAY_NOT_END = {"capture_beside_a_thread_that_frees", "threads_that_free_at_their_end"}
 THE_DEVICES_OWN = re.compile(r"total \d+ MiB")
 
 
@@ -122,9 +126,9 @@ class Scenarios:
                 return program
             names = self.names(program, alone, deadline)
             if warm:
-                words = [["warm", name] for name in sorted(names - COLD_ONLY - ENDS_WITH_ITS_RELEASE)]
-            else:
-                words = [[name] for name in sorted(names)]
+                names = names - COLD_ONLY - ENDS_WITH_ITS_RELEASE
+            listed = sorted(names, key=lambda name: (name not in MAY_NOT_END, name))
+            words = [["warm", name] if warm else [name] for name in listed]
             with ThreadPoolExecutor(1 if alone else self.together) as pool:
                 plays = list(pool.map(lambda word: self.play(program, word, deadline), words))
             return self.told(plays)

@@ -129,6 +129,28 @@ class Bytecode(Folder):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "again")))
 
 
+class Libraries(Folder):
+    """What a row needs is found where its framework is installed, and read."""
+
+    def test_those_of_the_frameworks_that_are_needed(self):
+        for folder in ("one/lib", "shared/a/b", "another"):
+            os.makedirs(os.path.join(self.folder, folder))
+        for name in ("one/__init__.py", "one/lib/libone.so.1", "shared/a/b/libtwo.so", "another/other.so"):
+            self.write(name, "x")
+        known = {"One": ("one", "no_such_module", "shared"), "Two": ("shared",), "Other": ("another",)}
+        with mock.patch.object(sys, "path", [self.folder, *sys.path]), mock.patch.object(machine, "LIBRARIES", known):
+            found = machine.libraries(["a GPU", "One", "Two"])
+        self.assertEqual(found, [os.path.join(self.folder, name) for name in ("one/lib/libone.so.1", "shared/a/b/libtwo.so")])
+
+    def test_they_are_read_to_their_ends(self):
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        thread = machine.read_in([os.path.join(self.folder, "gone"), pipe])
+        with open(pipe, "wb") as out:
+            out.write(bytes(1 << 20))  # raises where nobody reads on
+        thread.join()
+
+
 class Together(unittest.TestCase):
     def test_as_many_as_there_is_room_for(self):
         with mock.patch.object(gpu_check.os, "sched_getaffinity", lambda _: range(16)):

@@ -230,7 +230,7 @@ echo "memory: total ${TOTAL} MiB"
 echo "$name"
 """
 
-    def found(self, how="", fake="", alone=False, warm=False, total="8192", longest=20):
+    def found(self, how="", fake="", alone=False, warm=False, total="8192", longest=20, together=2):
         program = self.write("scenarios", self.PROGRAM, 0o755)
         reprise = self.write("reprise", FAKE_REPRISE.replace("exec", "SERVED=1 exec"), 0o755)
         simulated = os.path.join(self.folder, "simulated")
@@ -239,7 +239,8 @@ echo "$name"
             self.write(f"simulated/{name}.txt", f"memory: total 8192 MiB\n{name}\n")
         runner = jobs.Jobs(reprise, self.folder, {"FAKE": fake, "HOW": how, "TOTAL": total})
         with mock.patch.object(scenarios, "LONGEST", longest):
-            return scenarios.Scenarios(ROOT, simulated, runner, Compiled(program)).find(alone, warm)(Deadline(60))
+            plays = scenarios.Scenarios(ROOT, simulated, runner, Compiled(program), together)
+            return plays.find(alone, warm)(Deadline(60))
 
     def test_the_same(self):
         finding = self.found()
@@ -250,6 +251,11 @@ echo "$name"
         finding = self.found(warm=True)
         self.assertEqual((finding.verdict, finding.says), (PASS, "2 plays the same"))
         self.assertEqual(finding.figures["compared_with_simulator"], 0)
+
+    def test_what_may_not_end_is_begun_first(self):
+        with mock.patch.object(scenarios, "MAY_NOT_END", {"two"}):
+            self.found(together=1)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "jobs")))[2], "003-scenario-two-without")
 
     def test_alone(self):
         self.assertEqual(self.found(alone=True).says, "1 plays the same")

@@ -32,9 +32,9 @@ ENDS_WITH_ITS_RELEASE = {
 }
 # What a driver of CUDA 13.3 or later shows alone, as the simulated one does.
 NEWER = {"capture_once_more_into_a_graph"}
-# What the driver of an H200 (580.159.04) did not always end without Reprise: the first starves the thread that captures,
-# the other stood still where a thread ended that had freed from its thread-local destructor, and on another day did not.
-# They are begun first, so that nobody waits for them alone.
+# What did not always end on an H200 (driver 580.159.04) without Reprise: the first never did; the other stood still where a
+# thread ended that had freed in a thread-local destructor, in two runs, and in a third went through all its rounds. They
+# are begun first, so that nobody waits for them alone.
 MAY_NOT_END = {"capture_beside_a_thread_that_frees", "threads_that_free_at_their_end"}
 THE_DEVICES_OWN = re.compile(r"total \d+ MiB")
 

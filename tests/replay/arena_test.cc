@@ -260,16 +260,24 @@ TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
   EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
 }
 
-TEST(Arena, ALittleMoreThanWasEverLiveIsNotMovedForOnceThePlanHasSettled) {
+TEST(Arena, WhatComesAgainIsNotMovedForOnceThePlanHasSettled) {
   for (const bool settled : {true, false}) {
     CountedMemory memory(kGranule, kGiB);
     Arena arena(&memory, Bytes(0));
     if (!settled) arena.PlanHasSettled();  // the one before
     arena.SetPlanEnd(Offset(kGranule.count() * 128));
     if (settled) arena.PlanHasSettled();
-    arena.Remove(arena.PlaceAt(Offset(0), kGranule * 128));
-    ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
-    EXPECT_EQ(arena.granules_moved(), settled ? 0 : 1) << "130 of 128: within a 64th and one";
+    const auto round = [&] {
+      arena.Remove(arena.PlaceAt(Offset(0), kGranule * 128));
+      arena.Remove(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
+    };
+    round();
+    EXPECT_EQ(arena.granules_moved(), 1) << "it may never come again";
+    EXPECT_EQ(memory.committed(), kGranule * 129);
+    round();
+    const int64_t moved = arena.granules_moved();
+    round();
+    EXPECT_EQ(arena.granules_moved(), settled ? moved : moved + 2) << "130 of 128: within a 64th and one";
   }
 }
 

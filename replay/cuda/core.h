@@ -61,9 +61,8 @@ class Core {
   // again.
   template <typename Real>
   Result AskAgain(Real real) {
-    int current = -1;
-    driver_.CtxGetDevice(&current);
-    return AskAgainOn(current, real);
+    const Result result = real();
+    return result == kOutOfMemory && GiveBackAll(CurrentDevice()) ? real() : result;
   }
   template <typename Real>
   Result AskAgainOn(int device, Real real) {
@@ -133,6 +132,11 @@ class Core {
       if (in_use_[i]->OffsetOf(address) >= 0) return in_use_[i];
     }
     return nullptr;
+  }
+  // Negative: none.
+  int CurrentDevice() const {
+    int current = -1;
+    return driver_.CtxGetDevice(&current) == kSuccess ? current : -1;
   }
   // Null: it cannot be served, and the reason has been said.
   Device* DeviceNumber(int ordinal);

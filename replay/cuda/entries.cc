@@ -62,10 +62,6 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
     if (wanted == nullptr || wanted->location.type != kDeviceLocation) return real();
     return Answer([&] { return core->AskAgainOn(wanted->location.id, real); }, real);
   };
-  calls.cuMemAllocManaged = [](cu_address* out, size_t bytes, unsigned flags) {
-    const auto real = [&] { return core->driver().cuMemAllocManaged(out, bytes, flags); };
-    return Answer([&] { return core->AskAgain(real); }, real);
-  };
   calls.cuMemAllocAsync = [](cu_address* out, size_t bytes, cu_stream stream) {
     return Answer([&] { return core->AllocAsync(out, bytes, nullptr, stream, kLegacy); },
                   [&] { return core->driver().cuMemAllocAsync(out, bytes, stream); });
@@ -92,6 +88,17 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
     return Answer([&] { return core->FreeAsync(block, stream, kPerThread); },
                   [&] { return core->driver().cuMemFreeAsync_ptsz(block, stream); }, block);
   };
+}
+
+void FillCallsAskedAgain(reprise_cuda_calls& calls) {
+#define LOOKUP(symbol, query, since, streams, parameters, arguments)
+#define CALL(symbol, query, since, streams, parameters, arguments)
+#define AGAIN(symbol, query, since, streams, parameters, arguments)    \
+  calls.symbol = [] parameters {                                       \
+    const auto real = [&] { return core->driver().symbol arguments; }; \
+    return Answer([&] { return core->AskAgain(real); }, real);         \
+  };
+#include "replay/cuda_calls.def"
 }
 
 void FillPoolCalls(reprise_cuda_calls& calls) {
@@ -290,6 +297,7 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   FillPoolCalls(entries.calls);
   FillQueryCalls(entries.calls);
   FillEndCalls(entries.calls);
+  FillCallsAskedAgain(entries.calls);
   using Calls = reprise_cuda_calls;
   if (core->stacks() != nullptr) {
     TakeStacksFirst<&Calls::cuMemAlloc_v2, &Calls::cuMemAllocPitch_v2, &Calls::cuMemAllocAsync,

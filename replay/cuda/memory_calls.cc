@@ -109,8 +109,7 @@ cu_context Core::ContextOf(Device& device, const BlockInfo& block) {
 bool Core::GiveBackAll(int ordinal) {
   Device* const device = KnownDevice(ordinal);
   if (device == nullptr) return false;
-  int current = -1;
-  const bool is_current = driver_.CtxGetDevice(&current) == kSuccess && current == ordinal;
+  const bool is_current = CurrentDevice() == ordinal;
   Visit other = is_current ? Visit() : VisitPrimary(ordinal);
   if (!is_current && other == nullptr) {
     const Engine::Guard guard = device->Lock();
@@ -348,9 +347,8 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
 // not: nobody who is told of them could have them.
 Result Core::GetInfo(size_t* free, size_t* total) {
   const Result result = driver().cuMemGetInfo_v2(free, total);
-  int ordinal = -1;
   if (result != kSuccess || free == nullptr || total == nullptr) return result;
-  Device* const device = driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
+  Device* const device = KnownDevice(CurrentDevice());
   if (device == nullptr) return result;
   const Engine::Guard guard = device->Lock();
   const DeviceMemory& memory = device->memory();

@@ -157,6 +157,14 @@ class BothWays(CudaTest):
         self.assertIn("bound == (CPU_COUNT(&all) > 1) = 1\n", without.stdout)
         self.assert_same(without, self.under(scenario, REPRISE_OUT=os.path.join(self.at.folder, "out")))
 
+    def test_the_drivers_own_allocations_are_asked_for_again(self):
+        scenario = "limit_from_async_to_the_drivers_own"
+        without = self.play(scenario)
+        for failure in ["cuStreamCreate:2", "cuGraphInstantiate:1", "cuGraphUpload:1", "cuStreamCreate:3"]:
+            with self.subTest(failure):
+                self.assertNotEqual(self.play(scenario, SIMCUDA_FAIL=failure).stdout, without.stdout)
+                self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
+
     def test_a_wait_that_fails(self):
         """What was not waited for is still in use."""
         scenario = "limit_from_a_stream_whose_work_goes_on"

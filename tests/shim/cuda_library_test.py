@@ -15,7 +15,7 @@ from shim_files import SOURCE, Rules, exported, names_in_map, names_in_table, so
 ALSO_EXPORTED = {"dlsym", "reprise_cuda_marker"}
 OLD_FORMS = {"cuStreamBeginCapture", "cuStreamBeginCapture_ptsz"}  # of other arguments; the headers keep no type
 CUDA_HEADERS = "/usr/local/cuda/include"
-ROW = re.compile(r'^(CALL|LOOKUP)\((\w+), "(\w+)", (\d+), (ANY|PER_THREAD),', re.M)
+ROW = re.compile(r'^(CALL|AGAIN|LOOKUP)\((\w+), "(\w+)", (\d+), (ANY|PER_THREAD),', re.M)
 
 
 class Row(NamedTuple):
@@ -55,7 +55,7 @@ class Library(Rules, unittest.TestCase):
     def test_one_list_of_hooks(self):
         table = source("replay/cuda_calls.def")
         self.assertIn("cuMemAllocAsync", {row.symbol for row in rows(table)})
-        self.assertEqual(len(rows(table)), len(re.findall(r"^(?:CALL|LOOKUP)\(", table, re.M)))
+        self.assertEqual(len(rows(table)), len(re.findall(r"^(?:CALL|AGAIN|LOOKUP)\(", table, re.M)))
         found = disagreements(table, source("shim/cuda.map"), source("shim/README.md"), exported(self.shim))
         self.assertEqual({where: names for where, names in found.items() if names}, {})
 
@@ -102,7 +102,7 @@ def header_check(table, newest, per_thread):
              for row in table if row.since <= newest}
     for row in table:
         # A call of an older version, for which the headers keep no type, is caught where its arguments are the same.
-        if row.kind == "CALL" and row.since <= newest and row.symbol not in OLD_FORMS:
+        if row.kind != "LOOKUP" and row.since <= newest and row.symbol not in OLD_FORMS:
             theirs = typed[row.query, row.per_thread]
             lines.append(f'static_assert(kAlike<{theirs}, decltype(reprise_cuda_calls::{row.symbol})>, '
                          f'"the type of {row.symbol}");')

@@ -1,4 +1,6 @@
 // The end of memory: the same requests fail and succeed as without us, and afterwards all goes on.
+#include <string>
+
 #include "tests/cuda/scenarios/scenario.h"
 
 SCENARIO_ALONE(limit_larger_than_the_device) {
@@ -197,6 +199,48 @@ SCENARIO_ALONE(limit_of_what_is_said_to_be_free) {
   for (size_t i = 0; i < blocks.size(); i += 8) all &= cuMemFreeAsync(blocks[i], stream) == CUDA_SUCCESS;
   NOTE(all);
   CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+// Takes three quarters of the device and gives them back: whoever keeps them has them unused.
+static void TakeAndGiveBack(CUstream stream) {
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, DeviceBytes() / 4 * 3, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+}
+
+// The driver's own allocations: a module's variables, and
+SCENARIO_ALONE(limit_from_async_to_a_module) {
+  const CUstream stream = NewStream();
+  const std::string text =
+      ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 8 .b8 table[" +
+      std::to_string(DeviceBytes() / 8 * 5) + "];\n";
+  CUmodule module = nullptr;
+  TakeAndGiveBack(stream);
+  DO(cuModuleLoadData(&module, text.c_str()));
+  DO(cuModuleUnload(module));
+  DO(cuStreamDestroy(stream));
+}
+
+// those of other calls, of which a test lets one fail at a time.
+SCENARIO_ALONE(limit_from_async_to_the_drivers_own) {
+  const CUstream stream = NewStream();
+  CUstream captured = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  TakeAndGiveBack(stream);
+  DO(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  DO(cuStreamEndCapture(captured, &graph));
+  DO(cuGraphInstantiate(&executable, graph, 0));
+  DO(cuGraphUpload(executable, captured));
+  DO(cuGraphExecDestroy(executable));
+  DO(cuGraphDestroy(graph));
+  DO(cuStreamDestroy(captured));
+  captured = nullptr;
+  DO(cuStreamCreateWithPriority(&captured, CU_STREAM_NON_BLOCKING, 0));
+  DO(cuStreamDestroy(captured));
   DO(cuStreamDestroy(stream));
 }
 

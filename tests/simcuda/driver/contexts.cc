@@ -3,6 +3,7 @@
 
 #include "tests/simcuda/driver/allocations.h"
 #include "tests/simcuda/driver/capture.h"
+#include "tests/simcuda/driver/modules.h"
 #include "tests/simcuda/driver/pools.h"
 #include "tests/simcuda/driver/work.h"
 
@@ -41,6 +42,7 @@ void Empty(Call& call, Context& context) {
   sim::Simulator& sim = call.sim;
   context.alive = false;
   sim::EndCapturesIn(sim, context);
+  sim::EndModulesIn(sim, context);
   std::erase_if(sim.streams, [&](const auto& entry) {
     if (entry.second->context != &context) return false;
     sim.dead.insert(entry.first);

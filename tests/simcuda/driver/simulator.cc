@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tests/simcuda/driver/capture.h"
+#include "tests/simcuda/driver/modules.h"
 #include "tests/simcuda/driver/pools.h"
 
 namespace sim {

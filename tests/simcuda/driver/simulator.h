@@ -30,6 +30,7 @@ struct Pool;
 struct Graph;
 struct GraphExec;
 struct GraphAddresses;
+struct Module;
 
 struct Context {
   int device = 0;
@@ -134,6 +135,7 @@ struct Simulator {
   std::unordered_map<CUmemoryPool, std::unique_ptr<Pool>> pools;
   std::unordered_map<CUgraph, std::unique_ptr<Graph>> graphs;
   std::unordered_map<CUgraphExec, std::unique_ptr<GraphExec>> graph_execs;
+  std::unordered_map<CUmodule, std::unique_ptr<Module>> modules;
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
   std::unordered_set<const void*> dead;  // handles of streams and events that are gone, until they come again
 

@@ -96,6 +96,7 @@ typedef int CUdevice_v1;
 typedef CUdevice_v1 CUdevice;
 typedef struct CUctx_st* CUcontext;
 typedef struct CUfunc_st* CUfunction;
+typedef struct CUmod_st* CUmodule;
 typedef struct CUarray_st* CUarray;
 typedef struct CUevent_st* CUevent;
 typedef struct CUstream_st* CUstream;
@@ -275,6 +276,10 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned in
                                 unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
                                 unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                 void** kernelParams, void** extra);
+
+// Modules
+CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image);
+CUresult CUDAAPI cuModuleUnload(CUmodule hmod);
 
 // Events
 CUresult CUDAAPI cuEventCreate(CUevent* phEvent, unsigned int Flags);

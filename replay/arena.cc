@@ -209,16 +209,12 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
   }
 }
 
-// What the host has waited for is idle, though no event of ours has been recorded since.
-void Arena::LearnWhatIsIdle() {
-  if (order_ == nullptr) return;
-  order_->LearnFinished();
-  order_->Refresh();
-}
-
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   if (wanted == 0) return 0;
-  LearnWhatIsIdle();
+  if (order_ != nullptr) {
+    order_->LearnFinished();  // what the host has waited for is idle, though no event has been recorded since
+    order_->Refresh();
+  }
   int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted, looks);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released, looks);
@@ -286,11 +282,11 @@ int64_t Arena::Excess(int64_t wanted, Need need) const {
   return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
 }
 
-// Releases up to `wanted` wholly free granules of the plan, whose free ranges need not be on record for it.
+// Releases up to `wanted` wholly free granules of the plan, whose free ranges need not be on record for it. Behind
+// ReleaseFree, which has learnt what is idle.
 // Goes round: a search begins where the last one ended.
 int64_t Arena::ReleaseFreeInPlan(int64_t wanted) {
   if (wanted <= 0) return 0;
-  LearnWhatIsIdle();
   const uint32_t start = std::min(plan_scan_, main_.barrier());
   int64_t released = 0;
   uint32_t scan = start;

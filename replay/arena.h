@@ -200,7 +200,6 @@ class Arena {
   int64_t Excess(int64_t wanted, Need need) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
-  void LearnWhatIsIdle();
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
@@ -226,7 +225,7 @@ class Arena {
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;
-  int64_t lent_ = 0;  // granules that the plan has given for blocks it did not expect, since it settled
+  int64_t lent_ = 0;  // granules that settled plans have given for blocks they did not expect
   bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;

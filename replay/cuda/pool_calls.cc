@@ -37,7 +37,6 @@ Result Core::PoolDestroy(cu_pool pool) {
   if (device == nullptr || captures_.load() != 0) return result;
   const Engine::Guard guard = device->Lock();
   if (!device->pool_use(guard, known->owner).served) return result;
-  device->engine().order(guard)->LearnFinished();
   device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
   return result;
 }
@@ -101,7 +100,6 @@ Result Core::PoolTrim(cu_pool pool, size_t keep) {
   const Bytes beyond(device->Reserved(guard, known->owner) -
                      static_cast<int64_t>(std::min<size_t>(keep, INT64_MAX)));
   if (keep != 0 && beyond <= Bytes(0)) return result;
-  device->engine().order(guard)->LearnFinished();
   device->engine().GiveBack(guard, /*plan_too=*/true, keep == 0 ? kAllOfIt : beyond);
   return result;
 }

@@ -217,8 +217,9 @@ def cells(results, model):
         return lambda found: "-" if found[key] is None else f"{found[key] / 2**30:.2f} GiB"
 
     def reserved(found):
-        """By Reprise's own word, where it is there: PyTorch keeps none without its cache."""
-        return gibibytes("reserved_peak")(found["reprise"]) if found["reprise"] else gibibytes("reserved")(found)
+        """By PyTorch's word, so that all rows count the same; by Reprise's where PyTorch keeps none, without its cache."""
+        of_reprise = found["reserved"] is None and found["reprise"]
+        return gibibytes("reserved_peak")(found["reprise"]) if of_reprise else gibibytes("reserved")(found)
 
     def rate(found):
         per_second = found["per_second"]

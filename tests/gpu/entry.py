@@ -45,8 +45,8 @@ def written(report):
     if tables:
         text.append(
             f"Device peaks are the whole device's as NVML shows it every {INTERVAL * 1000:.0f} ms, less what was in "
-            "use before; `reserved` is the allocator's own word, Reprise's where it serves, `allocated` PyTorch's. "
-            "Iterations per second are the median (10th to 90th percentile) of one process each. The largest batch is "
+            "use before; `reserved` and `allocated` are PyTorch's word; without its cache it keeps none, and `reserved` is "
+            "Reprise's. Iterations per second are the median (10th to 90th percentile) of one process each. The largest batch is "
             f"sought with {gibibytes(comparison.CAP)} free. Nothing else ran meanwhile.\n\n"
         )
     text.append(

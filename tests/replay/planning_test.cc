@@ -172,6 +172,27 @@ TEST(Plan, GivesEachInstanceOfABlockThatOutlivesItsRoundAPlace) {
 }
 
 // On the planner's thread, where nobody would catch it.
+TEST(Plan, TakesTimeInProportionToItsBlocks) {
+  double granted = 0;
+  const Solver solve = [&](const planner::Problem&,
+                           const planner::Budget& budget) -> absl::StatusOr<planner::Solution> {
+    granted = budget.seconds;
+    return absl::CancelledError("");
+  };
+  const auto seconds = [&](int64_t blocks, double most) {
+    profiler::Iteration iteration;
+    iteration.period = blocks;
+    for (int64_t i = 0; i < blocks; ++i)
+      iteration.slots.push_back({.bytes = Bytes(4096), .stream = Stream{0}, .begin = i, .length = 1});
+    Candidate candidate;
+    Plan(MakeRequest(iteration, {}), most, candidate, solve);
+    return granted;
+  };
+  EXPECT_DOUBLE_EQ(seconds(3, 1.0), 0.05) << "however few they are";
+  EXPECT_DOUBLE_EQ(seconds(4000, 1.0), 0.2);
+  EXPECT_DOUBLE_EQ(seconds(4000, 0.1), 0.1) << "no more than it may take";
+}
+
 TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
   Candidate candidate;
   const Solver solve = [](const planner::Problem&,

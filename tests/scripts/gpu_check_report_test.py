@@ -168,12 +168,18 @@ class Table(unittest.TestCase):
             Result("9", "gpt: uncached", 1, MEASURED, "", without),
             Result("9", "gpt: Reprise over uncached", 1, MEASURED, "", {**without, "reprise": {"reserved_peak": 1 << 30}}),
             Result("9", "gpt: native", 1, MEASURED, "", figures),
+            Result("9", "gpt: Reprise over cudaMallocAsync", 1, MEASURED, "", {**figures, "reprise": {"reserved_peak": 3 << 30}}),
             Result("9", "largest batch: native", 1, MEASURED, "", {"largest": 40, "complete": False}),
             Result("9", "gpt: cudaMallocAsync", 1, FAIL, "", {}),
         ]
         lines = {line[:29].strip(): line[29:].split() for line in comparison.table(results)[: 1 + len(comparison.ALLOCATORS)]}
         self.assertEqual(lines["uncached"], "3.00 GiB - - 12.50 (12.00 to 13.00) - 1".split())
         self.assertEqual(lines["Reprise over uncached"], "3.00 GiB 1.00 GiB - 12.50 (12.00 to 13.00) - 1".split())
+        self.assertEqual(
+            lines["Reprise over cudaMallocAsync"],
+            "3.00 GiB 2.50 GiB 2.00 GiB 12.50 (12.00 to 13.00) - 1".split(),
+            "PyTorch's word, as in the other rows: Reprise's holds what others ask the driver for, too",
+        )
         self.assertEqual(lines["native"], "3.00 GiB 2.50 GiB 2.00 GiB 12.50 (12.00 to 13.00) >= 40 1".split())
         self.assertEqual(lines["cudaMallocAsync"], ["-"] * 5)
 

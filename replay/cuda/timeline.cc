@@ -137,9 +137,9 @@ void Timeline::Run() {
   if (full) Log(LogLevel::kWarn, "the time line has reached its limit (REPRISE_TRACE_LIMIT); it ends here");
 }
 
-// Under the lock.
+// Under the lock. Where no device has a trace, one that is yet to come may have.
 bool Timeline::Wanted() {
-  return !has_device_ ||
+  return traces_.empty() ||
          std::ranges::any_of(traces_, [](const auto& entry) { return entry.second->wants_activities(); });
 }
 
@@ -167,7 +167,6 @@ void Timeline::AbandonAfterFork() noexcept { current.store(nullptr); }
 
 void Timeline::AddDevice(int ordinal, CoreTrace* trace) {
   const std::lock_guard lock(mutex_);
-  has_device_ = true;
   if (trace != nullptr) traces_.emplace_back(static_cast<uint32_t>(ordinal), trace);
 }
 

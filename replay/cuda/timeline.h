@@ -77,7 +77,7 @@ class Timeline {
   std::condition_variable changed_;
   std::vector<std::pair<uint32_t, CoreTrace*>> traces_;
   HashMap<uint32_t, OpenRange> open_ranges_;  // of markers that have begun
-  bool has_device_ = false, ending_ = false, ended_ = false;
+  bool ending_ = false, ended_ = false;
 };
 
 }  // namespace reprise::replay::cuda

@@ -65,23 +65,15 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stre
     const Block block =
         TakeBest(bytes, alignment, where,
                  [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
-    return Taken(block.zone, block.index, need, Growth::kMay);
+    return Taken(block.zone, block.index, need);
   }
-  const auto place = [&](bool present, Growth growth) {
-    const Block block = PlaceBest(bytes, alignment, where, stream, present);
-    return Waited(Taken(block.zone, block.index, need, growth), stream);
-  };
-  if (bytes < kSmallBlock) return place(/*present=*/false, Growth::kMay);
-  const Block best = place(/*present=*/false, Growth::kNotYet);
-  if (best || !kept_busy_ || where != Where::kAnywhere) return best;
-  const Block present = place(/*present=*/true, Growth::kNotYet);
-  return present ? present : place(/*present=*/false, Growth::kMay);
+  const Block block = PlaceBest(bytes, alignment, where, stream);
+  return Waited(Taken(block.zone, block.index, need), stream);
 }
 
 // With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait.
-Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool only_present) {
+Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream) {
   const auto take = [&](bool waits, bool present) {
-    present = present || only_present;
     return TakeBest(bytes, alignment, where,
                     [&](const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align) {
                       const uint32_t at = FirstInOrder(range, begin, units, align, stream, waits);
@@ -155,24 +147,15 @@ void Arena::SetPlanEnd(Offset end) {
 }
 
 // Commits what is missing of granules [first, last), moving free ones first.
-bool Arena::CommitFor(int64_t first, int64_t last, Need need, Growth growth) {
+bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   const int64_t wanted = CountMissing(first, last);
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
-  kept_busy_ = false;
-  granules_moved_ += ReleaseFree(wanted, need == Need::kWherever);
-  if (need != Need::kWherever) {
-    const int64_t lent = ReleaseFreeInPlan(std::min(wanted, Excess(wanted, need)));
-    granules_moved_ += lent;
-    if (need == Need::kStray && plan_settled_) lent_ += lent;
-  }
-  // Where the device is behind the host, what could be moved is not to be had yet. Before more is held than was
-  // ever live, a block that no plan expects goes where there is memory.
-  if (kept_busy_ && growth == Growth::kNotYet && Excess(CountMissing(first, last), need) > 0) {
-    source_->Trim();
-    return false;
-  }
-  kept_busy_ = false;
+  MoveFree(wanted, wanted, need);
+  // Where the device is behind the host, it has not finished with what could be moved. Before more is held than was
+  // ever live, the host lets it catch up.
+  const int64_t excess = Excess(wanted, need);
+  if (kept_busy_ && excess > 0 && order_->WaitForFreed()) MoveFree(excess, wanted, need);
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
@@ -182,6 +165,17 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need, Growth growth) {
   }
   source_->Trim();
   return done;
+}
+
+// Releases free granules, `most` outside of the plan, where `wanted` are about to be committed elsewhere, and inside of
+// it no more than would be too many then.
+void Arena::MoveFree(int64_t most, int64_t wanted, Need need) {
+  kept_busy_ = false;
+  granules_moved_ += ReleaseFree(most, need == Need::kWherever);
+  if (need == Need::kWherever) return;
+  const int64_t lent = ReleaseFreeInPlan(std::min(most, Excess(wanted, need)));
+  granules_moved_ += lent;
+  if (need == Need::kStray && plan_settled_) lent_ += lent;
 }
 
 int64_t Arena::CountMissing(int64_t first, int64_t last) const {

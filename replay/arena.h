@@ -59,14 +59,14 @@ class Arena {
     if (bytes > main_end() - offset) return {};
     const auto first = static_cast<uint32_t>(offset.count() / kUnit.count());
     const uint32_t units = UnitsOf(bytes);
-    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned, Growth::kMay);
+    if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
     if (reuse == StreamOrder::Reuse::kNotYet) {
       order_->Refresh();
       reuse = order_->Ask(first, first + units, stream).reuse;
       if (reuse == StreamOrder::Reuse::kNotYet) return {};
     }
-    const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned, Growth::kMay);
+    const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     return reuse == StreamOrder::Reuse::kFree ? block : Waited(block, stream);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
@@ -166,11 +166,9 @@ class Arena {
 
   // For what memory is wanted, which decides what may be moved for it out of the plan.
   enum class Need : uint8_t { kPlanned, kStray, kWherever };
-  // Whether more may be held than was ever live, where what could be moved is busy.
-  enum class Growth : uint8_t { kNotYet, kMay };
 
   // A range taken becomes a block once there is memory under all of it.
-  Block Taken(Ranges* zone, Ranges::Index index, Need need, Growth growth) {
+  Block Taken(Ranges* zone, Ranges::Index index, Need need) {
     if (index == Ranges::kNone) return {};
     // Copied: to make room, records may be added, and then they move.
     const uint32_t units = (*zone)[index].units;
@@ -178,7 +176,7 @@ class Arena {
     const auto first = static_cast<uint64_t>(begin >> granule_shift_);
     const uint64_t last = (uint64_t{begin} + units - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
-        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need, growth)) {
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need)) {
       placed_units_ += units;
       if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
       return {zone, index};
@@ -188,7 +186,7 @@ class Arena {
   }
   template <typename Fit>
   Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
-  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool only_present);
+  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream);
   uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                         Stream stream, bool waits) const;
   bool Present(uint32_t begin, uint32_t units) const;
@@ -196,7 +194,8 @@ class Arena {
     return Present((*block.zone)[block.index].begin, (*block.zone)[block.index].units);
   }
   Block Waited(Block block, Stream stream);
-  bool CommitFor(int64_t first, int64_t last, Need need, Growth growth);
+  bool CommitFor(int64_t first, int64_t last, Need need);
+  void MoveFree(int64_t most, int64_t wanted, Need need);
   int64_t Excess(int64_t wanted, Need need) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);

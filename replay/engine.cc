@@ -574,6 +574,7 @@ Counters Engine::counters(const Guard&) const {
     result.streams = order_->streams();
     result.stream_waits = order_->counters().waits;
     result.stream_events = order_->counters().events;
+    result.host_waits = order_->counters().host_waits;
   }
   result.granules_moved = arena_.granules_moved();
   result.placed = arena_.placed();

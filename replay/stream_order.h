@@ -58,6 +58,8 @@ class StreamEvents {
   // Makes all work queued on the stream from now on wait for the event, on the device. False: it will not.
   virtual bool Wait(Stream stream, Event event) = 0;
   virtual bool Complete(Event event) = 0;
+  // The same once the host has waited for it, though not for ever and not where it must not.
+  virtual bool Await(Event event) { return Complete(event); }
   // The event, of this stream, is complete and not needed any more.
   virtual void Recycle(Stream stream, Event event) = 0;
 };
@@ -78,8 +80,9 @@ class StreamOrder {
   using Snapshot = std::vector<std::pair<Stream, uint64_t>>;
 
   struct Counters {
-    int64_t waits = 0;   // of one stream for another's event
-    int64_t events = 0;  // recorded
+    int64_t waits = 0;       // of one stream for another's event
+    int64_t events = 0;      // recorded
+    int64_t host_waits = 0;  // WaitForFreed
   };
 
   // Over units [0, units), in granules of 2^granule_shift units. `events` outlives it.
@@ -107,6 +110,10 @@ class StreamOrder {
   void Refresh();
   // Asks the streams themselves: what the host has waited for is complete before any event of ours says so.
   void LearnFinished();
+  // The host waits until the device has finished with all that was freed on streams that can be waited for. False: there
+  // are none, or not again so soon. After a wait the device has nothing to do until the host has told it more, so waits
+  // are rationed.
+  bool WaitForFreed();
 
   // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
   // is complete after it.

@@ -145,9 +145,9 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, failed plans {}, unknown frees {}, stream waits "
       "{}, "
-      "memory waits {}, captured {}, exports refused {}\n",
+      "host waits {}, memory waits {}, captured {}, exports refused {}\n",
       c.passed, c.conflicts, c.mismatches, c.times_lost, c.plans_failed, c.unknown_frees, c.stream_waits,
-      device.memory_waits, device.capture_passes, device.refused_exports);
+      c.host_waits, device.memory_waits, device.capture_passes, device.refused_exports);
   if (!device.refusal.empty()) text += fmt::format("  the arena was refused memory: {}\n", device.refusal);
   if (device.segments_only) {
     text +=
@@ -187,6 +187,7 @@ nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
   json["streams"] = device.counters.streams;
   json["stream_waits"] = device.counters.stream_waits;
   json["stream_events"] = device.counters.stream_events;
+  json["host_waits"] = device.counters.host_waits;
   json["memory_waits"] = device.memory_waits;
   json["plan_needs"] = device.counters.plan_needs.count();
   json["granules_in_host"] = device.granules_in_host;

@@ -20,7 +20,9 @@ inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kDeinitialized = 4;
 inline constexpr Result kInvalidContext = 201;
 inline constexpr Result kNotFoundAddress = 500;  // of an address query: there is no such block
+inline constexpr Result kNotReady = 600;
 inline constexpr Result kNotSupported = 801;
+inline constexpr Result kStreamCaptureUnsupported = 900;
 
 // The default streams under explicit names.
 inline CUstream_st* const kLegacyStream =

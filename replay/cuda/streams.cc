@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 
 namespace reprise::replay::cuda {
 
@@ -129,11 +130,26 @@ bool DeviceStreams::Wait(Stream stream, Event event) {
   return scope.ok() && driver_.StreamWaitEvent(entry.key.handle, recorded->event, 0) == kSuccess;
 }
 
-bool DeviceStreams::Complete(Event event) {
-  const auto* const recorded = static_cast<Recorded*>(event);
-  if (recorded->context == nullptr) return true;
-  if (captures_.load(std::memory_order_relaxed) != 0 || Suspended(recorded->context)) return false;
-  return driver_.EventQuery(recorded->event) == kSuccess;
+Result DeviceStreams::Query(const Recorded& recorded) const {
+  if (recorded.context == nullptr) return kSuccess;
+  if (captures_.load(std::memory_order_relaxed) != 0 || Suspended(recorded.context))
+    return kStreamCaptureUnsupported;
+  return driver_.EventQuery(recorded.event);
+}
+
+bool DeviceStreams::Complete(Event event) { return Query(*static_cast<Recorded*>(event)) == kSuccess; }
+
+// What the device waits for may be the host's to do, by this very thread even: then it is asked for in vain, once. Another
+// thread that is about to begin a capture waits for the lock that we have, and we do not keep it waiting.
+bool DeviceStreams::Await(Event event) {
+  Result state = Query(*static_cast<Recorded*>(event));
+  const auto start = std::chrono::steady_clock::now();
+  while (state == kNotReady && !impatient_) {
+    std::this_thread::yield();
+    impatient_ = std::chrono::steady_clock::now() - start > patience_;
+    state = Query(*static_cast<Recorded*>(event));
+  }
+  return state == kSuccess;
 }
 
 void DeviceStreams::Recycle(Stream, Event event) {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -53,9 +54,12 @@ bool HasEnded(pid_t thread);
 // One device's streams. Everything under the engine's lock.
 class DeviceStreams : public StreamEvents {
  public:
-  // `captures`: how many captures are going on; while there are any nothing is recorded. Both outlive it.
-  DeviceStreams(const Driver& driver, const std::atomic<int>& captures)
-      : driver_(driver), captures_(captures) {}
+  // `captures`: how many captures are going on; while there are any nothing is recorded. Both outlive it. `patience`: a
+  // device that was waited for so long is not waited for any more. A job's iteration takes less, and the device is behind
+  // by an iteration or two.
+  DeviceStreams(const Driver& driver, const std::atomic<int>& captures,
+                std::chrono::steady_clock::duration patience = std::chrono::seconds(5))
+      : driver_(driver), captures_(captures), patience_(patience) {}
 
   // A number for it: a new one, or that of a quiet stream of its context, or of none, that has been removed.
   // Blocks outlive their streams.
@@ -88,6 +92,7 @@ class DeviceStreams : public StreamEvents {
   bool Finished(Stream stream) override;
   bool Wait(Stream stream, Event event) override;
   bool Complete(Event event) override;
+  bool Await(Event event) override;
   void Recycle(Stream stream, Event event) override;
 
  private:
@@ -108,11 +113,14 @@ class DeviceStreams : public StreamEvents {
     return std::find(suspended_.begin(), suspended_.end(), context) != suspended_.end();
   }
   Event RecordIn(const Entry& entry);
+  Result Query(const Recorded& recorded) const;
 
   const Driver& driver_;
   const std::atomic<int>& captures_;
+  const std::chrono::steady_clock::duration patience_;
   std::vector<Entry> streams_;  // by number
   std::vector<cu_context> suspended_;
+  bool impatient_ = false;  // it was waited for so long
   HashMap<cu_context, std::vector<Recorded*>> unused_;
   std::vector<std::unique_ptr<Recorded>> all_;
 };

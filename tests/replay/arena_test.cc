@@ -302,9 +302,11 @@ class BusyDevice : public StreamEvents {
     return false;
   }
   bool Complete(Event) override { return done; }
+  bool Await(Event) override { return done = done || catches_up; }
   void Recycle(Stream, Event) override {}
 
   bool done = false;
+  bool catches_up = false;  // when it is waited for
   int waits = 0;
 
  private:
@@ -345,21 +347,23 @@ TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
   EXPECT_FALSE(arena.kept_busy());
 }
 
-TEST(Arena, HoldsNoMoreThanWasLiveWhileWhatCouldBeMovedIsBusy) {
-  CountedMemory memory(kGranule, kGiB);
-  BusyDevice device(/*has_events=*/true);
-  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
-                    &device);
-  Arena arena(&memory, Bytes(0), &order);
-  arena.SetPlanEnd(Offset(0) + kGranule * 8);
-  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 8, Stream{0}), Stream{0});
-  EXPECT_FALSE(arena.Place(kGranule * 2, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
-  const Arena::Block block = arena.Place(kGranule * 2, Bytes(1), kAnywhere, Stream{0});
-  EXPECT_TRUE(block);
-  EXPECT_EQ(memory.committed(), kGranule * 8) << "its stream may use at once what it has freed";
-  EXPECT_TRUE(arena.Place(kGranule * 8, Bytes(1), kAnywhere, Stream{0})) << "nowhere is room for it";
-  device.done = true;
-  EXPECT_TRUE(arena.Place(kGranule * 2, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+TEST(Arena, LetsTheDeviceCatchUpBeforeMoreIsHeldThanWasEverLive) {
+  for (const bool catches_up : {true, false}) {
+    CountedMemory memory(kGranule, kGiB);
+    BusyDevice device(/*has_events=*/true);
+    device.catches_up = catches_up;
+    StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                      &device);
+    Arena arena(&memory, Bytes(0), &order);
+    arena.SetPlanEnd(Offset(0) + kGranule * 8);
+    const Arena::Block planned = arena.PlaceAt(Offset(0), kGranule * 6, Stream{0});
+    arena.Remove(planned, Stream{0});
+    EXPECT_TRUE(arena.Place(kGranule, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+    EXPECT_EQ(order.counters().host_waits, 0) << "there is room for one more than was live";
+    EXPECT_TRUE(arena.Place(kGranule * 3, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+    EXPECT_EQ(order.counters().host_waits, catches_up ? 1 : 0);
+    EXPECT_EQ(memory.committed(), kGranule * (catches_up ? 7 : 10));
+  }
 }
 
 TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {

@@ -33,6 +33,10 @@ class FakeEvents : public StreamEvents {
     return waits_work;
   }
   bool Complete(Event event) override { return reinterpret_cast<size_t>(event) <= complete; }
+  bool Await(Event event) override {
+    if (can_be_awaited) complete = std::max(complete, reinterpret_cast<size_t>(event));
+    return Complete(event);
+  }
   void Recycle(Stream, Event) override { ++recycled; }
 
   std::vector<Stream> records;  // by event - 1
@@ -43,6 +47,7 @@ class FakeEvents : public StreamEvents {
   int recycled = 0;
   bool capturing = false;  // nothing is recorded but in a stream that ends
   bool waits_work = true;
+  bool can_be_awaited = true;
 };
 
 class Order : public testing::Test {
@@ -321,6 +326,46 @@ TEST_F(Order, WhatIsCompleteIsForgotten) {
 
 // Against a model that keeps, for every unit, who freed it last, whether an event was recorded at that free, and
 // whether the device has come to it.
+TEST_F(Order, TheHostWaitsForAllThatWasFreed) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, /*record=*/true);
+  order_.Freed(20, 30, kB, /*record=*/false);
+  EXPECT_FALSE(order_.Idle(0, 100));
+  EXPECT_TRUE(order_.WaitForFreed());
+  EXPECT_TRUE(order_.Idle(0, 100));
+  EXPECT_EQ(order_.counters().host_waits, 1);
+}
+
+TEST_F(Order, WhatCannotBeAwaitedIsNotIdle) {
+  MeetBoth();
+  order_.Freed(10, 20, kA, /*record=*/true);
+  events_.can_be_awaited = false;
+  order_.WaitForFreed();
+  EXPECT_FALSE(order_.Idle(0, 100));
+  events_.capturing = true;
+  events_.can_be_awaited = true;
+  order_.Freed(20, 30, kA, /*record=*/true);
+  order_.WaitForFreed();
+  EXPECT_TRUE(order_.Idle(10, 20));
+  EXPECT_FALSE(order_.Idle(20, 30)) << "no event could be recorded behind it";
+}
+
+TEST_F(Order, TheHostWaitsSeldom) {
+  const auto waits_after = [&](int frees) {
+    for (int i = 0; i < frees; ++i) {
+      order_.Freed(10, 20, kA, /*record=*/false);
+      order_.WaitForFreed();
+    }
+    return order_.counters().host_waits;
+  };
+  const int64_t at_once = waits_after(1000);
+  EXPECT_GE(at_once, 200) << "the first cycle of a plan may need as many";
+  EXPECT_LT(at_once, 500);
+  const int64_t later = waits_after(1 << 18) - at_once;
+  EXPECT_GT(later, 0);
+  EXPECT_LT(later, 1 << 10);
+}
+
 TEST_F(Order, AgreesWithAModelUnitByUnit) {
   MeetBoth();
   Ask(0, 1, kC);

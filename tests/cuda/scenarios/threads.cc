@@ -1,5 +1,7 @@
-// What threads have of their own: the context that is current, or none, and a default stream.
+// What threads have of their own: the context that is current, or none, and a default stream. And a device that waits for
+// one.
 #include <atomic>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -105,3 +107,32 @@ SCENARIO(threads_that_free_at_their_end) {
   CheckBytes();
   CheckInfo(0);
 }
+
+#ifdef __CUDACC__  // what is to run on the host is run by the caller on the simulated device
+
+// What is queued goes on once the thread has come to a later line: an allocation before that may not wait for it for ever.
+SCENARIO(device_that_waits_for_the_thread_that_allocates) {
+  const CUstream stream = NewStream();
+  std::promise<void> go;
+  std::future<void> gone = go.get_future();
+  CUdeviceptr first = 0;
+  CUdeviceptr between = 0;
+  CUdeviceptr next = 0;
+  DO(cuMemAllocAsync(&first, 16 * kMiB, stream));
+  DO(cuMemAllocAsync(&between, 2 * kMiB, stream));
+  DO(WorkFill(first, 16 * kMiB, 1, stream));
+  const auto wait = [](void* until) { static_cast<std::future<void>*>(until)->wait(); };
+  DO(cuLaunchHostFunc(stream, wait, &gone));
+  DO(WorkVerify(first, 16 * kMiB, 1, stream));
+  DO(cuMemFreeAsync(first, stream));
+  DO(cuMemAllocAsync(&next, 32 * kMiB, stream));
+  go.set_value();
+  DO(WorkFill(next, 32 * kMiB, 2, stream));
+  DO(WorkVerify(next, 32 * kMiB, 2, stream));
+  DO(cuMemFreeAsync(between, stream));
+  DO(cuMemFreeAsync(next, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+#endif

@@ -19,15 +19,20 @@
 namespace reprise::cli {
 namespace {
 
+// A device's queue holds far less.
+constexpr int64_t kMostBehind = 1'000'000;
+
 struct SimulateOptions {
   std::string input;
   std::optional<Bytes> capacity;
   bool second_run = false;
+  int64_t behind = 0;
   bool json = false;
 };
 
 std::string ResultJson(const replay::SimulationResult& result) {
   nlohmann::ordered_json json = replay::CountersJson(result.counters);
+  json["host_waits"] = result.counters.host_waits;
   json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
   json["overlaps"] = result.overlaps;
   json["seconds"] = result.seconds;
@@ -53,6 +58,11 @@ std::string PlanRows(const replay::SimulationResult& result) {
              fmt::format("height of the last plan; lower bound {}", FormatSize(c.lower_bound)));
 }
 
+std::string HostWaitsRow(const replay::Counters& c) {
+  if (c.host_waits == 0) return "";
+  return Row("host waits", Count(c.host_waits), "of the host for the device, for memory to move");
+}
+
 std::string ResultText(const replay::SimulationResult& result) {
   const replay::Counters& c = result.counters;
   const double ratio = replay::Share(result.reserved_peak.count(), c.live_peak.count());
@@ -62,7 +72,7 @@ std::string ResultText(const replay::SimulationResult& result) {
          PlanRows(result) + Row("live peak", FormatSize(c.live_peak), "the most the job held at once") +
          Row("reserved peak", FormatSize(result.reserved_peak),
              fmt::format("the most held for it, {:.3f} of the live peak", ratio)) +
-         Row("conflicts", Count(c.conflicts), "planned places that were taken") +
+         Row("conflicts", Count(c.conflicts), "planned places that were taken") + HostWaitsRow(c) +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
          Row("overlaps", Count(result.overlaps), "live blocks that shared bytes; must be 0") +
@@ -73,8 +83,9 @@ int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "simulate");
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<replay::SimulationResult> result =
-      replay::Simulate(input->content.trace.events,
-                       {.capacity = options.capacity.value_or(Bytes(0)), .second_run = options.second_run});
+      replay::Simulate(input->content.trace.events, {.capacity = options.capacity.value_or(Bytes(0)),
+                                                     .second_run = options.second_run,
+                                                     .behind = options.behind});
   if (!result.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kUsage);
   int exit_status = kFine;
   if (options.capacity && result->counters.passed > 0) {
@@ -103,6 +114,12 @@ void AddSimulate(CLI::App& app, int& exit_status) {
                 "The most memory to hold; status 4 if it is too little");
   command->add_flag("--second-run", options->second_run,
                     "As the job's next run, which begins with the plans that this one has left");
+  command
+      ->add_option(
+          "--behind", options->behind,
+          "Allocations by which the device and the planner are behind the job, as it queues its work")
+      ->check(CLI::Range(int64_t{0}, kMostBehind).description(""))
+      ->type_name("N");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "The engine is the one that serves a job; only the memory is not real.\n\nExample:\n  reprise simulate "

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "replay/counted_memory.h"
+#include "replay/device_behind.h"
 #include "replay/overlap_checker.h"
 #include "replay/saved_plan.h"
 
@@ -40,13 +41,20 @@ Engine::Options EngineOptions(const SimulationOptions& options) {
 // The blocks of recorded events in an engine.
 class Blocks {
  public:
-  Blocks(Engine& engine, const Engine::Guard& guard) : engine_(engine), guard_(guard) {}
+  Blocks(Engine& engine, const Engine::Guard& guard, DeviceBehind& device)
+      : engine_(engine), guard_(guard), device_(device) {}
 
   // Where the engine places it; kNowhere: the real allocator would have served it, and it is live all the same.
   Offset Allocate(const profiler::Event& event) {
+    device_.OnAllocation();
+    const Engine::Request request = {
+        .bytes = event.bytes, .alignment = event.alignment, .stream = device_.NumberOf(event.stream)};
     BlockInfo left;
-    const Offset offset = engine_.Allocate(
-        guard_, {.bytes = event.bytes, .alignment = event.alignment, .stream = event.stream}, &left);
+    Offset offset = engine_.Allocate(guard_, request, &left);
+    if (offset == Engine::kNowhere && engine_.order(guard_) != nullptr) {
+      device_.CatchUp();  // as the host does before memory has run out
+      offset = engine_.PlaceAgain(guard_, request, left).value_or(Engine::kNowhere);
+    }
     if (offset == Engine::kNowhere) {
       engine_.KeepOutside(guard_, left, event.alignment);
       passed_[event.id] = left;
@@ -57,12 +65,14 @@ class Blocks {
     return offset;
   }
   void Free(const profiler::Event& event) {
+    const Stream stream = device_.NumberOf(event.stream);
+    if (IsEveryStream(stream)) device_.CatchUp();
     if (const auto placed = placed_.find(event.id); placed != placed_.end()) {
       checker_.OnFreed(placed->second);
-      engine_.Free(guard_, placed->second, event.stream);
+      engine_.Free(guard_, placed->second, stream);
       placed_.erase(placed);
     } else if (const auto passed = passed_.find(event.id); passed != passed_.end()) {
-      engine_.FreeOutside(guard_, passed->second, event.stream);
+      engine_.FreeOutside(guard_, passed->second, stream);
       passed_.erase(passed);
     }
   }
@@ -71,6 +81,7 @@ class Blocks {
  private:
   Engine& engine_;
   const Engine::Guard& guard_;
+  DeviceBehind& device_;
   OverlapChecker checker_;
   absl::flat_hash_map<BlockId, Offset> placed_;
   absl::flat_hash_map<BlockId, BlockInfo> passed_;
@@ -84,9 +95,9 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
   // Addresses are free, so there are as many as can be: no stream is refused for want of them.
   auto memory = std::make_unique<CountedMemory>(kGranule, kLargestRange);
   const CountedMemory& counted = *memory;
-  InlineRunner runner;
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Create(EngineOptions(options), std::move(memory), &runner);
+  DeviceBehind device(options.behind);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(
+      EngineOptions(options), std::move(memory), &device, options.behind > 0 ? &device : nullptr);
   if (!engine.ok()) return engine.status();
   const Engine::Guard guard = (*engine)->Lock();
   if (absl::Status expected = (*engine)->Expect(guard, std::move(plans)); !expected.ok()) return expected;
@@ -94,7 +105,7 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
   SimulationResult result;
   const Watch& watch = options.watch;
   watch.Begin(events.size());
-  Blocks blocks(**engine, guard);
+  Blocks blocks(**engine, guard, device);
   for (size_t i = 0; i < events.size(); ++i) {
     if (watch.ShouldStop(i)) {
       result.stopped = true;

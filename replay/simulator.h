@@ -17,6 +17,9 @@ struct SimulationOptions {
   Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
   double plan_seconds = 1.0;  // budget of one planning, on a machine with nothing else to do
   bool second_run = false;    // beginning with the plans that a run of the same events has left
+  // Allocations by which the device and the planner are behind the job. 0: a device without streams, which is done
+  // with whatever is freed.
+  int64_t behind = 0;
   // What the engine does without, to show what it is for.
   Sequence::Rules sequence_rules{};
   Arena::Rules arena_rules{};
@@ -36,8 +39,8 @@ struct SimulationResult {
   bool stopped = false;                 // told to (SimulationOptions::watch); the rest was not simulated
 };
 
-// `events`: a consistent sequence (a free names a live block). Marks are not consulted. Planning takes no
-// simulated time: a plan is ready at the request after the one that asked for it.
+// `events`: a consistent sequence (a free names a live block). Marks are not consulted. Unless the planner is behind, a plan
+// is ready at the request after the one that asked for it.
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options);
 

@@ -21,7 +21,7 @@
 //
 // Ranges are in units, half-open. Streams are small numbers. That of a stream that is gone may be given anew
 // once the stream is quiet: what it has freed before would pass for its successor's.
-// Not thread-safe: the engine's lock is held around every call. No call waits for the device.
+// Not thread-safe: the engine's lock is held around every call. No call but WaitForFreed waits for the device.
 #pragma once
 
 #include <cstdint>

@@ -48,6 +48,13 @@ class Simulate(command.CommandTest):
         self.assertLess(second["first_planned_request"], first["first_planned_request"])
         self.assertEqual(second["overlaps"], 0)
 
+    def test_a_device_that_is_behind(self):
+        at_once = self.json("simulate", "job.csv")
+        behind = self.json("simulate", "job.csv", "--behind", "40")
+        self.assertGreater(behind["first_planned_request"], at_once["first_planned_request"])
+        self.assertEqual((at_once["host_waits"], behind["overlaps"]), (0, 0))
+        self.fails(2, "simulate", "job.csv", "--behind", "-1", says="--behind")
+
     def test_lifetimes_have_no_order(self):
         self.write("a.csv", command.LIFETIMES)
         self.fails(3, "simulate", "a.csv", says="a.csv:1: a lifetime CSV")

@@ -1,14 +1,16 @@
 // Why: a real device is behind the host by most of an iteration. What is free by the host's count is not to be
 // moved or given back yet; it must not be kept for good either, nor may more be held in its place.
+#include "replay/device_behind.h"
+
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
+#include "replay/simulator.h"
 #include "tests/replay/training_job.h"
 
 namespace reprise::replay {
@@ -16,43 +18,25 @@ namespace {
 
 constexpr Stream kJobStream{0};
 
-// A device that comes to what the host has queued so many events later, unless the host waits for it.
-class EventsBehind : public StreamEvents {
+// One that no host may wait for.
+class NeverAwaited : public DeviceBehind {
  public:
-  EventsBehind(const int64_t* now, int64_t behind, bool can_be_awaited)
-      : now_(now), behind_(behind), can_be_awaited_(can_be_awaited) {}
-  Event Record(Stream) override { return reinterpret_cast<Event>(*now_ + behind_); }
-  bool Wait(Stream, Event) override { return true; }
-  bool Complete(Event event) override {
-    return reinterpret_cast<int64_t>(event) <= std::max(*now_, caught_up_);
-  }
-  bool Await(Event event) override {
-    if (can_be_awaited_) caught_up_ = std::max(caught_up_, reinterpret_cast<int64_t>(event));
-    return Complete(event);
-  }
-  void Recycle(Stream, Event) override {}
-
- private:
-  const int64_t* now_;
-  const int64_t behind_;
-  const bool can_be_awaited_;
-  int64_t caught_up_ = 0;
+  using DeviceBehind::DeviceBehind;
+  bool Await(Event event) override { return Complete(event); }
 };
 
-// What a job has come to on a device so many events behind.
-Counters Served(const EventScript& script, int64_t behind, bool can_be_awaited) {
-  int64_t now = 1;
-  EventsBehind events(&now, behind, can_be_awaited);
+// What a job has come to.
+Counters Served(const EventScript& script, DeviceBehind& device) {
   InlineRunner runner;
   auto engine =
       Engine::Create({.plan_seconds = 0.05},
-                     std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64, kGiB * 64), &runner, &events);
+                     std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64, kGiB * 64), &runner, &device);
   EXPECT_TRUE(engine.ok());
   const Engine::Guard guard = (*engine)->Lock();
   std::map<BlockId, Offset> placed;
   for (const profiler::Event& event : script.events()) {
-    ++now;
     if (event.kind == profiler::EventKind::kAlloc) {
+      device.OnAllocation();
       placed[event.id] = *(*engine)->Allocate(guard, event.bytes, Bytes(64), kJobStream);
     } else if (event.kind == profiler::EventKind::kFree) {
       (*engine)->Free(guard, placed[event.id], kJobStream);
@@ -61,12 +45,18 @@ Counters Served(const EventScript& script, int64_t behind, bool can_be_awaited) 
   return (*engine)->counters(guard);
 }
 
+template <typename Device>
+Counters Served(const EventScript& script, int64_t behind) {
+  Device device(behind);
+  return Served(script, device);
+}
+
 TEST(DeviceBehind, GivesBackWhatLiesOutsideOfThePlanOnceTheDeviceHasFinishedWithIt) {
   EventScript script;
   AppendTraining(script, 12);
-  const Counters behind = Served(script, 20, /*can_be_awaited=*/false);
+  const Counters behind = Served<NeverAwaited>(script, 10);
   EXPECT_EQ(behind.plans, 1);
-  EXPECT_EQ(behind.reserved, Served(script, 0, /*can_be_awaited=*/false).reserved);
+  EXPECT_EQ(behind.reserved, Served<NeverAwaited>(script, 0).reserved);
 }
 
 // Evaluations between the iterations, and sizes that make granules move.
@@ -82,15 +72,41 @@ EventScript WithEvaluations() {
 
 TEST(DeviceBehind, HoldsNoMoreThanIfItWereNotOnceTheHostHasWaitedForIt) {
   const EventScript script = WithEvaluations();
-  const Counters never = Served(script, 0, /*can_be_awaited=*/true);
+  const Counters never = Served<DeviceBehind>(script, 0);
   EXPECT_EQ(never.host_waits, 0);
-  for (const int64_t events : {200, 800}) {
-    const Counters behind = Served(script, events, /*can_be_awaited=*/true);
+  for (const int64_t allocations : {100, 400}) {
+    const Counters behind = Served<DeviceBehind>(script, allocations);
     EXPECT_GT(behind.plans, 0);
     EXPECT_GT(behind.host_waits, 0);
-    EXPECT_EQ(behind.reserved_peak, never.reserved_peak) << events;
-    EXPECT_GT(Served(script, events, /*can_be_awaited=*/false).reserved_peak, never.reserved_peak) << events;
+    EXPECT_EQ(behind.reserved_peak, never.reserved_peak) << allocations;
+    EXPECT_GT(Served<NeverAwaited>(script, allocations).reserved_peak, never.reserved_peak) << allocations;
   }
+}
+
+TEST(DeviceBehind, PlansAreBehindAsWell) {
+  DeviceBehind device(3);
+  bool solved = false;
+  device.Run([&] { solved = true; });
+  for (int i = 0; i < 2; ++i) device.OnAllocation();
+  EXPECT_FALSE(solved);
+  device.OnAllocation();
+  EXPECT_TRUE(solved);
+}
+
+// What `simulate --behind` says.
+TEST(DeviceBehind, IsSimulated) {
+  const EventScript script = WithEvaluations();
+  const auto simulated = [&](int64_t behind, Bytes capacity) {
+    return *Simulate(script.events(), {.capacity = capacity, .plan_seconds = 0.05, .behind = behind});
+  };
+  const SimulationResult never = simulated(0, Bytes(0));
+  const SimulationResult behind = simulated(300, Bytes(0));
+  EXPECT_GT(behind.counters.host_waits, 0);
+  EXPECT_EQ(behind.overlaps, 0);
+  EXPECT_GT(behind.counters.first_planned_request, never.counters.first_planned_request);
+  EXPECT_LE(behind.reserved_peak * 100, never.reserved_peak * 102);
+  EXPECT_EQ(simulated(300, behind.reserved_peak).counters.passed, 0);
+  EXPECT_EQ(simulated(300, Bytes(never.counters.live_peak.count() / 2)).overlaps, 0);
 }
 
 }  // namespace

@@ -106,6 +106,11 @@ class BothWays(CudaTest):
             with self.subTest(scenario):
                 self.assert_same(self.play(scenario, SIMCUDA_MEMORY="64MiB"), self.under(scenario, SIMCUDA_MEMORY="64MiB"))
 
+    def test_the_host_waits_before_more_is_held_than_was_live(self):
+        device = self.summary_of("limit_of_what_is_held_while_the_device_is_behind")["devices"][0]
+        self.assertGreater(device["host_waits"], 0)
+        self.assertLess(device["reserved_peak"], (64 + 16 + 4) << 20)
+
     def test_one_export_is_refused(self):
         """Of a job that begins to export synchronous blocks when they are served already."""
         self.at = self.install("CORE_PLANNING_IN_CALLER")

@@ -191,10 +191,10 @@ def by_plan(figures):
 
 def described(figures):
     """`requests 1,234, outside 2, ...; 97.0% of the bytes by plan from ...; live peak 1.00 GiB`, as far as it is known."""
-    counts = ("requests", "outside", "passed", "plans", "conflicts")
+    counts = ("requests", "outside", "passed", "plans", "conflicts", "host_waits")
     peaks = ("live_peak", "reserved_peak")
     parts = (
-        ", ".join(f"{name} {figures[name]:,}" for name in counts if name in figures),
+        ", ".join(f"{name.replace('_', ' ')} {figures[name]:,}" for name in counts if name in figures),
         by_plan(figures),
         ", ".join(f"{name.replace('_', ' ')} {figures[name] / 2**30:.3f} GiB" for name in peaks if name in figures),
     )

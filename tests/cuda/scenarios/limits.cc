@@ -23,6 +23,29 @@ SCENARIO_ALONE(limit_larger_than_the_device) {
   DO(cuStreamDestroy(stream));
 }
 
+// Each is larger than what has just been freed, and does not wait for more memory than there was, but for the device.
+SCENARIO(limit_of_what_is_held_while_the_device_is_behind) {
+  constexpr int kBlocks = 16;
+  const CUstream stream = NewStream();
+  CUdeviceptr kept[kBlocks] = {};
+  for (int i = 0; i < kBlocks; ++i) {
+    const size_t bytes = (i + 1) * 4 * kMiB;
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, bytes, stream));
+    DO(cuMemAllocAsync(&kept[i], kMiB, stream));  // so that what is freed does not grow
+    DO(WorkFill(kept[i], kMiB, 100 + i, stream));
+    DO(WorkFill(block, bytes, i, stream));
+    DO(WorkVerify(block, bytes, i, stream));
+    DO(cuMemFreeAsync(block, stream));
+  }
+  for (int i = 0; i < kBlocks; ++i) {
+    DO(WorkVerify(kept[i], kMiB, 100 + i, stream));
+    DO(cuMemFreeAsync(kept[i], stream));
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 #ifndef __CUDACC__
 
 // Others on the device may want what is free: nothing is taken for a request that cannot be met.

@@ -162,6 +162,25 @@ TEST_F(Capture, WhatALaunchLeavesAllocatedIsFreedOutside) {
   OK(cuGraphExecDestroy(exec));
 }
 
+TEST_F(Capture, APoolDoesNotGiveWayToALaunch) {
+  CUdeviceptr pooled = 0;
+  CUdeviceptr inside = 0;
+  size_t left = 0;
+  size_t total = 0;
+  Begin();
+  OK(cuMemAllocAsync(&inside, 16 << 20, stream_));
+  OK(cuMemFreeAsync(inside, stream_));
+  CUgraphExec exec = Instantiated(End());
+  OK(cuMemGetInfo(&left, &total));
+  OK(cuMemAllocAsync(&pooled, left - (8 << 20), stream_));
+  OK(cuMemFreeAsync(pooled, stream_));
+  EXPECT_EQ(cuGraphLaunch(exec, stream_), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cuStreamSynchronize(stream_));  // at which a pool gives back what it has free
+  OK(cuGraphLaunch(exec, stream_));
+  OK(cuStreamSynchronize(stream_));
+  OK(cuGraphExecDestroy(exec));
+}
+
 TEST_F(Capture, OrdinaryMemoryIsNotFreedInAGraph) {
   CUdeviceptr outside = 0;
   OK(cuMemAllocAsync(&outside, 1, stream_));

@@ -32,7 +32,7 @@ bool GraphAddresses::TakeMemory(Simulator& sim) {
   size_t taken = 0;
   for (; taken < allocations.size(); ++taken) {
     GraphAllocation& allocation = allocations[taken];
-    std::optional<uint64_t> physical = TakePhysical(sim, allocation.device, allocation.extent);
+    std::optional<uint64_t> physical = sim.devices[allocation.device]->physical.Take(allocation.extent);
     if (!physical) break;
     allocation.physical = *physical;
   }

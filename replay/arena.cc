@@ -155,7 +155,7 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   // Where the device is behind the host, it has not finished with what could be moved. Before more is held than was
   // ever live, the host lets it catch up.
   const int64_t excess = Excess(wanted, need);
-  if (kept_busy_ && excess > 0 && order_->WaitForFreed()) MoveFree(excess, wanted, need);
+  if (rules_.waits && kept_busy_ && excess > 0 && order_->WaitForFreed()) MoveFree(excess, wanted, need);
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).

@@ -44,6 +44,7 @@ class Arena {
   // May be taken away, to show what it is for; a job has no reason to.
   struct Rules {
     bool plan_lends = true;  // the plan's memory moves before much more is held than was ever live
+    bool waits = true;       // the host waits for the device before more is held than was ever live
   };
 
   // `capacity`: the most bytes of granules to hold committed, 0 for no limit but the source's.

@@ -10,10 +10,10 @@ constexpr size_t kPollFrom = 16;
 // A device that completes nothing must not make us hold events without end.
 constexpr size_t kMostRecorded = 4096;
 // The host waits for the device so many times, and once more for every so many frees: more often than a job's start and
-// its first planned cycle were seen to need it, and from then on a part in a thousand of the time that a job takes, where
-// an allocation stands for 50 us of its work and the device has nothing to do for as long.
+// its first planned cycle were seen to need it, and from then on four parts in a thousand of the time that a job takes,
+// where an allocation stands for 50 us of its work and the device has nothing to do for as long.
 constexpr int64_t kWaitsAtOnce = 256;
-constexpr int64_t kFreesAWait = 1024;
+constexpr int64_t kFreesAWait = 256;
 
 }  // namespace
 

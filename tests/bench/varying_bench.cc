@@ -163,15 +163,21 @@ int main(int argc, char** argv) {
   app.add_option("--times", times, "Blocks so many times as large, beside granules that stay")
       ->check(CLI::PositiveNumber);
   std::vector<std::string> without;
-  const std::map<std::string, bool*> rules = {
-      {"plan-set", &options.sequence_rules.plan_set},   {"replan", &options.sequence_rules.replan},
-      {"lay-again", &options.sequence_rules.lay_again}, {"first-cycle", &options.sequence_rules.first_cycle},
-      {"plan-lends", &options.arena_rules.plan_lends},  {"hold-back", &options.period_rules.hold_back},
-      {"challenge", &options.period_rules.challenge},   {"doubt", &options.period_rules.doubt}};
+  const std::map<std::string, bool*> rules = {{"plan-set", &options.sequence_rules.plan_set},
+                                              {"replan", &options.sequence_rules.replan},
+                                              {"lay-again", &options.sequence_rules.lay_again},
+                                              {"first-cycle", &options.sequence_rules.first_cycle},
+                                              {"plan-lends", &options.arena_rules.plan_lends},
+                                              {"waits", &options.arena_rules.waits},
+                                              {"hold-back", &options.period_rules.hold_back},
+                                              {"challenge", &options.period_rules.challenge},
+                                              {"doubt", &options.period_rules.doubt}};
   std::vector<std::string> names;
   for (const auto& [name, rule] : rules) names.push_back(name);
   app.add_option("--without", without, "Rules to leave out")->delimiter(',')->check(CLI::IsMember(names));
   app.add_flag("--second-run", options.second_run, "Beginning with the plans that a first run has left");
+  app.add_option("--behind", options.behind, "Allocations by which the device and the planner are behind")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--plan-seconds", options.plan_seconds, "Budget of one planning");
   CLI11_PARSE(app, argc, argv);
   for (const std::string& name : without) *rules.at(name) = false;

@@ -363,7 +363,7 @@ TEST_F(Order, TheHostWaitsSeldom) {
   EXPECT_LT(at_once, 500);
   const int64_t later = waits_after(1 << 18) - at_once;
   EXPECT_GT(later, 0);
-  EXPECT_LT(later, 1 << 10);
+  EXPECT_LT(later, 1 << 11);
 }
 
 TEST_F(Order, AgreesWithAModelUnitByUnit) {

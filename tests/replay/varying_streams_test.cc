@@ -184,6 +184,20 @@ TEST(Rules, ThePlanLendsItsMemory) {
   EXPECT_GE(reserved.without, reserved.with + 0.04);
 }
 
+TEST(Rules, TheHostWaitsForADeviceThatIsBehind) {
+  SimulationOptions waits;
+  waits.behind = 300;
+  SimulationOptions without = waits;
+  without.arena_rules.waits = false;
+  for (uint64_t seed = kTuningSeeds; seed < kTuningSeeds + 3; ++seed) {
+    const SimulationResult behind = Simulated(Variation::kEvaluation, seed, waits);
+    EXPECT_EQ(behind.overlaps, 0);
+    EXPECT_LE(Reserved(behind), Reserved(Simulated(Variation::kEvaluation, seed)) + 0.005) << seed;
+    EXPECT_GE(Reserved(Simulated(Variation::kEvaluation, seed, without)), Reserved(behind) + 0.04) << seed;
+    EXPECT_LE(behind.counters.host_waits, behind.counters.requests / 100) << seed;
+  }
+}
+
 TEST(Varying, WhatOneStepHandsToTheNextIsPlannedWhereItLies) {
   for (uint64_t seed = kTuningSeeds + 1; seed < kTuningSeeds + 4; ++seed) {
     const SimulationResult result = Simulated(Variation::kFunctional, seed);

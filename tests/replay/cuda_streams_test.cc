@@ -1,11 +1,11 @@
 // Why: the host waits for the device inside of an allocation. A device that will not come to an end, because it waits for
 // this very thread, must not keep it for ever; nor may anything be asked that a capture does not allow.
-#include "replay/cuda/streams.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+
+#include "replay/cuda/streams.h"
 
 namespace reprise::replay::cuda {
 namespace {

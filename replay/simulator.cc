@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes kGranule{int64_t{2} << 20};
 constexpr double kStepsPerSecond = 1e7;  // of the planner on a machine with nothing else to do
-constexpr double kMostDelay = 3;         // by other work
+constexpr double kMostDelay = 30;        // by other work, or a build that checks itself
 
 // As much work as a job would have time for, however long it takes here: what a stream comes to is the same on
 // a busy machine.

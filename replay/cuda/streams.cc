@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "replay/core_log.h"
+
 namespace reprise::replay::cuda {
 
 uint64_t ThreadNumber() {
@@ -147,6 +149,10 @@ bool DeviceStreams::Await(Event event) {
   while (state == kNotReady && !impatient_) {
     std::this_thread::yield();
     impatient_ = std::chrono::steady_clock::now() - start > patience_;
+    if (impatient_) {
+      Log(LogLevel::kInfo,
+          "the device did not come to the end of its work while an allocation waited for it; no other will");
+    }
     state = Query(*static_cast<Recorded*>(event));
   }
   return state == kSuccess;

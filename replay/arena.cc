@@ -151,11 +151,9 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   const int64_t wanted = CountMissing(first, last);
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
-  MoveFree(wanted, wanted, need);
-  // Where the device is behind the host, it has not finished with what could be moved. Before more is held than was
-  // ever live, the host lets it catch up.
-  const int64_t excess = Excess(wanted, need);
-  if (rules_.waits && kept_busy_ && excess > 0 && order_->WaitForFreed()) MoveFree(excess, wanted, need);
+  const int64_t moved = MoveFree(wanted, wanted, need);
+  if (moved < wanted && ShouldWait(wanted, need) && order_->WaitForFreed())
+    MoveFree(std::min(wanted - moved, Excess(wanted, need)), wanted, need);
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
@@ -167,15 +165,24 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   return done;
 }
 
+// Where the device is behind the host, it has not finished with what could be moved. Before more is held than was ever
+// live, the host lets it catch up.
+bool Arena::ShouldWait(int64_t wanted, Need need) const {
+  return rules_.waits && kept_busy_ && source_->moves() && Excess(wanted, need) > 0;
+}
+
 // Releases free granules, `most` outside of the plan, where `wanted` are about to be committed elsewhere, and inside of
-// it no more than would be too many then.
-void Arena::MoveFree(int64_t most, int64_t wanted, Need need) {
+// it no more than would be too many then. Returns how many.
+int64_t Arena::MoveFree(int64_t most, int64_t wanted, Need need) {
   kept_busy_ = false;
-  granules_moved_ += ReleaseFree(most, need == Need::kWherever);
-  if (need == Need::kWherever) return;
-  const int64_t lent = ReleaseFreeInPlan(std::min(most, Excess(wanted, need)));
-  granules_moved_ += lent;
-  if (need == Need::kStray && plan_settled_) lent_ += lent;
+  int64_t moved = ReleaseFree(most, need == Need::kWherever);
+  if (need != Need::kWherever && rules_.plan_lends) {
+    const int64_t lent = ReleaseFreeInPlan(std::min(most, Excess(wanted, need)));
+    moved += lent;
+    if (need == Need::kStray && plan_settled_) lent_ += lent;
+  }
+  granules_moved_ += moved;
+  return moved;
 }
 
 int64_t Arena::CountMissing(int64_t first, int64_t last) const {
@@ -267,7 +274,6 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
 
 // How many granules too many would be held with `wanted` more.
 int64_t Arena::Excess(int64_t wanted, Need need) const {
-  if (!rules_.plan_lends) return 0;
   // placed_peak_ is in units: the shift makes granules of them.
   const int64_t most = (placed_peak_ >> granule_shift_) + 1;
   const int64_t slack = !plan_settled_           ? 0

@@ -196,7 +196,8 @@ class Arena {
   }
   Block Waited(Block block, Stream stream);
   bool CommitFor(int64_t first, int64_t last, Need need);
-  void MoveFree(int64_t most, int64_t wanted, Need need);
+  bool ShouldWait(int64_t wanted, Need need) const;
+  int64_t MoveFree(int64_t most, int64_t wanted, Need need);
   int64_t Excess(int64_t wanted, Need need) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);

@@ -26,6 +26,8 @@ class MemorySource {
   // memory at hand for the next Commit, until Trim.
   virtual void Release(int64_t first, int64_t count) = 0;
   virtual void Trim() {}
+  // Whether what is released is to be had elsewhere in the range.
+  virtual bool moves() const { return true; }
 
   // A plan over [0, end) is about to be served. For sources that can take memory in one piece only.
   virtual void Plan(Bytes end) {}

@@ -65,10 +65,12 @@ class Blocks {
     return offset;
   }
   void Free(const profiler::Event& event) {
+    device_.OnFree();
     const Stream stream = device_.NumberOf(event.stream);
-    if (IsEveryStream(stream)) device_.CatchUp();
     if (const auto placed = placed_.find(event.id); placed != placed_.end()) {
       checker_.OnFreed(placed->second);
+      if (IsEveryStream(stream) && IsEveryStream(engine_.Find(guard_, placed->second)->info.stream))
+        device_.CatchUp();
       engine_.Free(guard_, placed->second, stream);
       placed_.erase(placed);
     } else if (const auto passed = passed_.find(event.id); passed != passed_.end()) {

@@ -9,11 +9,6 @@ namespace {
 constexpr size_t kPollFrom = 16;
 // A device that completes nothing must not make us hold events without end.
 constexpr size_t kMostRecorded = 4096;
-// The host waits for the device so many times, and once more for every so many frees: more often than a job's start and
-// its first planned cycle were seen to need it, and from then on four parts in a thousand of the time that a job takes,
-// where an allocation stands for 50 us of its work and the device has nothing to do for as long.
-constexpr int64_t kWaitsAtOnce = 256;
-constexpr int64_t kFreesAWait = 256;
 
 }  // namespace
 
@@ -195,9 +190,8 @@ void StreamOrder::LearnFinished() {
 }
 
 bool StreamOrder::WaitForFreed() {
-  int64_t freed = 0;
-  for (const Lane& lane : lanes_) freed += static_cast<int64_t>(lane.freed);
-  if (counters_.host_waits >= kWaitsAtOnce + freed / kFreesAWait) return false;
+  RationWaits();
+  if (waits_left_ == 0) return false;
   Refresh();
   bool any = false;
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
@@ -207,7 +201,16 @@ bool StreamOrder::WaitForFreed() {
     any = true;
   }
   counters_.host_waits += any;
+  waits_left_ -= any;
   return any;
+}
+
+void StreamOrder::RationWaits() {
+  uint64_t freed = 0;
+  for (const Lane& lane : lanes_) freed += lane.freed;
+  const uint64_t more = (freed - rationed_at_) / kFreesAWait;
+  rationed_at_ += more * kFreesAWait;
+  waits_left_ = std::min(kWaitsAtOnce, waits_left_ + static_cast<int64_t>(more));
 }
 
 StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) const {

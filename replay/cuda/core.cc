@@ -191,6 +191,9 @@ Summary Core::Summarize(DeviceSummary (Device::*of_device)()) {
 
 void Core::AtExit() noexcept {
   if (!session_->InItsProcess() || std::exchange(finished_, true)) return;
+  for (const std::atomic<Device*>& known : by_ordinal_) {
+    if (Device* const device = known.load(std::memory_order_acquire)) device->StopWaiting();
+  }
   const WriteSignalsHeld signals_held;
   try {
     const Summary summary = Summarize(&Device::Finish);

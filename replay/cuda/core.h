@@ -4,7 +4,8 @@
 // still free our blocks. Any thread may be in any call. Locks, in the order in which they may be taken: that of
 // a device's primary context, a device's engine, then the tables' own. The driver's allocating, freeing and
 // synchronising calls are made outside all but the first: one of them may have to wait for work that another
-// thread is about to queue.
+// thread is about to queue. An allocation that waits for memory to move does so under the engine's lock, and therefore
+// not for ever (DeviceStreams::Await).
 #pragma once
 
 #include <array>

@@ -50,6 +50,7 @@ class Device {
   }
 
   DeviceStreams& streams(const Engine::Guard&) { return streams_; }
+  void StopWaiting() { streams_.StopWaiting(); }
   // What a wait for everything in a context will complete.
   StreamOrder::Snapshot TakeContext(const Engine::Guard& guard, cu_context context) {
     return engine_->order(guard)->Take(streams_.OfContext(context));

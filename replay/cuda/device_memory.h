@@ -124,6 +124,7 @@ class SlabMemory : public DeviceMemory {
   int64_t granule_count() const override { return total_ / kGranule; }
   bool Commit(int64_t first, int64_t count) override { return first + count <= planned_; }
   void Release(int64_t first, int64_t count) override {}
+  bool moves() const override { return false; }
   void Plan(Bytes end) override;
   void OnContextGone(cu_context context) override;
   bool Serves(cu_context context) const override {

@@ -144,18 +144,18 @@ bool DeviceStreams::Complete(Event event) { return Query(*static_cast<Recorded*>
 // What the device waits for may be the host's to do, by this very thread even: then it is asked for in vain, once. Another
 // thread that is about to begin a capture waits for the lock that we have, and we do not keep it waiting.
 bool DeviceStreams::Await(Event event) {
-  Result state = Query(*static_cast<Recorded*>(event));
   const auto start = std::chrono::steady_clock::now();
-  while (state == kNotReady && !impatient_) {
-    std::this_thread::yield();
+  for (;;) {
+    const Result state = Query(*static_cast<Recorded*>(event));
+    if (state != kNotReady || impatient_ || ending_.load(std::memory_order_relaxed)) return state == kSuccess;
     impatient_ = std::chrono::steady_clock::now() - start > patience_;
     if (impatient_) {
-      Log(LogLevel::kInfo,
-          "the device did not come to the end of its work while an allocation waited for it; no other will");
+      Log(LogLevel::kWarn,
+          "a device did not come to the end of its work while an allocation waited for it; none will any "
+          "more");
     }
-    state = Query(*static_cast<Recorded*>(event));
+    std::this_thread::yield();
   }
-  return state == kSuccess;
 }
 
 void DeviceStreams::Recycle(Stream, Event event) {

@@ -94,6 +94,8 @@ class DeviceStreams : public StreamEvents {
   bool Complete(Event event) override;
   bool Await(Event event) override;
   void Recycle(Stream stream, Event event) override;
+  // The process is ending: who waits holds the lock that its last words need. Without the lock.
+  void StopWaiting() { ending_.store(true, std::memory_order_relaxed); }
 
  private:
   // What the order holds as an Event.
@@ -121,6 +123,7 @@ class DeviceStreams : public StreamEvents {
   std::vector<Entry> streams_;  // by number
   std::vector<cu_context> suspended_;
   bool impatient_ = false;  // it was waited for so long
+  std::atomic<bool> ending_{false};
   HashMap<cu_context, std::vector<Recorded*>> unused_;
   std::vector<std::unique_ptr<Recorded>> all_;
 };

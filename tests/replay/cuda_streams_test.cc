@@ -70,6 +70,19 @@ TEST_F(AwaitedEvents, AreGivenUpOnceAndNotAwaitedAgain) {
   EXPECT_TRUE(Await(streams, {}));
 }
 
+TEST_F(AwaitedEvents, AreNotGivenUpWhereTheyHaveComeInTheEnd) {
+  DeviceStreams streams(driver_, captures_, /*patience=*/steady_clock::duration(0));
+  EXPECT_TRUE(Await(streams, {}));  // however late it is
+  EXPECT_FALSE(Await(streams, {.not_ready = INT64_MAX}));
+}
+
+TEST_F(AwaitedEvents, AreNotAwaitedWhereTheProcessEnds) {
+  DeviceStreams streams(driver_, captures_);
+  streams.StopWaiting();
+  EXPECT_FALSE(Await(streams, {.not_ready = INT64_MAX}));
+  EXPECT_TRUE(Await(streams, {}));
+}
+
 TEST_F(AwaitedEvents, AreNotAskedForOnABrokenDevice) {
   DeviceStreams streams(driver_, captures_);
   EXPECT_FALSE(Await(streams, {.then = 700}));  // an illegal address

@@ -366,6 +366,26 @@ TEST(Arena, LetsTheDeviceCatchUpBeforeMoreIsHeldThanWasEverLive) {
   }
 }
 
+// A slab, which is held whatever is free in it.
+class FixedMemory : public CountedMemory {
+ public:
+  using CountedMemory::CountedMemory;
+  bool moves() const override { return false; }
+};
+
+TEST(Arena, WaitsForNoMemoryThatCannotMove) {
+  FixedMemory memory(kGranule, kGiB);
+  BusyDevice device(/*has_events=*/true);
+  device.catches_up = true;
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  arena.SetPlanEnd(Offset(0) + kGranule * 8);
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 6, Stream{0}), Stream{0});
+  EXPECT_TRUE(arena.Place(kGranule * 3, Bytes(1), Arena::Where::kOutsidePlan, Stream{0}));
+  EXPECT_EQ(order.counters().host_waits, 0);
+}
+
 TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {
   CountedMemory memory(kGranule, kGiB);
   BusyDevice device;

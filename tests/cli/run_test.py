@@ -382,9 +382,8 @@ class Run(command.CommandTest):
     def test_signals_are_passed_on(self):
         for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             job = self.start(
-                "import signal, sys\n"
-                f"signal.signal({int(number)}, lambda *_: sys.exit(9))\n"
-                "print('ready', flush=True)\nsignal.pause()"
+                f"import signal, sys\nawaited = [{int(number)}]\nsignal.pthread_sigmask(signal.SIG_BLOCK, awaited)\n"
+                "print('ready', flush=True)\nsignal.sigwait(awaited)\nsys.exit(9)"
             )
             job.send_signal(number)
             self.assertEqual(job.wait(20), 9)

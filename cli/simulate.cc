@@ -72,9 +72,10 @@ std::string ResultText(const replay::SimulationResult& result) {
          PlanRows(result) + Row("live peak", FormatSize(c.live_peak), "the most the job held at once") +
          Row("reserved peak", FormatSize(result.reserved_peak),
              fmt::format("the most held for it, {:.3f} of the live peak", ratio)) +
-         Row("conflicts", Count(c.conflicts), "planned places that were taken") + HostWaitsRow(c) +
+         Row("conflicts", Count(c.conflicts), "planned places that were taken") +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
+         HostWaitsRow(c) +
          Row("overlaps", Count(result.overlaps), "live blocks that shared bytes; must be 0") +
          Row("time", FormatDuration(result.seconds), "of the simulation");
 }

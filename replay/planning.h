@@ -85,7 +85,7 @@ class PlanRunner {
   virtual void Run(std::function<void()> job) = 0;
 };
 
-// In the caller, at once: for `simulate` and for tests, where the outcome must not depend on timing.
+// In the caller, at once: for tests, where the outcome must not depend on timing.
 class InlineRunner : public PlanRunner {
  public:
   void Run(std::function<void()> job) override { job(); }

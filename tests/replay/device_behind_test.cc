@@ -5,62 +5,24 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
-#include <memory>
 
-#include "replay/counted_memory.h"
-#include "replay/engine.h"
 #include "replay/simulator.h"
 #include "tests/replay/training_job.h"
 
 namespace reprise::replay {
 namespace {
 
-constexpr Stream kJobStream{0};
-
-// One that no host may wait for.
-class NeverAwaited : public DeviceBehind {
- public:
-  using DeviceBehind::DeviceBehind;
-  bool Await(Event event) override { return Complete(event); }
-};
-
-// The same on a busy machine.
-absl::StatusOr<planner::Solution> SolveBySteps(const planner::Problem& problem,
-                                               const planner::Budget& budget) {
-  planner::Budget by_work = budget;
-  by_work.steps = 500'000;
-  by_work.seconds = 60;
-  return planner::Solve(problem, by_work);
-}
-
-// What a job has come to on it.
-Counters Served(const EventScript& script, int64_t behind) {
-  NeverAwaited device(behind);
-  InlineRunner runner;
-  auto engine =
-      Engine::Create({.solve = SolveBySteps},
-                     std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB * 64, kGiB * 64), &runner, &device);
-  EXPECT_TRUE(engine.ok());
-  const Engine::Guard guard = (*engine)->Lock();
-  std::map<BlockId, Offset> placed;
-  for (const profiler::Event& event : script.events()) {
-    if (event.kind == profiler::EventKind::kAlloc) {
-      device.OnAllocation();
-      placed[event.id] = *(*engine)->Allocate(guard, event.bytes, Bytes(64), kJobStream);
-    } else if (event.kind == profiler::EventKind::kFree) {
-      (*engine)->Free(guard, placed[event.id], kJobStream);
-    }
-  }
-  return (*engine)->counters(guard);
-}
-
-TEST(DeviceBehind, GivesBackWhatLiesOutsideOfThePlanOnceTheDeviceHasFinishedWithIt) {
+TEST(DeviceBehind, WhatLiesOutsideOfThePlanIsGivenBackOnceTheDeviceHasFinishedWithIt) {
   EventScript script;
   AppendTraining(script, 12);
-  const Counters behind = Served(script, 10);
-  EXPECT_EQ(behind.plans, 1);
-  EXPECT_EQ(behind.reserved, Served(script, 0).reserved);
+  const auto reserved_at_the_end = [&](int64_t behind) {
+    SimulationOptions options = {.plan_seconds = 0.05, .behind = behind};
+    options.arena_rules.waits = false;
+    const SimulationResult result = *Simulate(script.events(), options);
+    EXPECT_EQ(result.counters.plans, 1);
+    return result.counters.reserved;
+  };
+  EXPECT_EQ(reserved_at_the_end(10), reserved_at_the_end(0));
 }
 
 TEST(DeviceBehind, PlansAreBehindAsWell) {
@@ -71,6 +33,15 @@ TEST(DeviceBehind, PlansAreBehindAsWell) {
   EXPECT_FALSE(solved);
   device.OnAllocation();
   EXPECT_TRUE(solved);
+}
+
+TEST(DeviceBehind, StreamsOfARecordingHaveNumbers) {
+  DeviceBehind device(1);
+  constexpr Stream kByItsHandle{0x55d0c0a8f2b0};  // as snapshots name them
+  EXPECT_EQ(device.NumberOf(kByItsHandle), Stream{0});
+  EXPECT_EQ(device.NumberOf(Stream{0}), Stream{1});
+  EXPECT_EQ(device.NumberOf(kByItsHandle), Stream{0});
+  EXPECT_EQ(device.NumberOf(kEveryStream), kEveryStream);
 }
 
 // Evaluations between the iterations, and sizes that make granules move.

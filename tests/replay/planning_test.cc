@@ -171,7 +171,6 @@ TEST(Plan, GivesEachInstanceOfABlockThatOutlivesItsRoundAPlace) {
   EXPECT_TRUE(first + Bytes(8192) <= second || second + Bytes(8192) <= first);
 }
 
-// On the planner's thread, where nobody would catch it.
 TEST(Plan, TakesTimeInProportionToItsBlocks) {
   double granted = 0;
   const Solver solve = [&](const planner::Problem&,
@@ -193,6 +192,7 @@ TEST(Plan, TakesTimeInProportionToItsBlocks) {
   EXPECT_DOUBLE_EQ(seconds(4000, 0.1), 0.1) << "no more than it may take";
 }
 
+// On the planner's thread, where nobody would catch it.
 TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
   Candidate candidate;
   const Solver solve = [](const planner::Problem&,

@@ -1,6 +1,7 @@
 #include "replay/planning.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "planner/crossings.h"
@@ -18,6 +19,8 @@ namespace {
 // blocks a second in place of 30 ms made one lower by 0.11 %, the others by less.
 constexpr double kSecondsABuffer = 50e-6;
 constexpr double kLeastSeconds = 0.05;
+// Little of a cycle is live where it is less than this part of its swing above the least.
+constexpr int64_t kLowParts = 8;
 
 double SecondsFor(const planner::Problem& problem, double most) {
   return std::min(most,
@@ -64,6 +67,22 @@ void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPla
   }
   const std::vector<bool> crossings = planner::FindCrossings(uses, /*cyclic=*/true);
   for (size_t k = 0; k < crossings.size(); ++k) slots[slot_of[k]].crosses = crossings[k];
+}
+
+void MarkEntries(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots) {
+  // By how much more is live before each slot than before the one in front of it; then, than at some level that is the
+  // same for all.
+  std::vector<Bytes> live(cycle.size());
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    if (cycle[i].persistent) continue;
+    live[(i + 1) % cycle.size()] += cycle[i].bytes;
+    live[(i + static_cast<size_t>(cycle[i].length)) % cycle.size()] -= cycle[i].bytes;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  const auto [least, most] = std::minmax_element(live.begin(), live.end());
+  const auto reach = static_cast<size_t>(Matcher::ReachOf(static_cast<int64_t>(cycle.size())));
+  for (size_t i = 0; i < live.size(); ++i)
+    slots[i].entry = i <= reach || (live[i] - *least) * kLowParts <= *most - *least;
 }
 
 planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time) {
@@ -137,7 +156,10 @@ ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placeme
   plan.end = EndOf(plan.cycle, plan.slots);
   plan.slab = placement.slab;
   plan.lower_bound = lower_bound;
+  const size_t round = plan.slots.size() / static_cast<size_t>(RoundsOf(plan));
+  for (size_t i = 0; i < round; ++i) plan.round_bytes += plan.slots[i].bytes;
   MarkCrossings(plan.cycle, plan.slots);
+  MarkEntries(plan.cycle, plan.slots);
   return plan;
 }
 

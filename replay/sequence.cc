@@ -67,7 +67,10 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
   if (!step.at_cut && (active_ != nullptr || !waiting_.empty())) {
     if (active_ != nullptr) step.slot = active_->matcher->Step(bytes, stream);
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
-    if (active_ != nullptr) CountShare(bytes, step);
+    if (active_ != nullptr) {
+      CountShare(bytes, step);
+      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0)) FollowFromEntry(bytes, step);
+    }
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
 }
@@ -265,6 +268,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   EndFirstCycle(*active_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
+  active_->astray = rules_.entries && !active_->of_earlier_run ? active_->plan.round_bytes : Bytes(0);
   BeginAccount(*active_);
   active_->window_tokens = 0;
   active_->window_matched = 0;
@@ -314,6 +318,18 @@ void Sequence::CountShare(Bytes bytes, Step& step) {
   step.settled = !std::exchange(active.settled, true);
   EndFirstCycle(active);
   step.wants_plan = true;
+}
+
+// A plan that was left is followed again from an entry on; its matcher goes on meanwhile.
+void Sequence::FollowFromEntry(Bytes bytes, Step& step) {
+  if (!rules_.entries) return;
+  Active& active = *active_;
+  if (step.slot != Matcher::kNoSlot && active.plan.slots[step.slot].entry) active.astray = Bytes(0);
+  if (IsAstray(active)) {
+    step.slot = Matcher::kNoSlot;
+  } else if (step.slot == Matcher::kNoSlot) {
+    active.astray += bytes;
+  }
 }
 
 // Whether the period found last is the one of a plan: found again after something else, or another as long?

@@ -4,6 +4,9 @@
 // look on. When the job has left the one in use and four allocations say that it has come back to another,
 // that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
 //
+// A plan that was left, for more than a tenth of a round's bytes, is followed again from an entry on: where its cycle has
+// just begun or little of it is live. Anywhere else what it has live does not lie in its places, and both would be held.
+//
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
 // the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
 // around what is in the way. Either at most once in so many rounds, which double each time and fall back once
@@ -39,6 +42,7 @@ class Sequence {
     bool replan = true;       // for a cycle that has changed without becoming another period
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
+    bool entries = true;      // a plan that was left is followed again from where little of it is live
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -117,7 +121,9 @@ class Sequence {
   }
   // The end of the highest plan of the set.
   Offset plans_end() const;
-  bool InStep(Stream stream) const { return active_ != nullptr && active_->matcher->InStep(stream); }
+  bool InStep(Stream stream) const {
+    return active_ != nullptr && !IsAstray(*active_) && active_->matcher->InStep(stream);
+  }
   // A plan is followed, or soon will be.
   bool promising() const;
   const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }
@@ -138,6 +144,8 @@ class Sequence {
   Counters counters() const;
 
  private:
+  // More than this part of a round's bytes lies elsewhere: it is not followed on.
+  static constexpr int64_t kAstrayParts = 10;
   // Why a plan is asked for.
   enum class Reason : uint8_t { kFound, kChanged, kInTheWay };
   // What is planned, or has been.
@@ -163,6 +171,8 @@ class Sequence {
     Bytes window_bytes;
     Bytes window_conflicts;
     double matched_share = 1.0;
+    // Of allocations that were no slots of it, since its latest entry: so much may lie elsewhere.
+    Bytes astray;
     bool in_the_way = false;      // something lies where its slots should
     int64_t good_rounds = 0;      // in a row
     int64_t last_used = 0;        // the token of its latest use
@@ -189,6 +199,10 @@ class Sequence {
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
+  static bool IsAstray(const Active& active) {
+    return active.astray * kAstrayParts > active.plan.round_bytes;
+  }
+  void FollowFromEntry(Bytes bytes, Step& step);
 
   profiler::PeriodFinder finder_;
   profiler::History history_;

@@ -98,6 +98,48 @@ TEST(KeepPlaces, NotOfAnotherCycle) {
   EXPECT_EQ(request.problem.buffers[0].previous, std::nullopt);
 }
 
+// Of a cycle of 14 slots of which nothing is live, but for one of another kind: the entries among the last five. Where it
+// has just begun all are.
+std::vector<bool> LateEntries(size_t slot, profiler::Slot other) {
+  std::vector<profiler::Slot> cycle(14, {.bytes = Bytes(100), .length = 1});
+  cycle[slot] = other;
+  std::vector<ServingPlan::Slot> slots(cycle.size());
+  MarkEntries(cycle, slots);
+  for (size_t i = 0; i <= 8; ++i) EXPECT_TRUE(slots[i].entry);
+  std::vector<bool> late;
+  for (size_t i = 9; i < cycle.size(); ++i) late.push_back(slots[i].entry);
+  return late;
+}
+
+TEST(MarkEntries, AreWhereLittleIsLive) {
+  const std::vector<bool> late = {false, false, false, true, true};
+  EXPECT_EQ(LateEntries(8, {.bytes = Bytes(7000), .length = 4}), late);
+  EXPECT_EQ(LateEntries(8, {.bytes = Bytes(7000), .length = 18}), late) << "and once more all of the time";
+}
+
+TEST(MarkEntries, WhatIsLiveBeyondTheCutCountsBehindIt) {
+  EXPECT_EQ(LateEntries(12, {.bytes = Bytes(7000), .length = 12}),
+            std::vector<bool>({false, true, true, true, false}));
+}
+
+TEST(MarkEntries, WhatStaysIsNotOfTheCycle) {
+  EXPECT_EQ(LateEntries(9, {.bytes = Bytes(7000), .length = 3, .persistent = true}),
+            std::vector<bool>({true, true, true, true, true}));
+}
+
+TEST(MarkEntries, AnEighthOfTheSwingIsLittle) {
+  std::vector<profiler::Slot> cycle(14, {.bytes = Bytes(100), .length = 1});
+  cycle[8] = {.bytes = Bytes(7000), .length = 3};
+  cycle[10] = {.bytes = Bytes(875), .length = 2};
+  cycle[11] = {.bytes = Bytes(876), .length = 2};
+  std::vector<ServingPlan::Slot> slots(cycle.size());
+  MarkEntries(cycle, slots);
+  EXPECT_FALSE(slots[9].entry);
+  EXPECT_TRUE(slots[11].entry);
+  EXPECT_FALSE(slots[12].entry);
+  EXPECT_TRUE(slots[13].entry);
+}
+
 TEST(MakeRequest, ABlockFreedBeforeTheNextTokenStillLives) {
   profiler::Iteration iteration = ThreeSlots();
   iteration.slots[1].length = 0;

@@ -22,6 +22,7 @@ using Sizes = std::vector<int64_t>;
 // Allocates and frees in a sequence. What it is to plan is planned at once, or when told to.
 class SequenceJob {
  public:
+  explicit SequenceJob(Sequence::Rules rules = {}) : sequence({}, rules) {}
   Tick Alloc(int64_t bytes) {
     Sequence::Step step;
     sequence.OnAlloc(Bytes(bytes), Bytes(512), Stream{}, live_, step);
@@ -31,6 +32,7 @@ class SequenceJob {
       sequence.Adopt();
     }
     resumed += step.resumed;
+    slots.push_back(step.slot);
     if (!step.wants_plan || !asks) return step.token;
     const std::optional<profiler::Iteration> iteration = sequence.IterationToPlan();
     if (!iteration.has_value()) return step.token;
@@ -55,13 +57,14 @@ class SequenceJob {
   bool waits() const { return asked_.second != nullptr && !asked_.second->ready; }
   void PlanAsked() { Plan(asked_.first, 0.01, *asked_.second, solve); }
 
-  Sequence sequence{{}, {}};
+  Sequence sequence;
   bool asks = true;
   bool at_once = true;
   Solver solve = planner::Solve;
   int resumed = 0;
   std::vector<int64_t> periods;      // to plan
   std::vector<uint32_t> adopted_at;  // slots
+  std::vector<uint32_t> slots;       // of all that was allocated
 
  private:
   std::pair<PlanRequest, std::shared_ptr<Candidate>> asked_;
@@ -263,6 +266,49 @@ TEST(Sequence, AFirstCycleInWhichAnotherPlanIsAdoptedIsNotGoneOnWith) {
   ASSERT_EQ(job.sequence.plan()->slots.size(), 60u);
   for (size_t i = 0; i < planned.size(); ++i)
     EXPECT_EQ(job.sequence.plan()->slots[i].offset, planned[i].offset);
+}
+
+// The slots of a round that has so many other allocations from its 30th on, and of the usual one after it.
+std::vector<uint32_t> SlotsAfter(size_t others, Sequence::Rules rules) {
+  SequenceJob job(rules);
+  Sizes sizes = SizesOf(100);
+  job.Rounds(20, sizes);
+  const Sizes other = SizesOf(others, 2);
+  job.slots.clear();
+  Sizes left = sizes;
+  std::copy(other.begin(), other.end(), left.begin() + 30);
+  job.Round(left);
+  job.Round(sizes);
+  return job.slots;
+}
+
+TEST(Sequence, APlanThatWasLeftIsFollowedAgainFromAnEntryOn) {
+  const std::vector<uint32_t> slots = SlotsAfter(20, {});
+  EXPECT_EQ(slots[29], 29u);
+  for (size_t i = 50; i < 100; ++i) EXPECT_EQ(slots[i], Matcher::kNoSlot) << i;
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(slots[100 + i], i);
+  const std::vector<uint32_t> without = SlotsAfter(20, {.entries = false});
+  for (size_t i = 54; i < 100; ++i) EXPECT_EQ(without[i], i);
+}
+
+TEST(Sequence, APlanThatWasLeftForLittleIsFollowedOn) {
+  const std::vector<uint32_t> slots = SlotsAfter(6, {});
+  for (size_t i = 40; i < 100; ++i) EXPECT_EQ(slots[i], i);
+}
+
+TEST(Sequence, OfTwoPlansTheOtherIsFollowedFromAnEntryOn) {
+  SequenceJob job;
+  Sizes one = SizesOf(60);
+  job.Rounds(30, one);
+  job.Rounds(30, SizesOf(70, 3));
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 70u);
+  job.slots.clear();
+  one.erase(one.begin(), one.begin() + 30);
+  job.Round(one);
+  job.Round(SizesOf(60));
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 60u);
+  for (size_t i = 0; i < 30; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << i;
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(job.slots[30 + i], i);
 }
 
 // It is as long, and still the period that was found: the finder steps over what is new.

@@ -34,6 +34,8 @@ enum class Variation : uint8_t {
   kLargeNoise,      // the same, 1 to 32 MiB
   kFunctional,      // weights and state are made anew in each step, and the old ones go a step or two later
   kKeptGradients,   // a step's gradients go when the next one's forward pass is over
+  kPhases,          // sequences become twice as long for good, twice
+  kGeneration,      // each step generates answers of random length, key by key, and trains on them
 };
 
 inline constexpr Variation kVariations[] = {
@@ -43,6 +45,7 @@ inline constexpr Variation kVariations[] = {
     Variation::kTwoJobs,      Variation::kTwoJobsAtWill, Variation::kExperts,
     Variation::kGrowth,       Variation::kLeak,          Variation::kSmallNoise,
     Variation::kLargeNoise,   Variation::kFunctional,    Variation::kKeptGradients,
+    Variation::kPhases,       Variation::kGeneration,
 };
 
 std::string_view NameOf(Variation variation);

@@ -16,7 +16,7 @@ struct ServingPlan {
     Stream stream{};
     Offset offset;         // where it lies; negative when the slot is not planned (persistent)
     bool crosses = false;  // its place goes to another stream next: its free records an event
-    bool entry = false;    // who was elsewhere comes in here: the cycle has just begun, or little of it is live
+    bool entry = false;  // who was elsewhere comes in here: the cycle has just begun, or little of it is live
     bool planned() const { return offset.count() >= 0; }
   };
 

@@ -1,27 +1,40 @@
 #!/usr/bin/env python3
-"""Records what small nets of many kinds allocate as they are trained on the CPU, for planner_bench and simulate.
+"""Records what small nets of many kinds allocate as they are trained on the CPU, for planner_bench and simulate; and what
+jobs do whose steps vary.
 
-  training_streams.py REPRISE DIR [--steps 12] [--times 64] [--optimizer sgd|adam] [--zero-grad early|late] [MODEL...]
+  training_streams.py REPRISE DIR [--steps 12] [--times 64] [--optimizer sgd|adam] [--zero-grad early|late]
+                      [--jobs] [NAME...]
 
-Run it with a Python that has PyTorch. Leaves DIR/events/MODEL.csv and DIR/lifetimes/MODEL.csv of each model, all by
-default, with every block so many times as large as it was: then they are as large beside a granule as those of real
-jobs. Gradients are freed at the begin of a step, or (late) when its forward pass is over.
+Run it with a Python that has PyTorch. Leaves DIR/events/NAME.csv and DIR/lifetimes/NAME.csv of each net, or with --jobs of
+each job, all by default, with every block so many times as large as it was: then they are as large beside a granule as
+those of real jobs. Gradients of a net are freed at the begin of a step, or (late) when its forward pass is over. Jobs
+have an optimizer of their own, and 30 steps unless told.
 """
 import argparse
 import csv
 import os
+import random
 import subprocess
 import sys
 import tempfile
 
 import torch
 from torch.nn import functional as F
+from training_jobs import JOBS
 from training_models import MODELS
 
 
 def train(options):
     torch.set_num_threads(1)
     torch.manual_seed(1)
+    random.seed(1)
+    if options.jobs:
+        JOBS[options.train](options.steps)
+    else:
+        train_net(options)
+
+
+def train_net(options):
     make, draw = MODELS[options.train]
     model = make()
     of_optimizer = {"sgd": (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9}), "adam": (torch.optim.AdamW, {})}
@@ -77,29 +90,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reprise", metavar="REPRISE", help="the command")
     parser.add_argument("folder", metavar="DIR")
-    parser.add_argument("models", metavar="MODEL", nargs="*", help=", ".join(MODELS))
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(MODELS)}; with --jobs {', '.join(JOBS)}")
+    parser.add_argument("--jobs", action="store_true", help="jobs whose steps vary in place of nets")
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--times", type=int, default=64)
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--zero-grad", choices=("early", "late"), default="late")
-    parser.add_argument("--train", choices=MODELS, help=argparse.SUPPRESS)  # the child's
+    parser.add_argument("--train", help=argparse.SUPPRESS)  # the child's
     options = parser.parse_args()
+    known = JOBS if options.jobs else MODELS
+    options.steps = options.steps or (30 if options.jobs else 12)
     if options.train:
         train(options)
         return
-    unknown = set(options.models) - set(MODELS)
+    unknown = set(options.names) - set(known)
     if unknown:
-        parser.error(f"no such model: {', '.join(sorted(unknown))}")
+        parser.error(f"no such {'job' if options.jobs else 'net'}: {', '.join(sorted(unknown))}")
     for kind in ("events", "lifetimes"):
         os.makedirs(os.path.join(options.folder, kind), exist_ok=True)
-    for model in options.models or MODELS:
-        path = os.path.join(options.folder, "events", f"{model}.csv")
-        arguments = [options.reprise, options.folder, "--train", model, "--steps", str(options.steps),
+    for name in options.names or known:
+        path = os.path.join(options.folder, "events", f"{name}.csv")
+        arguments = [options.reprise, options.folder, "--train", name, "--steps", str(options.steps),
                      "--optimizer", options.optimizer, "--zero-grad", options.zero_grad]
+        arguments += ["--jobs"] if options.jobs else []
         events = record(options.reprise, arguments, path)
         write_events(events, options.times, path)
-        write_lifetimes(events, options.times, os.path.join(options.folder, "lifetimes", f"{model}.csv"))
-        print(f"{model}: {len(events)} events")
+        write_lifetimes(events, options.times, os.path.join(options.folder, "lifetimes", f"{name}.csv"))
+        print(f"{name}: {len(events)} events")
 
 
 if __name__ == "__main__":

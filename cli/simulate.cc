@@ -63,6 +63,11 @@ std::string HostWaitsRow(const replay::Counters& c) {
   return Row("host waits", Count(c.host_waits), "of the host for the device, for memory to move");
 }
 
+std::string WithheldRow(const replay::Counters& c) {
+  if (c.withheld == 0) return "";
+  return Row("withheld", Count(c.withheld), "planned, and too much of the plan lay elsewhere to follow it");
+}
+
 std::string ResultText(const replay::SimulationResult& result) {
   const replay::Counters& c = result.counters;
   const double ratio = replay::Share(result.reserved_peak.count(), c.live_peak.count());
@@ -75,7 +80,7 @@ std::string ResultText(const replay::SimulationResult& result) {
          Row("conflicts", Count(c.conflicts), "planned places that were taken") +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
-         HostWaitsRow(c) +
+         WithheldRow(c) + HostWaitsRow(c) +
          Row("overlaps", Count(result.overlaps), "live blocks that shared bytes; must be 0") +
          Row("time", FormatDuration(result.seconds), "of the simulation");
 }

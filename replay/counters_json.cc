@@ -14,6 +14,7 @@ nlohmann::ordered_json CountersJson(const Counters& c) {
       {"conflicts", c.conflicts},
       {"mismatches", c.mismatches},
       {"times_lost", c.times_lost},
+      {"withheld", c.withheld},
       {"plans", c.plans},
       {"plans_failed", c.plans_failed},
       {"plans_resumed", c.plans_resumed},

@@ -314,7 +314,7 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 }
 
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming
-// slots. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier run is followed
+// slots, and before an entry none is taken. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier run is followed
 // nothing may settle in its range; where it is known what stays, the rest may lie there meanwhile: beside it, it would
 // leave what stays scattered over as many granules as all of it took.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, Tick token) {
@@ -554,6 +554,7 @@ Counters Engine::counters(const Guard&) const {
     const Sequence::Counters own = sequence.counters();
     result.mismatches += own.mismatches;
     result.times_lost += own.times_lost;
+    result.withheld += own.withheld;
     result.plans_failed += own.plans_failed;
     result.plans_dropped += own.plans_dropped;
     result.plans_renewed += own.plans_renewed;

@@ -2,7 +2,7 @@
 // it (sequence.h).
 //
 // States: recording (no plan: the arena places by best fit), planning (a request is being solved elsewhere),
-// serving (the matcher names the slot, the arena places it there if it can). The period finder runs on in all
+// serving (the matcher names the slot, the arena places it there if it can, unless the plan waits for an entry). The period finder runs on in all
 // of them. A solved plan waits as a candidate, followed by a shadow matcher, and is adopted at the cut, in
 // step.
 //
@@ -48,6 +48,7 @@ struct Counters {
   int64_t conflicts = 0;                // the planned place was taken
   int64_t mismatches = 0;               // not what the plan expected next
   int64_t times_lost = 0;               // the matcher lost its place
+  int64_t withheld = 0;                 // slots not followed: too much of the plan lay elsewhere
   int64_t plans = 0;                    // adopted
   int64_t plans_failed = 0;             // solved without a usable result
   int64_t plans_dropped = 0;            // solved, but another was found before the cut came

@@ -61,6 +61,10 @@ class Matcher {
   void GoOnLater(uint32_t rounds);
   // True when the lane is following the cycle.
   bool InStep(Stream stream) const;
+  // Of the latest step: it was of a lane of the plan that has lost its place.
+  bool Lost(Stream stream) const {
+    return last_lane_ != nullptr && last_stream_ == stream && last_lane_->lost;
+  }
   // True when it is, and has just matched kGram allocations in a row.
   bool Sure(Stream stream) const;
 

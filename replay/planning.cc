@@ -19,8 +19,6 @@ namespace {
 // blocks a second in place of 30 ms made one lower by 0.11 %, the others by less.
 constexpr double kSecondsABuffer = 50e-6;
 constexpr double kLeastSeconds = 0.05;
-// Little of a cycle is live where it is less than this part of its swing above the least.
-constexpr int64_t kLowParts = 8;
 
 double SecondsFor(const planner::Problem& problem, double most) {
   return std::min(most,
@@ -69,7 +67,8 @@ void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPla
   for (size_t k = 0; k < crossings.size(); ++k) slots[slot_of[k]].crosses = crossings[k];
 }
 
-void MarkEntries(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots) {
+void MarkEntries(ServingPlan& plan) {
+  const std::vector<profiler::Slot>& cycle = plan.cycle;
   // By how much more is live before each slot than before the one in front of it; then, than at some level that is the
   // same for all.
   std::vector<Bytes> live(cycle.size());
@@ -80,9 +79,12 @@ void MarkEntries(std::span<const profiler::Slot> cycle, std::vector<ServingPlan:
   }
   std::partial_sum(live.begin(), live.end(), live.begin());
   const auto [least, most] = std::minmax_element(live.begin(), live.end());
-  const auto reach = static_cast<size_t>(Matcher::ReachOf(static_cast<int64_t>(cycle.size())));
+  plan.swing = *most - *least;
+  const size_t round = cycle.size() / static_cast<size_t>(RoundsOf(plan));
+  const auto reach = static_cast<size_t>(Matcher::ReachOf(static_cast<int64_t>(round)));
   for (size_t i = 0; i < live.size(); ++i)
-    slots[i].entry = i <= reach || (live[i] - *least) * kLowParts <= *most - *least;
+    plan.slots[i].entry =
+        i % round <= reach || (live[i] - *least).count() <= plan.swing.count() / kLittleParts;
 }
 
 planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time) {
@@ -156,10 +158,8 @@ ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placeme
   plan.end = EndOf(plan.cycle, plan.slots);
   plan.slab = placement.slab;
   plan.lower_bound = lower_bound;
-  const size_t round = plan.slots.size() / static_cast<size_t>(RoundsOf(plan));
-  for (size_t i = 0; i < round; ++i) plan.round_bytes += plan.slots[i].bytes;
   MarkCrossings(plan.cycle, plan.slots);
-  MarkEntries(plan.cycle, plan.slots);
+  MarkEntries(plan);
   return plan;
 }
 

@@ -53,8 +53,9 @@ planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time);
 // Sets of each planned slot of a cycle whether its place goes to another stream next.
 void MarkCrossings(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots);
 
-// Sets of each slot of a cycle whether who was elsewhere may come in there: it has just begun, or little of it is live.
-void MarkEntries(std::span<const profiler::Slot> cycle, std::vector<ServingPlan::Slot>& slots);
+// Sets a plan's swing, and of each slot whether who was elsewhere may come in there: a round has just begun, or little of
+// the cycle is live.
+void MarkEntries(ServingPlan& plan);
 
 // Where the highest of a cycle's planned slots ends.
 Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan::Slot> slots);

@@ -81,7 +81,7 @@ void ReadRow(const json& row, JsonFields& fields, int64_t period, SavedPlan::Cyc
   profiler::Slot slot;
   slot.begin = static_cast<int64_t>(cycle.slots.size());
   // Less is no token; and where blocks of no bytes lie, those that overlap would not be found.
-  slot.bytes = Bytes(fields.Number(row[0], "bytes", kSmallBlock.count(), kMostBytes));
+  slot.bytes = Bytes(fields.Number(row[0], "bytes", kSmallBlock.count(), kLargestRange.count()));
   slot.alignment = Bytes(fields.Number(row[1], "alignment", 1, kMostBytes));
   if ((slot.alignment.count() & (slot.alignment.count() - 1)) != 0)
     fields.Complain("has an alignment that is no power of two");

@@ -69,7 +69,7 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
     if (active_ != nullptr) {
       CountShare(bytes, step);
-      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0)) FollowFromEntry(bytes, step);
+      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0)) FollowFromEntry(bytes, stream, step);
     }
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
@@ -146,6 +146,7 @@ void Sequence::EndFirstCycle(Active& used) {
 void Sequence::BeginAccount(Active& used) {
   used.mismatches_before = used.matcher->mismatches();
   used.times_lost_before = used.matcher->times_lost();
+  if (used.of_earlier_run) used.astray = Bytes(0);  // its first cycle is laid around what is there
 }
 
 // Counts what a plan met with while it was in use.
@@ -245,6 +246,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   std::unique_ptr<Active>* next = nullptr;
   for (std::unique_ptr<Active>& other : waiting_) {
     const uint32_t slot = other->matcher->Step(bytes, stream);
+    CountAstray(*other, /*in_use=*/false, slot, bytes, stream);
     if (active_ == nullptr && slot != Matcher::kNoSlot) {
       if (other->start_slots.size() == kMostStartSlots) other->start_slots.pop_front();
       other->start_slots.emplace_back(step.token, slot);
@@ -268,7 +270,6 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   EndFirstCycle(*active_);
   active_->last_used = step.token.count();
   std::swap(active_, *next);
-  active_->astray = rules_.entries && !active_->of_earlier_run ? active_->plan.round_bytes : Bytes(0);
   BeginAccount(*active_);
   active_->window_tokens = 0;
   active_->window_matched = 0;
@@ -320,16 +321,24 @@ void Sequence::CountShare(Bytes bytes, Step& step) {
   step.wants_plan = true;
 }
 
-// A plan that was left is followed again from an entry on; its matcher goes on meanwhile.
-void Sequence::FollowFromEntry(Bytes bytes, Step& step) {
+// What was none of a plan's slots while its place was lost, or came while another plan was in use, lies elsewhere. At an
+// entry little of it is still live.
+void Sequence::CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const {
   if (!rules_.entries) return;
-  Active& active = *active_;
-  if (step.slot != Matcher::kNoSlot && active.plan.slots[step.slot].entry) active.astray = Bytes(0);
-  if (IsAstray(active)) {
-    step.slot = Matcher::kNoSlot;
-  } else if (step.slot == Matcher::kNoSlot) {
-    active.astray += bytes;
+  if (slot != Matcher::kNoSlot && active.plan.slots[slot].entry) {
+    active.astray = Bytes(0);
+    return;
   }
+  const bool elsewhere = slot == Matcher::kNoSlot ? active.matcher->Lost(stream) : !in_use;
+  if (elsewhere && !IsAstray(active)) active.astray += bytes;
+}
+
+// A plan of which much lies elsewhere is followed again from an entry on; its matcher goes on meanwhile.
+void Sequence::FollowFromEntry(Bytes bytes, Stream stream, Step& step) {
+  CountAstray(*active_, /*in_use=*/true, step.slot, bytes, stream);
+  if (step.slot == Matcher::kNoSlot || !IsAstray(*active_)) return;
+  ++counters_.withheld;
+  step.slot = Matcher::kNoSlot;
 }
 
 // Whether the period found last is the one of a plan: found again after something else, or another as long?

@@ -4,8 +4,9 @@
 // look on. When the job has left the one in use and four allocations say that it has come back to another,
 // that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
 //
-// A plan that was left, for more than a tenth of a round's bytes, is followed again from an entry on: where its cycle has
-// just begun or little of it is live. Anywhere else what it has live does not lie in its places, and both would be held.
+// Where more than a little of what a plan has live may lie elsewhere, because it had lost its place or another one was in
+// use, it is followed again from an entry on: where a round has just begun or little of the cycle is live. Anywhere else
+// what it has live would not lie in its places, and memory be held for both.
 //
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
 // the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
@@ -42,7 +43,7 @@ class Sequence {
     bool replan = true;       // for a cycle that has changed without becoming another period
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
-    bool entries = true;      // a plan that was left is followed again from where little of it is live
+    bool entries = true;      // a plan that was left is followed again from an entry on
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -135,6 +136,7 @@ class Sequence {
   struct Counters {
     int64_t mismatches = 0;     // not what the plan expected next
     int64_t times_lost = 0;     // the matcher lost its place
+    int64_t withheld = 0;       // slots not followed: too much lay elsewhere, and no entry had come
     int64_t plans_failed = 0;   // solved without a usable result
     int64_t plans_dropped = 0;  // solved, but another was found before the cut came
     int64_t plans_renewed = 0;  // adopted for a cycle that had changed, or whose places were taken
@@ -144,8 +146,6 @@ class Sequence {
   Counters counters() const;
 
  private:
-  // More than this part of a round's bytes lies elsewhere: it is not followed on.
-  static constexpr int64_t kAstrayParts = 10;
   // Why a plan is asked for.
   enum class Reason : uint8_t { kFound, kChanged, kInTheWay };
   // What is planned, or has been.
@@ -171,7 +171,7 @@ class Sequence {
     Bytes window_bytes;
     Bytes window_conflicts;
     double matched_share = 1.0;
-    // Of allocations that were no slots of it, since its latest entry: so much may lie elsewhere.
+    // So much of what it may have live lies elsewhere, since its latest entry; no longer counted where it is enough.
     Bytes astray;
     bool in_the_way = false;      // something lies where its slots should
     int64_t good_rounds = 0;      // in a row
@@ -200,9 +200,10 @@ class Sequence {
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
   static bool IsAstray(const Active& active) {
-    return active.astray * kAstrayParts > active.plan.round_bytes;
+    return active.astray.count() > active.plan.swing.count() / kLittleParts;
   }
-  void FollowFromEntry(Bytes bytes, Step& step);
+  void CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const;
+  void FollowFromEntry(Bytes bytes, Stream stream, Step& step);
 
   profiler::PeriodFinder finder_;
   profiler::History history_;

@@ -10,13 +10,17 @@
 
 namespace reprise::replay {
 
+// Little of a cycle is this part of its swing.
+inline constexpr int64_t kLittleParts = 8;
+
 struct ServingPlan {
   struct Slot {
     Bytes bytes;  // as requested
     Stream stream{};
     Offset offset;         // where it lies; negative when the slot is not planned (persistent)
     bool crosses = false;  // its place goes to another stream next: its free records an event
-    bool entry = false;  // who was elsewhere comes in here: the cycle has just begun, or little of it is live
+    bool entry =
+        false;  // who was elsewhere comes in here: a round has just begun, or little of the cycle is live
     bool planned() const { return offset.count() >= 0; }
   };
 
@@ -32,7 +36,7 @@ struct ServingPlan {
   Offset end;
   bool alone = false;  // of an earlier run: solved without what lives beside the cycle, which lies outside
   Bytes slab;          // height of the planned slots above the arena's begin, as solved
-  Bytes round_bytes;   // asked for by one round of it
+  Bytes swing;         // from the least to the most that is live of the cycle at once
   Bytes lower_bound;   // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 

@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--zero-grad", choices=("early", "late"), default="late")
     parser.add_argument("--train", help=argparse.SUPPRESS)  # the child's
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     known = JOBS if options.jobs else MODELS
     options.steps = options.steps or (30 if options.jobs else 12)
     if options.train:

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
@@ -98,16 +100,31 @@ TEST(KeepPlaces, NotOfAnotherCycle) {
   EXPECT_EQ(request.problem.buffers[0].previous, std::nullopt);
 }
 
+// Of such a cycle.
+ServingPlan WithEntries(std::vector<profiler::Slot> cycle) {
+  ServingPlan plan;
+  for (const profiler::Slot& slot : cycle) plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream});
+  plan.cycle = std::move(cycle);
+  MarkEntries(plan);
+  return plan;
+}
+
+// So many different slots, of which none is live before the next.
+std::vector<profiler::Slot> NothingLive(int64_t slots) {
+  std::vector<profiler::Slot> cycle;
+  for (int64_t i = 0; i < slots; ++i) cycle.push_back({.bytes = Bytes(100 + i), .length = 1});
+  return cycle;
+}
+
 // Of a cycle of 14 slots of which nothing is live, but for one of another kind: the entries among the last five. Where it
 // has just begun all are.
 std::vector<bool> LateEntries(size_t slot, profiler::Slot other) {
-  std::vector<profiler::Slot> cycle(14, {.bytes = Bytes(100), .length = 1});
+  std::vector<profiler::Slot> cycle = NothingLive(14);
   cycle[slot] = other;
-  std::vector<ServingPlan::Slot> slots(cycle.size());
-  MarkEntries(cycle, slots);
-  for (size_t i = 0; i <= 8; ++i) EXPECT_TRUE(slots[i].entry);
+  const ServingPlan plan = WithEntries(std::move(cycle));
+  for (size_t i = 0; i <= 8; ++i) EXPECT_TRUE(plan.slots[i].entry);
   std::vector<bool> late;
-  for (size_t i = 9; i < cycle.size(); ++i) late.push_back(slots[i].entry);
+  for (size_t i = 9; i < plan.slots.size(); ++i) late.push_back(plan.slots[i].entry);
   return late;
 }
 
@@ -128,16 +145,25 @@ TEST(MarkEntries, WhatStaysIsNotOfTheCycle) {
 }
 
 TEST(MarkEntries, AnEighthOfTheSwingIsLittle) {
-  std::vector<profiler::Slot> cycle(14, {.bytes = Bytes(100), .length = 1});
-  cycle[8] = {.bytes = Bytes(7000), .length = 3};
-  cycle[10] = {.bytes = Bytes(875), .length = 2};
-  cycle[11] = {.bytes = Bytes(876), .length = 2};
-  std::vector<ServingPlan::Slot> slots(cycle.size());
-  MarkEntries(cycle, slots);
-  EXPECT_FALSE(slots[9].entry);
-  EXPECT_TRUE(slots[11].entry);
-  EXPECT_FALSE(slots[12].entry);
-  EXPECT_TRUE(slots[13].entry);
+  std::vector<profiler::Slot> cycle = NothingLive(14);
+  cycle[8] = {.bytes = Bytes(8000), .length = 3};
+  cycle[10] = {.bytes = Bytes(1000), .length = 2};
+  cycle[11] = {.bytes = Bytes(1001), .length = 2};
+  const ServingPlan plan = WithEntries(std::move(cycle));
+  EXPECT_EQ(plan.swing, Bytes(8000));
+  EXPECT_FALSE(plan.slots[9].entry);
+  EXPECT_TRUE(plan.slots[11].entry);
+  EXPECT_FALSE(plan.slots[12].entry);
+  EXPECT_TRUE(plan.slots[13].entry);
+}
+
+TEST(MarkEntries, EachOfSeveralRoundsBeginsWithSome) {
+  std::vector<profiler::Slot> round = NothingLive(100);
+  round[0] = {.bytes = Bytes(8000), .length = 190};
+  std::vector<profiler::Slot> cycle = round;
+  cycle.insert(cycle.end(), round.begin(), round.end());
+  const ServingPlan plan = WithEntries(std::move(cycle));
+  for (size_t i = 0; i < 200; ++i) EXPECT_EQ(plan.slots[i].entry, i % 100 <= 10 || i % 100 >= 90) << i;
 }
 
 TEST(MakeRequest, ABlockFreedBeforeTheNextTokenStillLives) {

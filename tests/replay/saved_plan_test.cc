@@ -154,6 +154,7 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("[8192,64", "[-1,64"), HasSubstr("bytes"));
   EXPECT_THAT(reason("[8192,64", "[0,64"), HasSubstr("bytes")) << "it could hide blocks that overlap";
   EXPECT_THAT(reason("[8192,64", "[4095,64"), HasSubstr("bytes")) << "it is planned in no job";
+  EXPECT_THAT(reason("[8192,64", "[1099511627776,64"), HasSubstr("bytes")) << "no range is as large";
   EXPECT_THAT(reason("[8192,64", "[18446744073709551615,64"), HasSubstr("bytes"));
   EXPECT_THAT(reason("[8192,64", "[8192,63"), HasSubstr("power of two"));
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,9,0,0]"), HasSubstr("lifetime"));

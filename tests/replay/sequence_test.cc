@@ -23,9 +23,9 @@ using Sizes = std::vector<int64_t>;
 class SequenceJob {
  public:
   explicit SequenceJob(Sequence::Rules rules = {}) : sequence({}, rules) {}
-  Tick Alloc(int64_t bytes) {
+  Tick Alloc(int64_t bytes, Stream stream = {}) {
     Sequence::Step step;
-    sequence.OnAlloc(Bytes(bytes), Bytes(512), Stream{}, live_, step);
+    sequence.OnAlloc(Bytes(bytes), Bytes(512), stream, live_, step);
     live_ += Bytes(bytes);
     if (step.at_cut) {
       adopted_at.push_back(step.slot);
@@ -271,7 +271,7 @@ TEST(Sequence, AFirstCycleInWhichAnotherPlanIsAdoptedIsNotGoneOnWith) {
 // The slots of a round that has so many other allocations from its 30th on, and of the usual one after it.
 std::vector<uint32_t> SlotsAfter(size_t others, Sequence::Rules rules) {
   SequenceJob job(rules);
-  Sizes sizes = SizesOf(100);
+  const Sizes sizes = SizesOf(100);
   job.Rounds(20, sizes);
   const Sizes other = SizesOf(others, 2);
   job.slots.clear();
@@ -296,19 +296,102 @@ TEST(Sequence, APlanThatWasLeftForLittleIsFollowedOn) {
   for (size_t i = 40; i < 100; ++i) EXPECT_EQ(slots[i], i);
 }
 
+TEST(Sequence, BeforeAnEntryAPlanIsNotInStepAndWhatItMatchesIsCounted) {
+  SequenceJob job;
+  Sizes sizes = SizesOf(100);
+  job.Rounds(20, sizes);
+  const Sizes other = SizesOf(20, 2);
+  std::copy(other.begin(), other.end(), sizes.begin() + 30);
+  for (const int64_t bytes : sizes) job.Alloc(bytes);
+  EXPECT_FALSE(job.sequence.InStep(Stream{}));
+  EXPECT_EQ(job.sequence.counters().withheld, 47) << "but for three by which the matcher has found its place";
+}
+
+TEST(Sequence, AnEntryMayLieInTheMiddleOfARound) {
+  SequenceJob job;
+  Sizes sizes = SizesOf(100);
+  // Nothing of a half outlives it.
+  const auto halves = [&](const Sizes& round) {
+    job.Round(Sizes(round.begin(), round.begin() + 50));
+    job.Round(Sizes(round.begin() + 50, round.end()));
+  };
+  for (int i = 0; i < 20; ++i) halves(sizes);
+  ASSERT_NE(job.sequence.plan(), nullptr);
+  const uint32_t first = job.slots.back() == 99 ? 0 : job.slots.back() + 1;
+  const Sizes other = SizesOf(20, 2);
+  std::copy(other.begin(), other.end(), sizes.begin() + 20);
+  job.slots.clear();
+  halves(sizes);
+  for (size_t i = 40; i < 50; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << i;
+  for (size_t i = 50; i < 100; ++i) EXPECT_EQ(job.slots[i], (first + i) % 100);
+}
+
+// Whatever comes in between, what the plan has live lies in its places.
+TEST(Sequence, WhatIsSteppedOverIsNoReasonToWaitForAnEntry) {
+  SequenceJob job;
+  const Sizes sizes = SizesOf(100);
+  job.Rounds(20, sizes);
+  Sizes with_more = sizes;
+  with_more.insert(with_more.begin() + 30, int64_t{1} << 32);
+  job.slots.clear();
+  job.Round(with_more);
+  for (size_t i = 31; i < with_more.size(); ++i) EXPECT_EQ(job.slots[i], i - 1);
+}
+
+TEST(Sequence, WhatAStreamTakesThatThePlanDoesNotKnowIsNoReasonToWaitForAnEntry) {
+  SequenceJob job;
+  const Sizes sizes = SizesOf(100);
+  job.Rounds(20, sizes);
+  job.slots.clear();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i == 30) job.Alloc(int64_t{1} << 32, Stream{7});
+    job.Alloc(sizes[i]);
+  }
+  for (size_t i = 31; i < 101; ++i) EXPECT_EQ(job.slots[i], i - 1);
+}
+
 TEST(Sequence, OfTwoPlansTheOtherIsFollowedFromAnEntryOn) {
   SequenceJob job;
-  Sizes one = SizesOf(60);
+  const Sizes one = SizesOf(60);
+  const Sizes other = SizesOf(70, 3);
   job.Rounds(30, one);
-  job.Rounds(30, SizesOf(70, 3));
+  job.Rounds(30, other);
   ASSERT_EQ(job.sequence.plan()->slots.size(), 70u);
+  Sizes late = one;
+  std::copy(other.begin() + 20, other.begin() + 50, late.begin());
   job.slots.clear();
-  one.erase(one.begin(), one.begin() + 30);
+  job.Round(late);
   job.Round(one);
-  job.Round(SizesOf(60));
   EXPECT_EQ(job.sequence.plan()->slots.size(), 60u);
-  for (size_t i = 0; i < 30; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << i;
-  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(job.slots[30 + i], i);
+  for (size_t i = 33; i < 60; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << "joined in its middle: " << i;
+  for (size_t i = 0; i < 60; ++i) EXPECT_EQ(job.slots[60 + i], i);
+}
+
+TEST(Sequence, WhatWasPlacedForAnotherPlanLiesElsewhere) {
+  SequenceJob job;
+  const Sizes one = SizesOf(60);
+  Sizes other = SizesOf(90, 3);
+  std::copy(one.begin(), one.begin() + 40, other.begin());
+  job.Rounds(30, one);
+  job.Rounds(30, other);
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 90u);
+  job.slots.clear();
+  job.Round(one);
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 60u);
+  EXPECT_EQ(job.slots[39], 39u) << "of the other";
+  for (size_t i = 40; i < 60; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << i;
+}
+
+TEST(Sequence, APlanOfAnEarlierRunThatComesSecondIsFollowedWhereItIsMet) {
+  const Sizes sizes[] = {SizesOf(60), SizesOf(70, 3)};
+  SequenceJob job;
+  for (const Sizes& round : sizes) ExpectPlanOf(round, job);
+  job.asks = false;
+  job.Round(sizes[0]);
+  EXPECT_EQ(job.resumed, 1);
+  job.Round(Sizes(sizes[1].begin() + 30, sizes[1].end()));
+  EXPECT_EQ(job.resumed, 2);
+  for (size_t i = 60 + 3; i < job.slots.size(); ++i) EXPECT_EQ(job.slots[i], i - 60 + 30);
 }
 
 // It is as long, and still the period that was found: the finder steps over what is new.

@@ -247,6 +247,8 @@ TEST(Rules, APlanThatWasLeftIsFollowedAgainFromAnEntryOn) {
   EXPECT_LE(10 * in_the_way.with, in_the_way.without);
   const Ablation reserved = Ablate(Variation::kGeneration, without, Reserved);
   EXPECT_LE(reserved.with, reserved.without);
+  EXPECT_GE(Simulated(Variation::kGeneration, kTuningSeeds + 1).planned_bytes_after_plan, 0.5);
+  EXPECT_GE(Ablate(Variation::kEvaluation, without, Planned).with, 0.6) << "and followed again";
 }
 
 TEST(Rules, AMicroBatchIsHeldBackForItsStep) {

@@ -2,9 +2,9 @@
 // it (sequence.h).
 //
 // States: recording (no plan: the arena places by best fit), planning (a request is being solved elsewhere),
-// serving (the matcher names the slot, the arena places it there if it can, unless the plan waits for an entry). The period finder runs on in all
-// of them. A solved plan waits as a candidate, followed by a shadow matcher, and is adopted at the cut, in
-// step.
+// serving (the matcher names the slot, the arena places it there if it can, unless the plan waits for an entry).
+// The period finder runs on in all of them. A solved plan waits as a candidate, followed by a shadow matcher, and
+// is adopted at the cut, in step.
 //
 // A job whose threads allocate at once, each in an order of its own, has no order that ever repeats, but each
 // thread's may. Where several threads are seen, each has a sequence of its own beside the device's; when one

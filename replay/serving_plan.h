@@ -19,8 +19,7 @@ struct ServingPlan {
     Stream stream{};
     Offset offset;         // where it lies; negative when the slot is not planned (persistent)
     bool crosses = false;  // its place goes to another stream next: its free records an event
-    bool entry =
-        false;  // who was elsewhere comes in here: a round has just begun, or little of the cycle is live
+    bool entry = false;    // who was elsewhere comes in here (planning.h)
     bool planned() const { return offset.count() >= 0; }
   };
 

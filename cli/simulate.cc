@@ -58,14 +58,8 @@ std::string PlanRows(const replay::SimulationResult& result) {
              fmt::format("height of the last plan; lower bound {}", FormatSize(c.lower_bound)));
 }
 
-std::string HostWaitsRow(const replay::Counters& c) {
-  if (c.host_waits == 0) return "";
-  return Row("host waits", Count(c.host_waits), "of the host for the device, for memory to move");
-}
-
-std::string WithheldRow(const replay::Counters& c) {
-  if (c.withheld == 0) return "";
-  return Row("withheld", Count(c.withheld), "planned, and too much of the plan lay elsewhere to follow it");
+std::string RowIfAny(std::string_view name, int64_t count, std::string_view means) {
+  return count == 0 ? "" : Row(name, Count(count), means);
 }
 
 std::string ResultText(const replay::SimulationResult& result) {
@@ -80,7 +74,8 @@ std::string ResultText(const replay::SimulationResult& result) {
          Row("conflicts", Count(c.conflicts), "planned places that were taken") +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
-         WithheldRow(c) + HostWaitsRow(c) +
+         RowIfAny("withheld", c.withheld, "planned, and too much of the plan lay elsewhere to follow it") +
+         RowIfAny("host waits", c.host_waits, "of the host for the device, for memory to move") +
          Row("overlaps", Count(result.overlaps), "live blocks that shared bytes; must be 0") +
          Row("time", FormatDuration(result.seconds), "of the simulation");
 }

@@ -83,8 +83,7 @@ void MarkEntries(ServingPlan& plan) {
   const size_t round = cycle.size() / static_cast<size_t>(RoundsOf(plan));
   const auto reach = static_cast<size_t>(Matcher::ReachOf(static_cast<int64_t>(round)));
   for (size_t i = 0; i < live.size(); ++i)
-    plan.slots[i].entry =
-        i % round <= reach || (live[i] - *least).count() <= plan.swing.count() / kLittleParts;
+    plan.slots[i].entry = i % round <= reach || plan.IsLittle(live[i] - *least);
 }
 
 planner::Buffer BufferOf(const profiler::Slot& slot, int64_t time) {

@@ -199,9 +199,7 @@ class Sequence {
   static void Account(const Active& used, Counters& counters);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
-  static bool IsAstray(const Active& active) {
-    return active.astray.count() > active.plan.swing.count() / kLittleParts;
-  }
+  static bool IsAstray(const Active& active) { return !active.plan.IsLittle(active.astray); }
   void CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const;
   void FollowFromEntry(Bytes bytes, Stream stream, Step& step);
 

@@ -10,16 +10,13 @@
 
 namespace reprise::replay {
 
-// Little of a cycle is this part of its swing.
-inline constexpr int64_t kLittleParts = 8;
-
 struct ServingPlan {
   struct Slot {
     Bytes bytes;  // as requested
     Stream stream{};
     Offset offset;         // where it lies; negative when the slot is not planned (persistent)
     bool crosses = false;  // its place goes to another stream next: its free records an event
-    bool entry = false;    // who was elsewhere comes in here (planning.h)
+    bool entry = false;    // who was elsewhere comes in here: MarkEntries
     bool planned() const { return offset.count() >= 0; }
   };
 
@@ -29,6 +26,8 @@ struct ServingPlan {
   // The same for later cycles, while the first lies otherwise (first_cycle.h); else empty.
   std::vector<Slot> later;
   const std::vector<Slot>& lasting() const { return later.empty() ? slots : later; }
+  // Whether so much is little of what the cycle has live: an eighth of its swing at most.
+  bool IsLittle(Bytes live) const { return live.count() <= swing.count() / 8; }
   // What the plan was made of, by slot; not looked at while serving.
   std::vector<profiler::Slot> cycle;
   Offset begin;  // the plan covers [begin, end) of the arena

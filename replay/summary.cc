@@ -144,9 +144,7 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
   text += OversubscribedRows(device);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, withheld {}, failed plans {}, unknown frees {}, "
-      "stream waits "
-      "{}, "
-      "host waits {}, memory waits {}, captured {}, exports refused {}\n",
+      "stream waits {}, host waits {}, memory waits {}, captured {}, exports refused {}\n",
       c.passed, c.conflicts, c.mismatches, c.times_lost, c.withheld, c.plans_failed, c.unknown_frees,
       c.stream_waits, c.host_waits, device.memory_waits, device.capture_passes, device.refused_exports);
   if (!device.refusal.empty()) text += fmt::format("  the arena was refused memory: {}\n", device.refusal);
@@ -234,8 +232,7 @@ std::string SummaryText(const Summary& summary) {
   if (summary.mode == Mode::kServe) text += PlanRows(counters);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, withheld {}, failed plans {}, unknown frees {}, "
-      "late frees {}, "
-      "errors {}\n",
+      "late frees {}, errors {}\n",
       counters.passed + host.passed, counters.conflicts, counters.mismatches, counters.times_lost,
       counters.withheld, counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
   text += PlansRow(summary.plans, counters);

@@ -100,7 +100,7 @@ TEST(KeepPlaces, NotOfAnotherCycle) {
   EXPECT_EQ(request.problem.buffers[0].previous, std::nullopt);
 }
 
-// Of such a cycle.
+// A plan of this cycle, its entries marked.
 ServingPlan WithEntries(std::vector<profiler::Slot> cycle) {
   ServingPlan plan;
   for (const profiler::Slot& slot : cycle) plan.slots.push_back({.bytes = slot.bytes, .stream = slot.stream});

@@ -111,6 +111,7 @@ Ablation Ablate(Variation variation, const SimulationOptions& without, Measure m
   return result;
 }
 double Planned(const SimulationResult& result) { return result.planned_bytes_after_plan; }
+double Conflicts(const SimulationResult& result) { return static_cast<double>(result.counters.conflicts); }
 
 TEST(Rules, PlansThatAreKeptComeBack) {
   SimulationOptions without;
@@ -210,10 +211,7 @@ TEST(Varying, WhatOneStepHandsToTheNextIsPlannedWhereItLies) {
 TEST(Rules, APlansFirstCycleIsLaidAroundWhatIsLeftOfTheOneBefore) {
   SimulationOptions without;
   without.sequence_rules.first_cycle = false;
-  const auto conflicts = [](const SimulationResult& result) {
-    return static_cast<double>(result.counters.conflicts);
-  };
-  const Ablation in_the_way = Ablate(Variation::kKeptGradients, without, conflicts);
+  const Ablation in_the_way = Ablate(Variation::kKeptGradients, without, Conflicts);
   EXPECT_EQ(in_the_way.with, 0);
   EXPECT_GE(in_the_way.without, 10);
   const Ablation reserved = Ablate(Variation::kKeptGradients, without, Reserved);
@@ -240,10 +238,7 @@ TEST(Rules, NoPlanNeedsMuchMoreInItsFirstCycleThanTheJobDidBefore) {
 TEST(Rules, APlanThatWasLeftIsFollowedAgainFromAnEntryOn) {
   SimulationOptions without;
   without.sequence_rules.entries = false;
-  const auto conflicts = [](const SimulationResult& result) {
-    return static_cast<double>(result.counters.conflicts);
-  };
-  const Ablation in_the_way = Ablate(Variation::kGeneration, without, conflicts);
+  const Ablation in_the_way = Ablate(Variation::kGeneration, without, Conflicts);
   EXPECT_LE(10 * in_the_way.with, in_the_way.without);
   const Ablation reserved = Ablate(Variation::kGeneration, without, Reserved);
   EXPECT_LE(reserved.with, reserved.without);

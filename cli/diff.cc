@@ -168,11 +168,10 @@ absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
   return measured;
 }
 
-// By how much the job's peak may be above that of the trace; nullopt: by anything, it may have been yet to come.
-std::optional<Bytes> Unseen(const LoadedInput& input) {
-  if (WhyNotWhole(input).empty()) return Bytes(0);
-  const profiler::Trace& trace = input.content.trace;
-  return trace.WhyEnded().empty() && trace.dropped == 0 ? std::optional(trace.passed) : std::nullopt;
+std::string_view HowToRecordAll(const LoadedInput& input) {
+  return input.content.format == profiler::InputFormat::kSnapshot
+             ? "switch the history on before the job's first allocation, with room for all of its entries"
+             : "record all of the job, to its end and with --mode record";
 }
 
 int Diff(const DiffOptions& options) {
@@ -188,9 +187,9 @@ int Diff(const DiffOptions& options) {
     const std::optional<Bytes> unseen = Unseen(after->input);
     if (!failed && (!unseen || static_cast<double>((grown + *unseen).count()) > limit)) {
       return Fail(
-          fmt::format("{}: {}, so that nothing says how far the job's peak grew; record all of the job, "
-                      "to its end and with --mode record, or leave out --fail-above",
-                      after->input.name, WhyNotWhole(after->input)),
+          fmt::format(
+              "{}: {}, so that nothing says how far the job's peak grew; {}, or leave out --fail-above",
+              after->input.name, WhyNotWhole(after->input), HowToRecordAll(after->input)),
           kBadInput);
     }
   }
@@ -232,8 +231,8 @@ void AddDiff(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
-      "read or has no allocation; with --fail-above also where AFTER is a trace that does "
-      "not hold enough of its job to say.\n\nExample:\n"
+      "read or has no allocation; with --fail-above also where AFTER is a trace or a snapshot "
+      "that does not hold enough of its job to say.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

@@ -107,7 +107,16 @@ absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view
 }
 
 std::string_view WhyNotWhole(const LoadedInput& input) {
-  return input.content.format == profiler::InputFormat::kTrace ? input.content.trace.WhyNotWhole() : "";
+  const profiler::Input& content = input.content;
+  if (content.format == profiler::InputFormat::kTrace) return content.trace.WhyNotWhole();
+  return content.format == profiler::InputFormat::kSnapshot ? content.snapshot.WhyNotWhole() : "";
+}
+
+std::optional<Bytes> Unseen(const LoadedInput& input) {
+  if (WhyNotWhole(input).empty()) return Bytes(0);
+  if (input.content.format == profiler::InputFormat::kSnapshot) return input.content.snapshot.unseen;
+  const profiler::Trace& trace = input.content.trace;
+  return trace.WhyEnded().empty() && trace.dropped == 0 ? std::optional(trace.passed) : std::nullopt;
 }
 
 absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {

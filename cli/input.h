@@ -2,6 +2,7 @@
 // from a file or, under `-`, from stdin.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,11 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
 // Of those that have events in their order: InvalidArgument says of a lifetime CSV that `command` needs them.
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);
 
-// Of a trace why it is not all of its job, a clause; empty: it is, or the input is none.
+// Of a trace or a snapshot why the job's peak may not be in it, a clause; empty: it is, or the input is neither.
 std::string_view WhyNotWhole(const LoadedInput& input);
+
+// By how much the job's live peak may be above the input's; nullopt: by anything, it may have been at another time.
+std::optional<Bytes> Unseen(const LoadedInput& input);
 
 // What there is to place. Of lifetimes: they, in the file's order. Of events: all blocks in order of
 // allocation, over the whole stream, a tick being the index of an event. InvalidArgument: there is no block,

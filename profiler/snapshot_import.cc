@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "profiler/event_check.h"
+#include "profiler/lifetimes.h"
 #include "profiler/pickle.h"
 #include "profiler/snapshot_frames.h"
 
@@ -44,10 +45,7 @@ class SnapshotReader {
         where_ = fmt::format("device_traces[{}][{}]", device, i);
         if (absl::Status s = ReadEntry(trace[i]); !s.ok()) return s;
       }
-      if (trace.size() == 0) {
-        snapshot_.notes.emplace_back(
-            "no history in it: _record_memory_history was not on; only what is live is read");
-      }
+      has_history_ = trace.size() > 0;
     }
     AddSegmentsBlocks();
     return Finish();
@@ -314,11 +312,24 @@ class SnapshotReader {
     snapshot_.reserved_at_end = reserved_;
     snapshot_.reserved_at_begin = std::max(reserved_ - Bytes(change_), Bytes(0));
     snapshot_.reserved_peak = snapshot_.reserved_at_begin + Bytes(most_change_);
+    if (has_history_) {
+      const Bytes recorded = LivePeakOf(snapshot_.events).bytes;
+      snapshot_.unseen = std::max(snapshot_.reserved_at_begin - recorded, Bytes(0));
+    }
     AddNotes();
     return std::move(snapshot_);
   }
 
   void AddNotes() {
+    if (!has_history_) {
+      snapshot_.notes.emplace_back(
+          "no history in it: _record_memory_history was not on; only what is live is read");
+    } else if (snapshot_.unseen > Bytes(0)) {
+      snapshot_.notes.push_back(
+          fmt::format("the job's live peak may have been before the history begins, up to {} B higher: so "
+                      "much more was reserved by then",
+                      snapshot_.unseen->count()));
+    }
     if (snapshot_.live_at_begin > 0) {
       snapshot_.notes.push_back(
           fmt::format("{} blocks were live before the history begins; they are taken as allocated first, in "
@@ -347,6 +358,7 @@ class SnapshotReader {
   // Every one that the history names, and the block that is live there.
   absl::flat_hash_map<int64_t, std::optional<BlockId>> addresses_;
   std::optional<int64_t> first_time_;
+  bool has_history_ = false;
   SnapshotFrames frames_;
   Bytes reserved_;
   int64_t change_ = 0, most_change_ = 0;  // of the reserved bytes since the history began
@@ -354,6 +366,11 @@ class SnapshotReader {
 };
 
 }  // namespace
+
+std::string_view Snapshot::WhyNotWhole() const {
+  if (!unseen) return "there is no history in it";
+  return *unseen > Bytes(0) ? "its history begins when more was reserved than is live at its peak" : "";
+}
 
 absl::StatusOr<Snapshot> ParseSnapshot(std::string_view contents, std::string_view name) {
   const absl::StatusOr<Pickle> pickle = ParsePickle(contents, name);

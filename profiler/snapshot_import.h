@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,14 @@ struct Snapshot {
   Bytes reserved_at_end;        // and at the moment of the snapshot
   int64_t segment_changes = 0;  // segments taken, given back, mapped or unmapped within the history
   int64_t ooms = 0;
+  // By how much the job's live peak may be above that of the events, as it may have been before the history:
+  // it was within what was reserved when that begins, unless the job had given some of that back. nullopt: by
+  // anything, there is no history.
+  std::optional<Bytes> unseen{};
   std::vector<std::string> notes{};  // for people
+
+  // Why the job's live peak may be above that of the events, a clause; empty: it is not.
+  std::string_view WhyNotWhole() const;
 };
 
 // Of the device with the most in it; a note names the others. Errors: those of ParsePickle; InvalidArgument

@@ -115,6 +115,32 @@ class Diff(command.CommandTest):
         self.fails(3, "diff", "before.reprise", "after.reprise", "--fail-above", str(MIB - 1),
                    says="after.reprise: some requests were left to the real allocator, so that nothing says")
 
+    def test_a_snapshot_that_may_have_missed_the_peak_passes_no_limit(self):
+        base, weight = snapshots.BASE, (snapshots.BASE, 4 * MIB, 4 * MIB, "active_allocated")
+        step = [snapshots.entry(action, base + 8 * MIB, 8 * MIB) for action in ("alloc", "free_completed")]
+        reserved_in_it = [snapshots.entry("segment_alloc", base + 8 * MIB, 16 * MIB), *step]
+        late = [snapshots.segment(base, 4 * MIB, [weight]), snapshots.segment(base + 8 * MIB, 16 * MIB, [])]
+        self.write("late.pickle", snapshots.pickled(snapshots.snapshot(late, reserved_in_it)))
+        self.assertTrue(self.json("stats", "late.pickle")["whole"], "what was reserved before is less than its peak")
+        self.ok("diff", "late.pickle", "late.pickle", "--fail-above", "0")
+
+        self.write("ring.pickle", snapshots.pickled(snapshots.snapshot(late, step)))
+        self.ok("diff", "late.pickle", "ring.pickle", "--fail-above", str(8 * MIB))
+        self.fails(3, "diff", "late.pickle", "ring.pickle", "--fail-above", str(8 * MIB - 1),
+                   says="ring.pickle: its history begins when more was reserved .* switch the history on before")
+        self.ok("diff", "ring.pickle", "late.pickle", "--fail-above", "0")
+
+        self.write("none.pickle", snapshots.pickled(snapshots.snapshot(late, [])))
+        self.write("no_list.pickle", snapshots.pickled(snapshots.snapshot(late)))
+        for name in ("none.pickle", "no_list.pickle"):
+            self.fails(3, "diff", "late.pickle", name, "--fail-above", "1TiB", says=f"{name}: there is no history in it")
+        for name in ("ring.pickle", "none.pickle", "no_list.pickle"):
+            with self.subTest(name):
+                self.assertFalse(self.json("stats", name)["whole"])
+                self.assertFalse(self.json("diff", "late.pickle", name)["after"]["whole"])
+                self.ok("compare", name)
+                self.ok("plan", name)
+
     def test_sizes_that_look_alike_are_told_apart(self):
         self.write("none.csv", "event,id,bytes,stream\nalloc,9,7,0\n")
         self.write("b.csv", "event,id,bytes,stream\nalloc,0,1048576,0\nalloc,1,1048577,0\nalloc,2,64,0\n")

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "profiler/site_labels.h"
 
 namespace reprise::cli {
 namespace {
@@ -38,13 +40,6 @@ struct DiffRow {
   Bytes before, after;
   Bytes change() const { return after - before; }
 };
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// A site without its line, which an edit further up moves.
-std::string WithoutLine(const profiler::Site& site) {
-  return site.file.empty() ? site.label : fmt::format("{} {}", FileName(site.file), site.function);
-}
 
 // Sites that are on both sides are compared; of the others, those of one function are taken together, so that
 // a line that has moved is no site that is new and one that is gone.
@@ -69,8 +64,8 @@ std::vector<DiffRow> RowsBySite(const InputStats& before, const InputStats& afte
     return row.before == Bytes(0) || row.after == Bytes(0);
   };
   std::map<std::string, DiffRow> moved;
-  add(before, &DiffRow::before, moved, WithoutLine, one_side);
-  add(after, &DiffRow::after, moved, WithoutLine, one_side);
+  add(before, &DiffRow::before, moved, profiler::LabelWithoutLine, one_side);
+  add(after, &DiffRow::after, moved, profiler::LabelWithoutLine, one_side);
   std::vector<DiffRow> found;
   for (const auto& [name, row] : rows) {
     if (row.before > Bytes(0) && row.after > Bytes(0)) found.push_back(row);
@@ -175,9 +170,9 @@ std::string_view HowToRecordAll(const LoadedInput& input) {
 }
 
 int Diff(const DiffOptions& options) {
-  const absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
+  absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
   if (!before.ok()) return Fail(before.status(), kBadInput);
-  const absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
+  absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
   if (!after.ok()) return Fail(after.status(), kBadInput);
   const Bytes grown = after->stats.live_peak - before->stats.live_peak;
   bool failed = false;
@@ -194,6 +189,7 @@ int Diff(const DiffOptions& options) {
     }
   }
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
+  if (by_site) profiler::TellApart(std::array{&before->sites, &after->sites});
   std::vector<DiffRow> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
   std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& a, const DiffRow& b) {
     return std::abs(a.change().count()) > std::abs(b.change().count());

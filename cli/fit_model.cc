@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/site_labels.h"
+
 namespace reprise::cli {
 namespace {
 
@@ -26,6 +28,9 @@ std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
 void AddSites(FitModel& model) {
   const auto has_none = [](const BatchRun& run) { return run.sites_at_peak.empty(); };
   if (std::ranges::any_of(model.runs, has_none)) return;
+  std::vector<profiler::SiteTable*> tables;
+  for (BatchRun& run : model.runs) tables.push_back(&run.sites);
+  profiler::TellApart(tables);
   std::map<std::string, std::vector<Bytes>> bytes_of;  // by run
   for (size_t i = 0; i < model.runs.size(); ++i) {
     const InputStats& stats = model.runs[i];

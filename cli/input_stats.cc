@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "profiler/lifetimes.h"
+#include "profiler/site_labels.h"
 
 namespace reprise::cli {
 
@@ -94,6 +96,7 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
       const std::vector<profiler::StackBytes> at_peak =
           profiler::StacksLiveAt(trace.events, result.stats.peak_at);
       result.sites = profiler::SitesOf(trace.stacks);
+      profiler::TellApart(std::array{&result.sites});
       result.sites_at_peak = profiler::BySite(result.sites, at_peak);
       result.libraries = profiler::ByLibrary(trace.stacks, at_peak);
       result.attributed = AttributedShare(result);

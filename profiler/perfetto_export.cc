@@ -1,6 +1,7 @@
 // A Perfetto trace: a `Trace` of `TracePacket`s, here counter tracks and their values, and tracks of slices.
 // The numbers are those of Perfetto's public schema (perfetto/trace/).
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <protozero/pbf_writer.hpp>
@@ -10,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "profiler/exports.h"
 #include "profiler/lifetimes.h"
+#include "profiler/site_labels.h"
 #include "profiler/site_stats.h"
 
 namespace reprise::profiler {
@@ -156,7 +158,8 @@ std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stack
                        const std::vector<Activity>& activities) {
   Writer writer;
   writer.AddTrack(1, "live bytes");
-  const SiteTable table = SitesOf(stacks);
+  SiteTable table = SitesOf(stacks);
+  TellApart(std::array{&table});
   std::map<uint32_t, uint64_t> track_of;  // of a site
   std::vector<Bytes> held(kMostSites + 2);
   if (stacks.stacks() > 0) {

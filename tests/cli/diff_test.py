@@ -43,6 +43,22 @@ class Diff(command.CommandTest):
             },
         )
 
+    def test_files_of_one_name_are_told_apart(self):
+        def job(encoder, decoder, line=27):
+            events = []
+            for k, (folder, size) in enumerate((("encoder", encoder), ("decoder", decoder))):
+                entry = snapshots.entry("alloc", snapshots.BASE + 64 * MIB * k, size)
+                entry["frames"] = [{"name": "forward", "filename": f"/job/{folder}/model.py", "line": line + k}]
+                events.append(entry)
+            return snapshots.pickled(snapshots.snapshot([], events))
+
+        self.write("a.pickle", job(4 * MIB, 2 * MIB))
+        for line, places in ((27, ("encoder/model.py:27 forward", "decoder/model.py:28 forward")),
+                             (40, ("encoder/model.py forward", "decoder/model.py forward"))):
+            self.write("b.pickle", job(2 * MIB, 4 * MIB, line))
+            rows = self.json("diff", "a.pickle", "b.pickle")["rows"]
+            self.assertEqual({row["name"]: row["change"] for row in rows}, dict(zip(places, (-2 * MIB, 2 * MIB))))
+
     def test_a_line_that_moved_is_no_change(self):
         self.write("a.pickle", with_sites(("step", 7, MIB)))
         self.write("b.pickle", with_sites(("step", 8, MIB)))

@@ -8,6 +8,7 @@ import unittest
 from random import Random
 
 import command
+import snapshots
 import traces
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/command-pages.d"))
@@ -144,6 +145,20 @@ class Fit(command.CommandTest):
         most = 1 << 53
         self.fails(2, "fit", f"batch8.pickle@{most}", f"batch8.pickle@{most + 1}", says=f"{most + 1}. names no .* to 2.53")
         self.job(16)
+    def test_files_of_one_name_are_told_apart(self):
+        for batch in (1, 2):
+            events = []
+            for k, folder in enumerate(("encoder", "decoder")):
+                entry = snapshots.entry("alloc", snapshots.BASE + 64 * MIB * k, (batch if k else 1) * MIB)
+                entry["frames"] = [{"name": "forward", "filename": f"/job/{folder}/model.py", "line": 27}]
+                events.append(entry)
+            self.write(f"{batch}.pickle", snapshots.pickled(snapshots.snapshot([], events)))
+        sites = self.json("fit", "1.pickle@1", "2.pickle@2")["sites"]
+        self.assertEqual([(site["label"], site["per_sample"]) for site in sites],
+                         [("decoder/model.py:27 forward", MIB), ("encoder/model.py:27 forward", 0)])
+        stats = self.json("stats", "2.pickle")["sites"]
+        self.assertEqual([site["label"] for site in stats], [site["label"] for site in sites])
+
         self.ok("fit", f"batch8.pickle@{most - 1}", f"batch16.pickle@{most}")
         self.fails(2, "fit", "batch8.pickle@8", "batch8.pickle@8", says="two different batches")
         self.fails(2, "fit", "batch8.pickle@8", says="INPUT@BATCH")

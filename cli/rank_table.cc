@@ -23,11 +23,10 @@ RankTable::Row RankTable::Judged(std::string label, const std::vector<Cell>& cel
   for (const Cell& cell : cells) sorted.push_back(cell.bytes);
   const size_t without = columns - cells.size();
   if (without == 0) row.least = std::ranges::min(sorted);
-  if (const size_t middle = (columns - 1) / 2; middle >= without) {
-    const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(middle - without);
-    std::ranges::nth_element(sorted, at);
-    row.median = *at;
-  }
+  std::ranges::sort(sorted);
+  const auto at = [&](size_t place) { return place < without ? Bytes(0) : sorted[place - without]; };
+  const Bytes lower = at((columns - 1) / 2), upper = at(columns / 2);
+  row.median = lower + Bytes((upper - lower).count() / 2);
   return row;
 }
 

@@ -21,7 +21,7 @@ class RankTable {
     std::string label;
     std::vector<Bytes> bytes;  // by column
     Bytes least;
-    Bytes median;
+    Bytes median;  // of an even number of columns the mean of the two in the middle
     Bytes most;
     size_t most_column = 0;  // the first that has it
   };

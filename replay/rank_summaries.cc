@@ -126,9 +126,9 @@ void Total(JobRanks& job) {
     if (rank.live_peak > job.ranks[job.largest].live_peak) job.largest = i;
   }
   if (peaks.empty()) return;
-  const auto middle = peaks.begin() + static_cast<std::ptrdiff_t>((peaks.size() - 1) / 2);
-  std::nth_element(peaks.begin(), middle, peaks.end());
-  job.median_live_peak = Bytes(*middle);
+  std::ranges::sort(peaks);
+  const int64_t lower = peaks[(peaks.size() - 1) / 2], upper = peaks[peaks.size() / 2];
+  job.median_live_peak = Bytes(lower + (upper - lower) / 2);
 }
 
 // A process that has become another program goes on as that, which tells its end.

@@ -73,8 +73,8 @@ struct JobRanks {
   Bytes reserved_peak;
   Bytes lower_bound;
   Bytes slab;
-  Bytes median_live_peak;
-  size_t largest = 0;  // of `ranks`, by live peak
+  Bytes median_live_peak;  // of an even number the mean of the two in the middle
+  size_t largest = 0;      // of `ranks`, by live peak
 
   // How far the largest is from the median, as a factor.
   double LargestOverMedian() const;

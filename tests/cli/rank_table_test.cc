@@ -70,20 +70,21 @@ RankTable::Row RowOf(const std::vector<int64_t>& held) {
 }
 
 TEST(RankTable, WhoHasNothingCounts) {
-  const RankTable::Row row = RowOf({0, 5, 0, 9});
-  EXPECT_THAT(row.bytes, ElementsAre(Bytes(0), Bytes(5), Bytes(0), Bytes(9)));
+  const RankTable::Row row = RowOf({0, 5, 0, 0, 9});
+  EXPECT_THAT(row.bytes, ElementsAre(Bytes(0), Bytes(5), Bytes(0), Bytes(0), Bytes(9)));
   EXPECT_EQ(row.least, Bytes(0));
   EXPECT_EQ(row.median, Bytes(0));
   EXPECT_EQ(row.most, Bytes(9));
-  EXPECT_EQ(row.most_column, 3U);
+  EXPECT_EQ(row.most_column, 4U);
 }
 
-// The lower of the two in the middle.
+// Of an even number the mean of the two in the middle.
 TEST(RankTable, Medians) {
   EXPECT_EQ(RowOf({0, 5, 9}).median, Bytes(5));
   EXPECT_EQ(RowOf({9, 0, 0}).median, Bytes(0));
-  EXPECT_EQ(RowOf({4, 3, 2, 1}).median, Bytes(2));
-  EXPECT_EQ(RowOf({4, 3, 2, 0}).median, Bytes(2));
+  EXPECT_EQ(RowOf({8, 6, 2, 1}).median, Bytes(4));
+  EXPECT_EQ(RowOf({8, 6, 0, 0}).median, Bytes(3));
+  EXPECT_EQ(RowOf({8, 0, 0, 0}).median, Bytes(0));
   EXPECT_EQ(RowOf({7}).median, Bytes(7));
   EXPECT_EQ(RowOf({4, 3, 2}).least, Bytes(2));
 }

@@ -223,8 +223,8 @@ TEST(RankSummaries, TotalsMedianAndLargest) {
   EXPECT_EQ(jobs[0].live_peak, Bytes(620));
   EXPECT_EQ(jobs[0].reserved_peak, Bytes(660));
   EXPECT_EQ(jobs[0].ranks[jobs[0].largest].launched.rank, 2);
-  EXPECT_EQ(jobs[0].median_live_peak, Bytes(100));
-  EXPECT_DOUBLE_EQ(jobs[0].LargestOverMedian(), 3);
+  EXPECT_EQ(jobs[0].median_live_peak, Bytes(110)) << "the mean of the two in the middle";
+  EXPECT_DOUBLE_EQ(jobs[0].LargestOverMedian(), 300.0 / 110);
   EXPECT_THAT(jobs[0].missing, IsEmpty());
 }
 

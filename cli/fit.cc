@@ -193,6 +193,14 @@ std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capaci
   return JsonText(json);
 }
 
+// Whether any of the allocators has room for a batch of 1.
+bool HasRoomForOne(const FitModel& model, Bytes capacity) {
+  const auto has = [&](const Overhead& overhead) {
+    return LargestBatch(model.live, overhead, capacity).expected != 0;
+  };
+  return has(LiveAlone()) && (model.overheads.empty() || std::ranges::any_of(model.overheads, has));
+}
+
 int Fit(const FitOptions& options) {
   std::vector<BatchRun> runs;
   for (const std::string& word : options.inputs) {
@@ -217,7 +225,7 @@ int Fit(const FitOptions& options) {
 
   const FitModel model = ModelOf(std::move(runs));
   int exit_status = kFine;
-  if (options.capacity && LargestBatch(model.live, LiveAlone(), *options.capacity).expected == 0) {
+  if (options.capacity && !HasRoomForOne(model, *options.capacity)) {
     Say(fmt::format("does not fit: not even a batch of 1 has room in {} bytes", options.capacity->count()));
     exit_status = kDoesNotFit;
   } else if (!(model.live.line.slope > 0)) {

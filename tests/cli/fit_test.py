@@ -119,6 +119,13 @@ class Fit(command.CommandTest):
     def test_not_even_one(self):
         self.fails(4, "fit", self.job(8), self.job(16), "--capacity", "64MiB", says="not even a batch of 1")
 
+    def test_not_even_one_by_any_allocator(self):
+        # What is live would fit, but granules of 2 MiB do not.
+        for batch in (1, 2):
+            self.write(f"{batch}.csv", f"event,id,bytes,stream\nalloc,0,{batch * MIB // 2},0\n")
+        done = self.fails(4, "fit", "1.csv@1", "2.csv@2", "--capacity", "768KiB", says="not even a batch of 1")
+        self.assertRegex(done.out, r"live peak +\d+ +1 ")
+
     def test_an_allocator_that_found_no_room_is_left_out(self):
         for batch, size in ((1, 1 << 30), (2, 1 << 40)):
             self.write(f"{batch}.csv", f"event,id,bytes,stream\nalloc,0,{size},0\nfree,0,,0\n")

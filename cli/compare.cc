@@ -44,6 +44,10 @@ std::string ResultText(const CompareOptions& options, Bytes live_peak,
   };
   std::string text = Line("allocator", "reserved peak", "over live peak", fits_cell("fits"), "");
   for (const Contender& c : contenders) {
+    if (c.failed) {
+      text += Line(c.name, "not known", "", fits_cell(""), c.meaning);
+      continue;
+    }
     const double over = replay::Share((c.reserved_peak - live_peak).count(), live_peak.count());
     text += Line(c.name, FormatSize(c.reserved_peak), fmt::format("{:+.2f} %", 100 * over),
                  fits_cell(YesOrNo(c.fits)), c.meaning);
@@ -78,7 +82,7 @@ int Compare(const CompareOptions& options) {
           c.name));
       exit_status = kNegative;
     }
-    if (c.failed) Say(fmt::format("{}: found no room even without a limit; its figures are not all", c.name));
+    if (c.failed) Say(fmt::format("{}: {}; its figures are not known", c.name, kNoRoom));
   }
   const bool any_fits = std::any_of(contenders.begin(), contenders.end(),
                                     [](const Contender& c) { return c.fits.value_or(false); });

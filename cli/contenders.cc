@@ -1,6 +1,7 @@
 #include "cli/contenders.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/json_text.h"
 #include "cli/or_null.h"
@@ -20,7 +21,7 @@ Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::E
                       .failed = unlimited.failed_at.has_value(),
                       .stopped = unlimited.stopped,
                       .overlaps = unlimited.overlaps};
-  if (!capacity || contender.stopped) return contender;
+  if (!capacity || contender.stopped || contender.failed) return contender;
   const auto limited = replay::RunModel(events, *model.make(*capacity), {.stop = watch.stop});
   contender.stopped = limited.stopped;
   contender.fits = !limited.failed_at.has_value();
@@ -41,7 +42,7 @@ absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::
                       .failed = unlimited->counters.passed > 0,
                       .stopped = unlimited->stopped,
                       .overlaps = unlimited->overlaps};
-  if (!capacity || contender.stopped) return contender;
+  if (!capacity || contender.stopped || contender.failed) return contender;
   const auto limited = replay::Simulate(events, {.capacity = *capacity, .watch = {.stop = watch.stop}});
   if (!limited.ok()) return limited.status();
   contender.stopped = limited->stopped;
@@ -78,12 +79,21 @@ std::string ContendersJson(const std::string& input, std::optional<Bytes> capaci
                {"capacity", OrNull(capacity, count)},
                {"allocators", Json::array()}};
   for (const Contender& c : contenders) {
-    json["allocators"].push_back({{"name", c.name},
-                                  {"reserved_peak", c.reserved_peak.count()},
-                                  {"allocated_peak", OrNull(c.allocated_peak, count)},
-                                  {"driver_allocations", OrNull(c.driver_allocations)},
-                                  {"fits", OrNull(c.fits)},
-                                  {"failed_at", OrNull(c.failed_at)}});
+    Json row = {{"name", c.name},
+                {"reserved_peak", nullptr},
+                {"allocated_peak", nullptr},
+                {"driver_allocations", nullptr},
+                {"fits", OrNull(c.fits)},
+                {"failed_at", OrNull(c.failed_at)},
+                {"reason", nullptr}};
+    if (c.failed) {
+      row["reason"] = kNoRoom;
+    } else {
+      row["reserved_peak"] = c.reserved_peak.count();
+      row["allocated_peak"] = OrNull(c.allocated_peak, count);
+      row["driver_allocations"] = OrNull(c.driver_allocations);
+    }
+    json["allocators"].push_back(std::move(row));
   }
   return JsonText(json);
 }

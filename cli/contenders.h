@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,10 +24,13 @@ struct Contender {
   std::optional<int64_t> driver_allocations;
   std::optional<bool> fits;
   std::optional<int64_t> failed_at;  // the event at which memory was out
-  bool failed = false;               // even without a limit
+  bool failed = false;               // even without a limit: none of its figures is that of all events
   bool stopped = false;              // told to; its figures are not all
   int64_t overlaps = 0;
 };
+
+// Why a contender has failed.
+inline constexpr std::string_view kNoRoom = "found no room even without a limit";
 
 // `watch` follows the run without a limit, and may stop both. With a capacity that run is a second one.
 Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::Event>& events,

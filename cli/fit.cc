@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<Contender>> ContendersFor(const std::string& path, co
   }
   for (const Contender& c : *contenders) {
     if (!c.failed) continue;
-    Say(fmt::format("{}: {}: found no room even without a limit; it is left out", path, c.name));
+    Say(fmt::format("{}: {}: {}; it is left out", path, c.name, kNoRoom));
   }
   return contenders;
 }

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
+#include "profiler/lifetimes.h"
 #include "replay/counters_json.h"
 #include "replay/simulator.h"
 
@@ -80,19 +81,44 @@ std::string ResultText(const replay::SimulationResult& result) {
          Row("time", FormatDuration(result.seconds), "of the simulation");
 }
 
+absl::StatusOr<replay::SimulationResult> Simulated(const LoadedInput& input, const SimulateOptions& options,
+                                                   Bytes capacity) {
+  return replay::Simulate(input.content.trace.events,
+                          {.capacity = capacity, .second_run = options.second_run, .behind = options.behind});
+}
+
+// Whether it is the capacity that so many requests did not fit in, and not what the engine can hold at most.
+absl::StatusOr<bool> CapacityIsTooLittle(const LoadedInput& input, const SimulateOptions& options,
+                                         int64_t passed) {
+  if (!options.capacity) return false;
+  if (profiler::LivePeakOf(input.content.trace.events).bytes > *options.capacity) return true;
+  const auto unlimited = Simulated(input, options, Bytes(0));
+  if (!unlimited.ok()) return unlimited.status();
+  return unlimited->counters.passed < passed;
+}
+
 int Simulate(const SimulateOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadEvents(options.input, "simulate");
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<replay::SimulationResult> result =
-      replay::Simulate(input->content.trace.events, {.capacity = options.capacity.value_or(Bytes(0)),
-                                                     .second_run = options.second_run,
-                                                     .behind = options.behind});
+      Simulated(*input, options, options.capacity.value_or(Bytes(0)));
   if (!result.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kUsage);
   int exit_status = kFine;
-  if (options.capacity && result->counters.passed > 0) {
-    Say(fmt::format("does not fit: {} requests did not find room in {} bytes", result->counters.passed,
-                    options.capacity->count()));
-    exit_status = kDoesNotFit;
+  if (const int64_t passed = result->counters.passed; passed > 0) {
+    const absl::StatusOr<bool> too_little = CapacityIsTooLittle(*input, options, passed);
+    if (!too_little.ok())
+      return Fail(fmt::format("{}: {}", input->name, MessageOf(too_little.status())), kUsage);
+    if (*too_little) {
+      Say(fmt::format("does not fit: {} requests did not find room in {} bytes", passed,
+                      options.capacity->count()));
+      exit_status = kDoesNotFit;
+    } else {
+      Say(
+          fmt::format("{} requests did not find room in the engine's range of addresses, which no capacity "
+                      "makes larger; the figures are without them",
+                      passed));
+      exit_status = options.capacity ? kNegative : kFine;
+    }
   }
   if (result->overlaps > 0) {
     Say("live blocks have shared bytes: this is a defect of Reprise, please report it with the input");

@@ -60,11 +60,14 @@ class Gatherer {
   bool over() const { return Clock::now() >= end_; }
   double PlanSeconds() const { return std::min(kMostPlanSeconds, limits_.seconds * kPlanShare); }
   void LeaveOut(std::string_view what) {
-    findings_.left_out.push_back(fmt::format("{}: not finished within {:g} s", what, limits_.seconds));
+    LeaveOut(what, fmt::format("not finished within {:g} s", limits_.seconds));
+  }
+  void LeaveOut(std::string_view what, std::string_view why) {
+    findings_.left_out.push_back(fmt::format("{}: {}", what, why));
   }
   void LeaveOut(std::string_view what, const absl::Status& why) {
     if (absl::IsDeadlineExceeded(why)) return LeaveOut(what);
-    findings_.left_out.push_back(fmt::format("{}: {}", what, MessageOf(why)));
+    LeaveOut(what, MessageOf(why));
   }
 
   void AddSites() {
@@ -128,6 +131,7 @@ class Gatherer {
 
   void Add(Contender contender, const replay::Track& track) {
     if (contender.stopped) return LeaveOut(contender.name);
+    if (contender.failed) return LeaveOut(contender.name, kNoRoom);
     findings_.layouts.push_back(LayoutOf(contender.name, contender.meaning, findings_.blocks, track.offsets));
     findings_.reserved.push_back({contender.name, LargestOfEach(track.reserved, findings_.points.step)});
     findings_.contenders.push_back(std::move(contender));
@@ -183,6 +187,8 @@ class Gatherer {
         LeaveOut(what, together.status());
       } else if (together->stopped) {
         LeaveOut(what);
+      } else if (together->failed) {
+        LeaveOut(what, kNoRoom);
       } else {
         findings_.merged.push_back({apart.name, apart.reserved_peak, together->reserved_peak});
       }

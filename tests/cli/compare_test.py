@@ -71,6 +71,10 @@ class Compare(command.CommandTest):
         done = self.ok("compare", "e.csv")
         for name in NAMES:
             self.assertIn(f"{name}: found no room even without a limit", done.err)
+            self.assertRegex(done.out, rf"{name} +not known")
+        for row in self.compared("e.csv", "--capacity", "1TiB", status=4)[0].values():
+            figures = [row[name] for name in ("reserved_peak", "allocated_peak", "driver_allocations", "fits")]
+            self.assertEqual((figures, row["reason"]), ([None] * 4, "found no room even without a limit"))
 
     def test_inputs_that_cannot_be_compared(self):
         self.write("a.csv", command.LIFETIMES)

@@ -206,6 +206,16 @@ class Report(command.CommandTest):
         self.write("out/trace.reprise", traces.trace([3 << 20]))
         self.assertRegex(head_of(self.page("out"))["verdict"], r"^Peak 3\.00 MiB; Reprise")
 
+    def test_an_allocator_that_found_no_room_has_no_figures(self):
+        self.write("e.csv", f"event,id,bytes,stream\nalloc,0,100,0\nalloc,1,{1 << 40},1\n")
+        head = head_of(self.page("e.csv"))
+        self.assertNotIn("Reprise would reserve", head["verdict"])
+        self.assertIn("reprise: found no room even without a limit", head["left_out"])
+        shown = [a["name"] for a in head["compare"]["allocators"]]
+        shown += [layout["name"] for layout in head["layouts"]] + [m["name"] for m in head["what_if"]["merged"]]
+        self.assertIn("torch-native", shown)
+        self.assertNotIn("reprise", shown)
+
     def test_capacity(self):
         self.write("e.csv", command.EVENTS)
         head = head_of(self.page("e.csv", "--capacity", "3MiB"))

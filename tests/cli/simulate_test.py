@@ -41,6 +41,15 @@ class Simulate(command.CommandTest):
         self.write("big.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\n")
         self.fails(4, "simulate", "big.csv", "--capacity", "32MiB", says="1 requests did not find room")
 
+    def test_what_the_engine_cannot_hold_is_not_blamed_on_the_capacity(self):
+        self.write("huge.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\nalloc,1,{1 << 40},0\n")
+        says = "1 requests did not find room in the engine's range of addresses"
+        self.assertIn(says, self.ok("simulate", "huge.csv").err)
+        done = self.fails(1, "simulate", "huge.csv", "--capacity", "2TiB", says=says)
+        self.assertNotIn("does not fit", done.err)
+        self.fails(4, "simulate", "huge.csv", "--capacity", "1TiB", says="does not fit: 1 requests")
+        self.fails(4, "simulate", "huge.csv", "--capacity", "32MiB", says="does not fit: 2 requests")
+
     def test_the_next_run_begins_with_what_this_one_has_left(self):
         first = self.json("simulate", "job.csv")
         second = self.json("simulate", "job.csv", "--second-run")

@@ -20,6 +20,8 @@ namespace {
 constexpr double kFurthestMicroseconds = 0x1p52;  // either side of 0: between any two it is no overflow in ns
 constexpr int64_t kMostBytes = int64_t{1} << 61;
 
+constexpr size_t kMostNamed = 8;  // of the devices that are not read
+
 using DeviceKey = std::pair<int64_t, int64_t>;  // type, id
 
 struct MemoryEvent {
@@ -28,11 +30,39 @@ struct MemoryEvent {
   uint64_t address = 0;
 };
 
+using MemoryEvents = std::map<DeviceKey, std::vector<MemoryEvent>>;
+
+// In order of time. At the begin at least as much was live as is missing later. A double: nothing has been summed
+// yet, and no file makes it overflow.
+double LivePeakOf(const std::vector<MemoryEvent>& events) {
+  double live = 0, least = 0, most = 0;
+  for (const MemoryEvent& event : events) {
+    live += static_cast<double>(event.bytes);
+    least = std::min(least, live);
+    most = std::max(most, live);
+  }
+  return most - least;
+}
+
+std::string NoteOn(const MemoryEvents& by_device, DeviceKey read) {
+  std::string others;
+  size_t named = 0;
+  for (const auto& [device, events] : by_device) {
+    if (device == read || named++ >= kMostNamed) continue;
+    others += fmt::format(", type {} number {} (up to {:.0f} B live)", device.first, device.second,
+                          LivePeakOf(events));
+  }
+  if (named > kMostNamed) others += fmt::format(" and {} more", named - kMostNamed);
+  return fmt::format(
+      "{} devices in it; only device type {}, number {}, the one with the largest live peak, is read; not {}",
+      by_device.size(), read.first, read.second, others.substr(2));
+}
+
 // Hears the file piece by piece and keeps the memory events alone: traces of gigabytes are mostly other
 // things.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  std::map<DeviceKey, std::vector<MemoryEvent>> by_device;
+  MemoryEvents by_device;
   int64_t malformed = 0;
   std::string first_malformed;  // what is wrong with it
   std::string error;
@@ -205,29 +235,25 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
   if (!nlohmann::json::sax_parse(contents, &handler)) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", name, handler.error));
   }
-  const auto most =
-      std::ranges::max_element(handler.by_device, {}, [](const auto& d) { return d.second.size(); });
-  if (most == handler.by_device.end() && handler.malformed > 0) {
+  if (handler.by_device.empty() && handler.malformed > 0) {
     return absl::InvalidArgumentError(
         fmt::format("{}: all of its \"[memory]\" events, {}, are malformed; of the first, {}", name,
                     handler.malformed, handler.first_malformed));
   }
-  if (most == handler.by_device.end()) {
+  if (handler.by_device.empty()) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: no \"[memory]\" event in it; expected a trace of PyTorch's profiler with profile_memory=True",
         name));
   }
-  std::vector<MemoryEvent>& events = most->second;
-  std::ranges::stable_sort(events, {}, &MemoryEvent::ts);
+  for (auto& [device, events] : handler.by_device) std::ranges::stable_sort(events, {}, &MemoryEvent::ts);
+  const auto fullest =
+      std::ranges::max_element(handler.by_device, {}, [](const auto& d) { return LivePeakOf(d.second); });
+  const std::vector<MemoryEvent>& events = fullest->second;
   Sequencer sequencer;
   for (const MemoryEvent& event : events) sequencer.Add(event, events.front().ts);
   absl::StatusOr<KinetoTrace> trace = sequencer.Finish(name);
   if (!trace.ok()) return trace.status();
-  if (handler.by_device.size() > 1) {
-    trace->notes.push_back(
-        fmt::format("{} devices in it; only device type {}, number {}, the one with the most events, is read",
-                    handler.by_device.size(), most->first.first, most->first.second));
-  }
+  if (handler.by_device.size() > 1) trace->notes.push_back(NoteOn(handler.by_device, fullest->first));
   if (handler.malformed > 0) {
     trace->notes.push_back(fmt::format("{} malformed memory events were ignored; of the first, {}",
                                        handler.malformed, handler.first_malformed));

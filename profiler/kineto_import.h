@@ -24,7 +24,7 @@ struct KinetoTrace {
 // Whether the first character that is no blank begins a JSON object or array.
 bool LooksLikeJson(std::string_view contents);
 
-// Of the device with the most of them; a note names the others. InvalidArgument: no JSON, or no such event in
+// Of the device with the largest live peak; a note names the others. InvalidArgument: no JSON, or no such event in
 // it, or sizes that sum to more than 2^62. Memory linear in the file.
 absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_view name);
 

@@ -13,14 +13,12 @@
 #include "profiler/event_check.h"
 #include "profiler/lifetimes.h"
 #include "profiler/pickle.h"
+#include "profiler/snapshot_devices.h"
 #include "profiler/snapshot_frames.h"
 
 namespace reprise::profiler {
 namespace {
 
-// Dictionaries of a snapshot have about ten keys. Every one is looked up by name, so one that has very many,
-// and occurs very often, is refused rather than searched.
-constexpr size_t kMostKeys = 64;
 constexpr int64_t kMostAddress = int64_t{1} << 61;  // of addresses and sizes: sums of a few stay in range
 constexpr int64_t kMostMicroseconds = int64_t{1} << 53;
 
@@ -101,29 +99,10 @@ class SnapshotReader {
     return frames ? frames_.Read(*frames) : StackId(0);
   }
 
-  static int64_t DeviceOf(PickleValue segment) {
-    const std::optional<PickleValue> device =
-        segment.size() <= kMostKeys ? segment.Find("device") : std::nullopt;
-    return device ? device->integer().value_or(0) : 0;
-  }
-
-  // The one with the most entries and segments.
   void ChooseDevice(PickleValue segments, PickleValue traces) {
-    std::map<int64_t, size_t> size_of;
-    for (size_t i = 0; i < traces.size(); ++i) {
-      if (traces[i].size() > 0) size_of[static_cast<int64_t>(i)] += traces[i].size();
-    }
-    for (size_t i = 0; i < segments.size(); ++i) size_of[DeviceOf(segments[i])] += 1;
-    for (const auto& [device, size] : size_of) {
-      if (device >= 0 && size > size_of[snapshot_.device]) snapshot_.device = device;
-    }
-    const auto used =
-        std::count_if(size_of.begin(), size_of.end(), [](const auto& d) { return d.second > 0; });
-    if (used > 1) {
-      snapshot_.notes.push_back(
-          fmt::format("{} devices in it; only device {}, the one with the most entries, is read", used,
-                      snapshot_.device));
-    }
+    const std::vector<DeviceUse> devices = DevicesOf(segments, traces, entries_left_);
+    if (!devices.empty()) snapshot_.device = devices[0].device;
+    if (devices.size() > 1) snapshot_.notes.push_back(NoteOn(devices));
   }
 
   absl::Status ReadSegment(PickleValue dict, const std::string& where) {

@@ -66,7 +66,7 @@ struct Snapshot {
   std::string_view WhyNotWhole() const;
 };
 
-// Of the device with the most in it; a note names the others. Errors: those of ParsePickle; InvalidArgument
+// Of the device with the largest live peak; a note names the others. Errors: those of ParsePickle; InvalidArgument
 // for what is no snapshot, naming the entry.
 absl::StatusOr<Snapshot> ParseSnapshot(std::string_view contents, std::string_view name);
 

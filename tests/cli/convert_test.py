@@ -189,6 +189,15 @@ class Convert(command.CommandTest):
             self.assertIn("2 devices in it", done.err)
         self.ok("report", "k.json", "-o", "k.html")
 
+    def test_kineto_of_the_fullest_device(self):
+        often = [memory(k, 64 * (1 if k % 2 else -1), 16) for k in range(1, 9)]
+        late = [memory(9, -500, 32, device=2), memory(10, -500, 48, device=2)]
+        self.write("k.json", json.dumps([*often, memory(3, 900, 16, device=1), *late]))
+        done = self.ok("stats", "k.json", "--json")
+        self.assertEqual(json.loads(done.out)["live_peak"], 1000)
+        self.assertRegex(done.err, r"3 devices in it; only device type 1, number 2, .* not type 1 number 0 \(up to 64 B live\), "
+                                   r"type 1 number 1 \(up to 900 B live\)")
+
     def test_kineto_times_at_both_ends(self):
         far = float(1 << 52)
         for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):

@@ -13,6 +13,7 @@
 namespace reprise::profiler {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -137,13 +138,28 @@ TEST(SnapshotImport, OutOfMemoryAndUnknownEntriesAreCounted) {
               ElementsAre(HasSubstr("1 entries of unknown kinds"), HasSubstr("out of memory 1 times")));
 }
 
-TEST(SnapshotImport, OfSeveralDevicesTheOneWithTheMost) {
-  const Snapshot snapshot = Read(SnapshotOf({Segment(0, 100, {}, 0), Segment(0, 200, {}, 1)},
-                                            {{}, {Entry("alloc", 100, 10), Entry("alloc", 200, 20)}}));
+TEST(SnapshotImport, OfSeveralDevicesTheFullest) {
+  // Device 0 has the most entries, device 2 the most that is live at the end.
+  const std::string alloc = Entry("alloc", 100, 10), free = Entry("free_completed", 100, 10);
+  const std::string large = Entry("alloc", 100, 70), freed = Entry("free_completed", 100, 70);
+  const Snapshot snapshot =
+      Read(SnapshotOf({Segment(0, 100, {}, 0), Segment(0, 200, {BlockAt(0, 30, 30, "active_allocated")}, 1),
+                       Segment(0, 300, {BlockAt(0, 90, 90, "active_allocated")}, 2)},
+                      {{alloc, free, alloc, free}, {large, freed}, {}}));
   EXPECT_EQ(snapshot.device, 1);
-  EXPECT_EQ(snapshot.events.size(), 2u);
+  EXPECT_EQ(snapshot.events.size(), 3u);
   EXPECT_EQ(snapshot.reserved_at_end, Bytes(200));
-  EXPECT_THAT(snapshot.notes, ElementsAre(HasSubstr("2 devices in it; only device 1")));
+  EXPECT_THAT(snapshot.notes,
+              testing::Contains(AllOf(HasSubstr("3 devices in it; only device 1"),
+                                      HasSubstr("not devices 2 (up to 90 B live), 0 (up to 10 B live)"))));
+}
+
+TEST(SnapshotImport, WhatADeviceHeldBeforeItsHistoryCountsToo) {
+  const Snapshot snapshot =
+      Read(SnapshotOf({Segment(0, 100, {}, 0)},
+                      {{Entry("free_completed", 100, 50), Entry("free_completed", 200, 50)},
+                       {Entry("alloc", 100, 90), Entry("free_completed", 100, 90), Entry("oom", 0, 1)}}));
+  EXPECT_EQ(snapshot.device, 0);
 }
 
 TEST(SnapshotImport, WithoutAHistoryWhatIsLive) {

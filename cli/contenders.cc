@@ -15,6 +15,7 @@ Contender Modelled(const replay::ModelInfo& model, const std::vector<profiler::E
   const auto unlimited = replay::RunModel(events, *model.make(Bytes(0)), watch);
   Contender contender{.name = std::string(model.name),
                       .meaning = std::string(model.meaning),
+                      .most_added = model.most_added,
                       .reserved_peak = unlimited.reserved_peak,
                       .allocated_peak = unlimited.allocated_peak,
                       .driver_allocations = unlimited.driver_allocations,
@@ -36,6 +37,7 @@ absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::
   if (!unlimited.ok()) return unlimited.status();
   Contender contender{.name = "reprise",
                       .meaning = "the engine that serves jobs, recording included",
+                      .most_added = replay::kSimulatedGranule,
                       .reserved_peak = unlimited->reserved_peak,
                       .allocated_peak = unlimited->counters.live_peak,
                       .driver_allocations = unlimited->memory_calls,

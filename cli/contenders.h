@@ -19,6 +19,7 @@ namespace reprise::cli {
 struct Contender {
   std::string name;
   std::string meaning;
+  Bytes most_added;  // to one request by rounding; 0 where that is not known
   Bytes reserved_peak;
   std::optional<Bytes> allocated_peak;
   std::optional<int64_t> driver_allocations;

@@ -132,15 +132,19 @@ std::string BatchCell(const std::optional<int64_t>& batch) {
 
 std::string CapacityRows(const FitModel& model, Bytes capacity) {
   std::string text = fmt::format("largest batch within {}\n", FormatSize(capacity));
-  text += fmt::format("  {:<17}{:>8}  {:>10}  {:>8}  {}\n", "", "at least", "expected", "at most",
+  text += fmt::format("  {:<17}{:>8}  {:>10}  {:>8}  {}\n", "", "cautious", "expected", "at most",
                       "reserved / live");
   for (const Overhead& overhead : AllOf(model)) {
     const Largest largest = LargestBatch(model.live, overhead, capacity);
     const auto [least, most] = RatiosOf(overhead);
     text += fmt::format("  {:<17}{:>8}  {:>10}  {:>8}  {:.3f} to {:.3f}\n", overhead.name,
-                        BatchCell(largest.least), BatchCell(largest.expected), BatchCell(largest.most), least,
-                        most);
+                        BatchCell(largest.cautious), BatchCell(largest.expected), BatchCell(largest.most),
+                        least, most);
   }
+  text +=
+      "  at most is by the live bytes alone; what is reserved beside them jumps with the batch, so cautious "
+      "and\n"
+      "  expected are estimates: try the batch\n";
   return text;
 }
 
@@ -177,7 +181,7 @@ std::string ResultJson(const FitModel& model, const std::optional<Bytes>& capaci
     Json row = {{"name", overhead.name}, {"overhead_least", least}, {"overhead_most", most}};
     if (capacity) {
       const Largest largest = LargestBatch(model.live, overhead, *capacity);
-      row["least"] = OrNull(largest.least);
+      row["cautious"] = OrNull(largest.cautious);
       row["expected"] = OrNull(largest.expected);
       row["most"] = OrNull(largest.most);
     }
@@ -253,12 +257,18 @@ void AddFit(CLI::App& app, int& exit_status) {
                 "Say what the largest batch within that much memory is; status 4 if not even 1 fits");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
-      "The live peak is taken to be a line of the batch. `expected` is by the line through the inputs and "
-      "by\n"
-      "the share that an allocator reserved beside the live bytes at the largest of them. `at least` and\n"
-      "`at most` are by all lines that are as near to the inputs, give or take how far the peaks of their\n"
-      "iterations lie apart and what was too small to be recorded, and by the most and the least that was\n"
-      "reserved beside at any input, as bytes or as a share, give or take 2 MiB.\n\n"
+      "The live peak is taken to be a line of the batch. `at most` is by all lines that are as near to the "
+      "inputs,\n"
+      "give or take how far the peaks of their iterations lie apart and what was too small to be recorded: "
+      "no\n"
+      "allocator does without what is live. What one reserves beside that jumps with the batch, so the "
+      "others are\n"
+      "estimates. `expected` is by the line through the inputs and by the share reserved beside the live "
+      "bytes at\n"
+      "the largest. `cautious` is by the worst of those lines and by twice what was reserved beside at any "
+      "input, as\n"
+      "bytes or as a share, and as much more as rounding adds to one request. Try the batch before relying "
+      "on it.\n\n"
       "Example:\n  reprise fit small.reprise@8 large.reprise@16 --capacity 80GiB");
   command->callback([options, &exit_status] { exit_status = Fit(*options); });
 }

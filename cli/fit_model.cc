@@ -8,14 +8,14 @@
 namespace reprise::cli {
 namespace {
 
-constexpr Bytes kGranule{int64_t{2} << 20};  // that drivers hand memory out in
-
 // Of who found room at each batch: what the others reserved until then is not what they need.
 std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
   std::vector<Overhead> overheads;
   for (size_t i = 0; i < runs[0].contenders.size(); ++i) {
     if (std::ranges::any_of(runs, [i](const BatchRun& run) { return run.contenders[i].failed; })) continue;
-    Overhead overhead{.name = runs[0].contenders[i].name};
+    const Contender& contender = runs[0].contenders[i];
+    Overhead overhead{.name = contender.name,
+                      .most_added = static_cast<double>(contender.most_added.count())};
     for (const BatchRun& run : runs) {
       overhead.seen.push_back({static_cast<double>(run.stats.live_peak.count()),
                                static_cast<double>(run.contenders[i].reserved_peak.count())});
@@ -52,23 +52,21 @@ void AddSites(FitModel& model) {
                            [](const SiteGrowth& site) { return site.line.slope; });
 }
 
-// How much of a capacity is left for live bytes, if what is reserved beside them is as many bytes or as large
-// a share as at one of the batches; to a granule, which an allocator may need to begin. More than all of it is none.
+// How much of a capacity is taken to be left for live bytes. What is reserved beside them jumps with the batch, as
+// blocks outgrow segments, and no input shows how far. It is expected to be the share that it was at the largest;
+// with caution it is so many times what it was at the worst, as bytes or as a share, and as much more as one request
+// can add. How often a job needed more than that is in docs/results/fit.md.
+constexpr double kCaution = 2;
 struct Room {
-  double least, expected, most;
+  double cautious, expected;
 };
 Room RoomFor(const Overhead& overhead, double capacity) {
-  Room room{capacity, capacity / overhead.seen.back().ratio(), 0};
-  bool any = false;
+  Room room{capacity, capacity / overhead.seen.back().ratio()};
   for (const Overhead::Seen& seen : overhead.seen) {
-    any = any || seen.reserved != seen.live;
-    const double as_share = capacity / seen.ratio(), as_bytes = capacity - (seen.reserved - seen.live);
-    room.least = std::min({room.least, as_share, as_bytes});
-    room.most = std::max({room.most, as_share, as_bytes});
+    const double as_share = (capacity - overhead.most_added) / (1 + kCaution * (seen.ratio() - 1));
+    const double as_bytes = capacity - overhead.most_added - kCaution * (seen.reserved - seen.live);
+    room.cautious = std::min({room.cautious, as_share, as_bytes});
   }
-  if (!any) return room;
-  room.least -= static_cast<double>(kGranule.count());
-  room.most = std::min(room.most + static_cast<double>(kGranule.count()), capacity);
   return room;
 }
 
@@ -109,14 +107,16 @@ FitModel ModelOf(std::vector<BatchRun> runs) {
 }
 
 Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity) {
-  const Room room = RoomFor(overhead, static_cast<double>(capacity.count()));
+  const auto all = static_cast<double>(capacity.count());
+  const Room room = RoomFor(overhead, all);
   Largest largest{.expected = profiler::LargestWithin(live.line, room.expected, live.largest_x)};
-  largest.least = largest.most = largest.expected;
+  largest.cautious = largest.expected;
   if (!largest.expected) return largest;
+  largest.most = largest.expected;
   for (const profiler::Line& line : live.extremes) {
-    const auto least = profiler::LargestWithin(line, room.least, live.largest_x);
-    const auto most = profiler::LargestWithin(line, room.most, live.largest_x);
-    if (least) largest.least = std::min(*largest.least, *least);
+    const auto cautious = profiler::LargestWithin(line, room.cautious, live.largest_x);
+    const auto most = profiler::LargestWithin(line, all, live.largest_x);
+    if (cautious) largest.cautious = std::min(*largest.cautious, *cautious);
     // One of the possible lines does not rise: nothing says where the end is.
     largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;
   }

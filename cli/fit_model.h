@@ -27,12 +27,14 @@ struct Overhead {
     double ratio() const { return reserved / live; }
   };
   std::string name;
+  double most_added = 0;   // to one request, by rounding
   std::vector<Seen> seen;  // by run
 };
 
-// The largest batch within a capacity: give or take what is not known, and by the line through the inputs.
+// The largest batch within a capacity. What an allocator needs at a batch that was not run is known only to be no
+// less than what is live: `most` holds for every allocator, the others are estimates.
 struct Largest {
-  std::optional<int64_t> least, expected, most;  // none: it does not grow with the batch
+  std::optional<int64_t> cautious, expected, most;  // none: it does not grow with the batch
 };
 
 // How much of a site is live at the peak, as a line of the batch.

@@ -13,7 +13,6 @@
 namespace reprise::replay {
 namespace {
 
-constexpr Bytes kGranule{int64_t{2} << 20};
 constexpr double kStepsPerSecond = 1e7;  // of the planner on a machine with nothing else to do
 constexpr double kMostDelay = 30;        // by other work, or a build that checks itself
 
@@ -95,7 +94,7 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
                                      std::vector<Sequence::Expected> plans) {
   const auto start = std::chrono::steady_clock::now();
   // Addresses are free, so there are as many as can be: no stream is refused for want of them.
-  auto memory = std::make_unique<CountedMemory>(kGranule, kLargestRange);
+  auto memory = std::make_unique<CountedMemory>(kSimulatedGranule, kLargestRange);
   const CountedMemory& counted = *memory;
   DeviceBehind device(options.behind);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(

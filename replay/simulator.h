@@ -13,6 +13,9 @@
 
 namespace reprise::replay {
 
+// That memory is counted in, as real memory is held.
+inline constexpr Bytes kSimulatedGranule = kMiB * 2;
+
 struct SimulationOptions {
   Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
   double plan_seconds = 1.0;  // budget of one planning, on a machine with nothing else to do

@@ -6,8 +6,6 @@ namespace reprise::replay {
 namespace {
 
 constexpr Bytes kBfcUnit{256};
-constexpr Bytes kStep{kMiB * 2};
-constexpr Bytes kMostWaste{kMiB * 128};
 constexpr Bytes kWithoutLimit{int64_t{1} << 61};  // sums of two stay in range
 
 }  // namespace

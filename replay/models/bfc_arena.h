@@ -21,6 +21,8 @@ namespace reprise::replay {
 class BfcArena : public AllocatorModel {
  public:
   enum class Kind { kXla, kPlain };
+  static constexpr Bytes kStep{kMiB * 2};         // by which what is reserved grows
+  static constexpr Bytes kMostWaste{kMiB * 128};  // of a block under XLA's rules: more is split off
 
   explicit BfcArena(Bytes capacity, Kind kind = Kind::kXla);
 

@@ -4,7 +4,6 @@ namespace reprise::replay {
 namespace {
 
 constexpr Bytes kPoolUnit{512};
-constexpr Bytes kChunk{kMiB * 32};
 
 }  // namespace
 

@@ -19,6 +19,8 @@ namespace reprise::replay {
 
 class DriverPool : public AllocatorModel {
  public:
+  static constexpr Bytes kChunk{kMiB * 32};  // that it takes from the driver, or a multiple
+
   explicit DriverPool(Bytes capacity) : driver_(capacity) {}
 
   std::optional<Offset> Allocate(Bytes bytes, Stream stream) override;

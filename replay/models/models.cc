@@ -4,6 +4,7 @@
 #include "replay/models/driver_pool.h"
 #include "replay/models/torch_expandable.h"
 #include "replay/models/torch_native.h"
+#include "replay/models/torch_sizes.h"
 
 namespace reprise::replay {
 namespace {
@@ -18,11 +19,12 @@ std::unique_ptr<AllocatorModel> MakePlainArena(Bytes capacity) {
 }
 
 constexpr ModelInfo kModels[] = {
-    {"torch-native", "PyTorch's caching allocator", &Make<TorchNative>},
-    {"torch-expandable", "the same under expandable_segments:True", &Make<TorchExpandable>},
-    {"driver-pool", "a stream-ordered pool as of cudaMallocAsync", &Make<DriverPool>},
-    {"bfc-arena", "one range, best fit with coalescing, as XLA's BFC", &Make<BfcArena>},
-    {"plain-arena", "the same, splitting always", &MakePlainArena},
+    {"torch-native", "PyTorch's caching allocator", kTorchSharedSegment, &Make<TorchNative>},
+    {"torch-expandable", "the same under expandable_segments:True", kTorchSharedSegment,
+     &Make<TorchExpandable>},
+    {"driver-pool", "a stream-ordered pool as of cudaMallocAsync", DriverPool::kChunk, &Make<DriverPool>},
+    {"bfc-arena", "one range, best fit with coalescing, as XLA's BFC", BfcArena::kMostWaste, &Make<BfcArena>},
+    {"plain-arena", "the same, splitting always", BfcArena::kStep, &MakePlainArena},
 };
 
 }  // namespace

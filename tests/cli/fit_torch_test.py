@@ -46,7 +46,7 @@ class FitTorch(CommandTest):
         # At a batch of 4 some blocks are too small to be recorded: by that much the line may be wrong, and it is.
         self.assertGreater(fit["inputs"][0]["error"], 0)
         live = self.json("fit", small, large, "--capacity", str(needed))["largest_batch"][0]
-        self.assertLessEqual(live["least"], 16)
+        self.assertLessEqual(live["cautious"], 16)
         self.assertGreaterEqual(live["most"], 16)
 
 

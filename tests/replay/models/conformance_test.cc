@@ -2,6 +2,7 @@
 // memory, hold less than it has handed out, exceed its device, or depend on anything but its input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -169,6 +170,19 @@ TEST_P(Conformance, TheSameInputGivesTheSameResult) {
   const ModelResult a = RunModel(events, *first), b = RunModel(events, *second);
   EXPECT_EQ(a.reserved_peak, b.reserved_peak);
   EXPECT_EQ(a.driver_allocations, b.driver_allocations);
+}
+
+TEST_P(Conformance, OneRequestAddsNoMoreThanIsSaidOfTheModel) {
+  const auto model = Make();
+  Bytes most;
+  for (const profiler::Event& event : RandomJob(4, 3000)) {
+    if (event.kind != profiler::EventKind::kAlloc) continue;
+    const Bytes before = model->reserved();
+    ASSERT_TRUE(model->Allocate(event.bytes, event.stream).has_value());
+    most = std::max(most, model->reserved() - before - event.bytes);
+  }
+  EXPECT_GT(most, Bytes(0));
+  EXPECT_LE(most, GetParam()->most_added);
 }
 
 std::vector<const ModelInfo*> All() {

@@ -33,6 +33,7 @@ using replay::FormatSize;
 using replay::JobRanks;
 using replay::ProcessSummary;
 
+constexpr size_t kMostNamed = 100;  // of ranks in one line
 constexpr int64_t kMostSummaryBytes = int64_t{16} << 20;
 
 // The short name of a host: cluster nodes differ in it.
@@ -54,7 +55,6 @@ std::string RanksNamed(const std::vector<int>& named, size_t all) {
 
 // Ranks that have been killed, or still run.
 std::string RunningText(const JobRanks& job) {
-  constexpr size_t kMostNamed = 100;
   std::vector<int> named;
   size_t all = 0;
   double first = 0;
@@ -66,6 +66,22 @@ std::string RunningText(const JobRanks& job) {
   if (all == 0) return "";
   return fmt::format("  not at its end but at {}{}: {}; killed since, ended by _exit, or still running\n",
                      Utc(first), all == 1 ? "" : " or later", RanksNamed(named, all));
+}
+
+// A live peak without them looks like what the job needs, and is less.
+std::string NotInPeaksText(const JobRanks& job) {
+  std::vector<int> ranks;
+  int64_t requests = 0;
+  for (const ProcessSummary& rank : job.ranks) {
+    if (rank.not_in_peaks == 0) continue;
+    ranks.push_back(rank.launched.rank);
+    requests += rank.not_in_peaks;
+  }
+  if (ranks.empty()) return "";
+  const size_t all = ranks.size();
+  ranks.resize(std::min(all, kMostNamed));
+  return fmt::format("  left to the real allocator, and not in the peaks: {} requests of {}\n", requests,
+                     RanksNamed(ranks, all));
 }
 
 // As the process itself says it at its end.
@@ -110,6 +126,7 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
         fmt::format("  no summary of {}\n", RanksNamed(job.missing, static_cast<size_t>(job.missing_count)));
   }
   text += RunningText(job);
+  text += NotInPeaksText(job);
   for (size_t i = 0; i < job.ranks.size(); ++i) text += OversubscribedText(job.ranks[i]);
   for (size_t i = 0; i < job.ranks.size(); ++i) {
     const ProcessSummary& rank = job.ranks[i];
@@ -142,6 +159,7 @@ Json ProcessJson(const ProcessSummary& process) {
           {"reserved_peak", process.reserved_peak.count()},
           {"lower_bound", process.lower_bound.count()},
           {"slab", process.slab.count()},
+          {"not_in_peaks", process.not_in_peaks},
           {"planned_bytes_after_plan", process.planned},
           {"plans", process.plans},
           {"plans_resumed", process.plans_resumed},

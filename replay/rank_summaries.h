@@ -48,6 +48,8 @@ struct ProcessSummary {
   int64_t first_planned_request = 0;  // on that device too
   int64_t plans_solved_for_ranks = 0;
   int64_t plans_taken_from_ranks = 0;
+  // Requests that the real allocator has served, and whose bytes the peaks leave out.
+  int64_t not_in_peaks = 0;
   int64_t faults = 0;  // errors, unknown frees, events lost from a trace, counters that could not be read
   std::vector<Oversubscribed> oversubscribed;
   std::string refused;  // why plans of an earlier run were not used; empty: none were refused

@@ -131,6 +131,19 @@ TEST(RankSummaries, OfADeviceThatWasNotEnoughItIsKeptWhatTheNextAttemptNeeds) {
             "1.00 GiB more than the device gave: the next attempt does not fit either");
 }
 
+TEST(RankSummaries, WhatThePeaksLeaveOutIsCounted) {
+  Summary summary;
+  summary.counters.passed = 3;
+  summary.host_counters.passed = 4;
+  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->not_in_peaks, 7);
+  // What a device had no room for is live to the engine all the same.
+  summary.devices.resize(2);
+  summary.devices[0].counters.passed = 3;
+  summary.devices[0].capture_passes = 5;
+  summary.devices[1].capture_passes = 6;
+  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->not_in_peaks, 11);
+}
+
 TEST(RankSummaries, ATraceThatCouldNotBeWrittenIsAFault) {
   Summary summary;
   summary.trace.counters.stopped = "the disk is full";

@@ -1,0 +1,26 @@
+"""Why this exists: whoever reads a job's summaries side by side takes a live peak for what the job needs.
+Real ranks are in tests/cluster; here are summaries as they may be found."""
+
+import json
+import unittest
+
+import command
+
+
+class Merge(command.CommandTest):
+    def summary(self, rank, **more):
+        fields = {"live_peak": 100 << 20, "reserved_peak": 100 << 20, "rank": rank, "world_size": 2, "launcher": "torchrun"}
+        self.write(f"summary.rank{rank}.json", json.dumps({**fields, **more}))
+
+    def test_a_peak_that_leaves_requests_out(self):
+        self.summary(0)
+        self.summary(1, passed=12)
+        self.assertIn("\n  left to the real allocator, and not in the peaks: 12 requests of rank 1\n", self.ok("merge", ".").out)
+        (job,) = self.json("merge", ".")["jobs"]
+        self.assertEqual([rank["not_in_peaks"] for rank in job["ranks"]], [0, 12])
+        self.summary(1)
+        self.assertNotIn("left to the real allocator", self.ok("merge", ".").out)
+
+
+if __name__ == "__main__":
+    unittest.main()

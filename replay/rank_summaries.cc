@@ -81,8 +81,8 @@ void ReadProcess(JsonFields& fields, ProcessSummary& process) {
   launched.rank = Number(fields, "rank", launched.rank, 0, kMostRanks - 1);
   launched.local_rank = Number(fields, "local_rank", launched.local_rank, 0, kMostRanks - 1);
   launched.world_size = Number(fields, "world_size", launched.world_size, 0, kMostRanks);
-  launched.job = fields.TextOr("job", launched.job);
-  launched.step = fields.TextOr("step", launched.step);
+  launched.job = fields.TextOr("job", "0");  // what one says for whom nobody has numbered
+  launched.step = fields.TextOr("step", "0");
   launched.restart = Number(fields, "restart", launched.restart, 0, kMostNumber);
   process.started = fields.RealOr("started", 0, 0, kYear9999);
   process.ended = std::max(process.started, fields.RealOr("ended", 0, 0, kYear9999));

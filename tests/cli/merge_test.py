@@ -1,5 +1,5 @@
-"""Why this exists: whoever reads a job's summaries side by side takes a live peak for what the job needs.
-Real ranks are in tests/cluster; here are summaries as they may be found."""
+"""Why this exists: whoever reads a job's summaries side by side takes a live peak for what the job needs, and a name for its
+name. Real ranks are in tests/cluster; here are summaries as they may be found."""
 
 import json
 import unittest
@@ -20,6 +20,14 @@ class Merge(command.CommandTest):
         self.assertEqual([rank["not_in_peaks"] for rank in job["ranks"]], [0, 12])
         self.summary(1)
         self.assertNotIn("left to the real allocator", self.ok("merge", ".").out)
+
+    def test_a_summary_that_names_no_job(self):
+        self.summary(0, job="0", step="0")
+        self.summary(1)
+        self.assertRegex(self.ok("merge", ".").out, r"\Athe job: summaries of 2 of 2 ranks\n")
+        for rank in (0, 1):
+            self.summary(rank, job="17")
+        self.assertRegex(self.ok("merge", ".").out, r"\Ajob 17: summaries of 2 of 2 ranks\n")
 
 
 if __name__ == "__main__":

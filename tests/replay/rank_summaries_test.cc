@@ -230,6 +230,20 @@ TEST(RankSummaries, WhatIsNestedDeeperThanAnySummaryIsNone) {
   }
 }
 
+// As a process leaves it that nobody has numbered: one job, not one without a name and one called 0.
+TEST(RankSummaries, WhatSaysNoJobIsOfTheOneThatHasNoNumber) {
+  const char* const kSilent =
+      R"({"live_peak":1,"reserved_peak":1,"rank":1,"launcher":"torchrun","world_size":2})";
+  const auto silent = ParseSummary(kSilent, "a.json");
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  ProcessSummary other = Rank(0, 1, 2);
+  other.launched.launcher = "torchrun";
+  other.launched.job = other.launched.step = std::string("0");
+  const auto jobs = ByJob({other, *silent});
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].job + "." + jobs[0].step, "0.0");
+}
+
 TEST(RankSummaries, TotalsMedianAndLargest) {
   const auto jobs = ByJob({Rank(2, 300), Rank(0, 100), Rank(1, 100), Rank(3, 120)});
   ASSERT_THAT(jobs, SizeIs(1));

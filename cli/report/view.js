@@ -1,10 +1,10 @@
 // The span of time that a chart shows, moved by mouse and keyboard.
 
-const LEAST_SPAN = 4; // of time units
+const LEAST_SPAN = 4; // of time units, as far as one can zoom into more than that
 
 class View {
   constructor(end) {
-    this.whole = Math.max(LEAST_SPAN, end);
+    this.whole = Math.max(1, end); // whoever has nothing to show divides by it
     this.listeners = [];
     this.reset();
   }

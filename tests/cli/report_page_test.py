@@ -1,6 +1,7 @@
 """Why this exists: a page that throws, shows another number than the command, or cannot be used without a mouse is no
 report. Opens real pages in a headless Chromium; skipped where there is none."""
 
+import copy
 import json
 import unittest
 
@@ -83,6 +84,26 @@ class Page(PageTest):
                         browser.settle(self.driver)
                         self.assertNotEqual(self.text("legend"), "")
                     self.assert_quiet()
+
+    def test_a_site_that_cannot_be_broken_does_not_widen_the_page(self):
+        value = copy.deepcopy(snapshots.SMALL)
+        for event in value["device_traces"][0]:
+            event["frames"][0]["name"] = "f" * 600
+        self.write("s.pickle", snapshots.pickled(value))
+        self.open("s.pickle")
+        self.assertIn("f" * 600, self.text("legend"))
+        wide, window = self.js("return [document.documentElement.scrollWidth, window.innerWidth]")
+        self.assertLessEqual(wide, window)
+
+    def test_an_axis_ends_where_the_job_does(self):
+        self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,0\nfree,0,,0\n")
+        self.open("e.csv")
+        self.js("window.written = []; const canvas = CanvasRenderingContext2D.prototype, fill = canvas.fillText;"
+                "canvas.fillText = function (text, ...where) { written.push(text); fill.call(this, text, ...where); }")
+        self.press("timeline", "ESCAPE")
+        written = self.js("return written")
+        self.assertIn("2", written)
+        self.assertNotIn("3", written)
 
     def test_without_a_layout_there_is_nothing_to_choose(self):
         # No iteration, too many blocks to plan as a whole, and no time for anything else.

@@ -70,7 +70,12 @@ int Compare(const CompareOptions& options) {
   if (!tried.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(tried.status())), kUsage);
   std::vector<Contender> contenders = *std::move(tried);
   if (input->content.format == profiler::InputFormat::kSnapshot) {
-    contenders.insert(contenders.begin(), Recorded(input->content.snapshot));
+    absl::StatusOr<Contender> recorded = Recorded(input->content.snapshot, live_peak);
+    if (recorded.ok()) {
+      contenders.insert(contenders.begin(), *std::move(recorded));
+    } else if (!options.json) {
+      Say(fmt::format("{}: {}; \"as recorded\" is left out", input->name, MessageOf(recorded.status())));
+    }
   }
 
   int exit_status = kFine;

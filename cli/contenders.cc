@@ -1,10 +1,13 @@
 #include "cli/contenders.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/json_text.h"
 #include "cli/or_null.h"
+#include "cli/quantity.h"
 #include "replay/models/run_model.h"
 #include "replay/simulator.h"
 
@@ -65,11 +68,17 @@ absl::StatusOr<std::vector<Contender>> AllContenders(const std::vector<profiler:
   return contenders;
 }
 
-Contender Recorded(const profiler::Snapshot& snapshot) {
-  return {.name = "as recorded",
-          .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"
-                                                  : "the segments of the snapshot",
-          .reserved_peak = snapshot.reserved_peak};
+absl::StatusOr<Contender> Recorded(const profiler::Snapshot& snapshot, Bytes live_peak) {
+  // No allocator holds less than what is live: segments have gone since, and their end is not in the history.
+  if (snapshot.reserved_peak < live_peak) {
+    return absl::NotFoundError(
+        fmt::format("the snapshot tells of {} in segments, which were held at its end and not at the peak",
+                    FormatSize(snapshot.reserved_peak)));
+  }
+  return Contender{.name = "as recorded",
+                   .meaning = snapshot.segment_changes > 0 ? "the segments of the snapshot and its history"
+                                                           : "the segments of the snapshot",
+                   .reserved_peak = snapshot.reserved_peak};
 }
 
 std::string ContendersJson(const std::string& input, std::optional<Bytes> capacity, Bytes live_peak,

@@ -41,8 +41,8 @@ absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::
 // All of them, the models first.
 absl::StatusOr<std::vector<Contender>> AllContenders(const std::vector<profiler::Event>& events,
                                                      std::optional<Bytes> capacity);
-// What the allocator of the job held itself, where the input says so.
-Contender Recorded(const profiler::Snapshot& snapshot);
+// What the allocator of the job held itself. NotFound: the snapshot has segments of a time after the peak alone.
+absl::StatusOr<Contender> Recorded(const profiler::Snapshot& snapshot, Bytes live_peak);
 
 // As `compare --json` prints them: an object on several lines.
 std::string ContendersJson(const std::string& input, std::optional<Bytes> capacity, Bytes live_peak,

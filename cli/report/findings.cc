@@ -121,7 +121,12 @@ class Gatherer {
 
   void AddRecorded() {
     if (input_.content.format != profiler::InputFormat::kSnapshot) return;
-    findings_.contenders.push_back(Recorded(input_.content.snapshot));
+    absl::StatusOr<Contender> recorded = Recorded(input_.content.snapshot, findings_.stats.stats.live_peak);
+    if (recorded.ok()) {
+      findings_.contenders.push_back(*std::move(recorded));
+    } else {
+      LeaveOut("what was reserved as recorded", recorded.status());
+    }
     const std::vector<Offset>& addresses = input_.content.snapshot.addresses;
     if (addresses.size() == events_.size()) {
       findings_.layouts.push_back(

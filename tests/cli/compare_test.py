@@ -93,6 +93,19 @@ class Snapshots(command.CommandTest):
             self.assertEqual(result["live_peak"], 20 * MIB + 100)
             self.assertEqual(result["allocators"][1]["reserved_peak"], 22 * MIB)
 
+    def test_segments_that_were_gone_at_the_end(self):
+        # The history does not say that a segment of 30 MiB came and went.
+        gone = [snapshots.entry(action, snapshots.BASE + 64 * MIB, 30 * MIB)
+                for action in ("alloc", "free_requested", "free_completed")]
+        value = {**snapshots.SMALL, "device_traces": [snapshots.SMALL["device_traces"][0] + gone]}
+        self.write("s.pickle", snapshots.pickled(value))
+        done = self.ok("compare", "s.pickle")
+        self.assertIn("s.pickle: the snapshot tells of 22.00 MiB in segments", done.err)
+        self.assertNotIn(" -", done.out, "nothing holds less than what is live")
+        self.assertNotIn("as recorded", [each["name"] for each in self.json("compare", "s.pickle")["allocators"]])
+        self.ok("report", "s.pickle", "-o", "page.html")
+        self.assertIn(b"what was reserved as recorded: ", self.read("page.html"))
+
     def test_the_other_commands_read_it(self):
         self.write("s.pickle", snapshots.pickled())
         stats = self.json("stats", "s.pickle")

@@ -55,10 +55,11 @@ std::string PlanRows(const Counters& counters) {
 
 std::string FormatSize(Bytes bytes) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  constexpr double kReadsAs1024 = 1024 - 0.005;  // to two places
   if (bytes < kKiB) return fmt::format("{} B", bytes.count());
   double value = static_cast<double>(bytes.count()) / 1024;
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+  while (value >= kReadsAs1024 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
   }

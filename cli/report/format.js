@@ -2,9 +2,11 @@
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+const READS_AS_1024 = 1024 - 0.005; // to two places
+
 function unitOf(bytes) {
   let unit = 0;
-  for (let rest = Math.abs(bytes); rest >= 1024 && unit < UNITS.length - 1; rest /= 1024) ++unit;
+  for (let rest = Math.abs(bytes); rest >= READS_AS_1024 && unit < UNITS.length - 1; rest /= 1024) ++unit;
   return unit;
 }
 

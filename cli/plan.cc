@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -233,8 +234,8 @@ void AddPlan(CLI::App& app, int& exit_status) {
   command
       ->add_option(
           "-o", options->output,
-          "Write the plan to this file; - for standard output. Of several inputs a folder: a plan that is "
-          "there for an input is kept")
+          "Write the plan to this file; - for standard output. Of several inputs a folder, of one if it is "
+          "there: a plan that is in it for an input is kept")
       ->type_name("PLAN");
   AddSizeOption(*command, "--capacity", options->capacity,
                 "Stop at the first placement that fits; status 4 if none");
@@ -276,7 +277,10 @@ void AddPlan(CLI::App& app, int& exit_status) {
       "-o "
       "job.plan.json --capacity 16GiB");
   command->callback([options, &exit_status] {
-    exit_status = options->inputs.size() > 1 || options->array ? PlanMany(*options) : PlanOneInput(*options);
+    std::error_code error;
+    const bool many =
+        options->inputs.size() > 1 || options->array || std::filesystem::is_directory(options->output, error);
+    exit_status = many ? PlanMany(*options) : PlanOneInput(*options);
   });
 }
 

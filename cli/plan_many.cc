@@ -1,4 +1,4 @@
-// reprise plan with many inputs: a plan of each in one folder. What is there already is not done again, so
+// reprise plan with many inputs, or into a folder: a plan of each there. What is there already is not done again, so
 // that the tasks of an array and whoever gathers their plans run the same command.
 #include <fmt/format.h>
 
@@ -183,11 +183,12 @@ std::string TableJson(const std::vector<PlanRow>& rows) {
 }  // namespace
 
 int PlanMany(const PlanOptions& options) {
-  if (!options.keep.empty()) return Fail("--keep is for one input", kUsage);
+  if (!options.keep.empty()) return Fail("--keep is for one input, with its plan in a file", kUsage);
   if (options.output == "-")
     return Fail("of several inputs the plans go to a folder, not to standard output", kUsage);
   if (std::ranges::find(options.inputs, "-") != options.inputs.end()) {
-    return Fail("standard input cannot be one of several inputs", kUsage);
+    return Fail("standard input cannot be one of several inputs, nor has it a name for a plan in a folder",
+                kUsage);
   }
   int64_t task = 0, tasks = 1;
   if (options.array) {

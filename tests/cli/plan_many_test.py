@@ -31,6 +31,15 @@ class PlanMany(command.CommandTest):
         for name, plan in zip(self.inputs, self.plans()):
             self.ok("check", name, f"plans/{plan}")
 
+    def test_of_one_input_where_the_folder_is_there(self):
+        # Who gathers in a script names as many as there are.
+        os.mkdir(self.path("plans"))
+        self.assertFalse(self.json("plan", "b/x.csv", "-o", "plans")["plans"][0]["was_there"])
+        self.assertEqual(self.plans(), ["x.plan.json"])
+        self.assertTrue(self.json("plan", "b/x.csv", "-o", "plans")["plans"][0]["was_there"])
+        self.fails(2, "plan", "a.csv", "-o", "plans", "--keep", "plans/x.plan.json", says="its plan in a file")
+        self.fails(2, "plan", "-", "-o", "plans", says="nor has it a name", input=b"")
+
     def test_the_rows_are_those_of_single_inputs(self):
         self.write("d.csv", "id,lower,upper,size,lane\na,0,4,7,0\nb,4,9,7,1\n")
         self.assertEqual(self.json("plan", "d.csv", "--streams", "1")["crossings"], 1)

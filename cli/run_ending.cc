@@ -162,6 +162,12 @@ void SayInItsPlace(const OutputFolder& folder, bool none, const MergedSummaries&
                   plans.size() == 1 ? "" : fmt::format(" and {} more", plans.size() - 1)));
 }
 
+// Where folders are that processes name by a pattern.
+std::string FolderAbovePattern(const std::string& pattern) {
+  const std::string above = fs::path(pattern.substr(0, pattern.find('%'))).parent_path().string();
+  return above.empty() ? "." : above;
+}
+
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
 void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
@@ -184,9 +190,10 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     return;
   }
   if (folder.path.empty()) {
-    Say(fmt::format("files are under {}", folder.pattern));
+    const std::string above = FolderAbovePattern(NamedPattern(options));
+    Say(fmt::format("files are below {}, in folders that each process names by {}", above, folder.pattern));
     if (options.report) Say("no report: which folders they are in, only the job's processes know");
-    SayNext("stats TRACE");
+    SayNext(fmt::format("merge {}", QuotedFile(above)));
     return;
   }
   const std::vector<std::string> summaries = NewFiles(folder, IsSummary);

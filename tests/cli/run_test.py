@@ -113,6 +113,12 @@ class Run(command.CommandTest):
         self.assertIn("in 100%: summary.json, trace.reprise", done.err)
         self.assertIn("wrote 100%/report.html", done.err)
 
+    def test_folders_that_processes_name(self):
+        done = self.run_job("--out", "a/b/h%h-%p")
+        self.assertRegex(done.err, r"files are below a/b, .* by /.*/a/b/h%h-%p\n.*next: reprise merge a/b\n\Z")
+        self.assertIn("summaries of 1 of 1 ranks", self.ok("merge", "a/b").out)
+        self.assertTrue(self.run_job("--out", "%p").err.endswith("reprise: next: reprise merge .\n"))
+
     def test_folder_holds_where_the_job_goes_elsewhere(self):
         self.write("job.py", JOB)
         self.run_host("--out", "out", "--", "sh", "-c", f'cd / && "{sys.executable}" "{self.path("job.py")}" 0')
@@ -582,7 +588,7 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
         done = self.run_host("--", sys.executable, "-c", JOB, "0", env={"REPRISE_OUT": "x%q"})
         self.assert_status(done, 0)
         self.assertIn("REPRISE_OUT='x%q' has a % that is none of %h, ", done.err)
-        self.assertNotIn("files are under", done.err)
+        self.assertNotIn("files are below", done.err)
 
     def test_plans_named_by_the_environment_are_found_from_another_folder(self):
         os.mkdir(self.path("elsewhere"))

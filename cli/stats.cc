@@ -51,7 +51,8 @@ std::string PeaksRow(const profiler::Stats& stats) {
 std::string IterationRows(const MeasuredInput& result) {
   const profiler::Stats& stats = result.stats;
   if (result.input.is_lifetimes()) return "";
-  if (!stats.iteration) return StatRow("iterations", "none", "the sequence does not repeat");
+  if (!stats.iteration)
+    return StatRow("iterations", "none", "nothing repeats and comes back to the same live bytes");
   const profiler::IterationStats& iteration = *stats.iteration;
   return StatRow("iterations", fmt::format("{}", stats.iterations),
                  fmt::format("the last of {} allocations of at least 4 KiB, first found at event {}",

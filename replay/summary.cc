@@ -32,7 +32,7 @@ std::string PlanRows(const Counters& counters) {
   if (counters.plans == 0) {
     return Row("planned", "nothing",
                counters.iterations == 0
-                   ? "no iteration was found"
+                   ? "no iteration was found: nothing repeats and comes back to the same live bytes"
                    : fmt::format("{} iterations found, no plan adopted", counters.iterations));
   }
   const double gap = Share(counters.slab.count(), counters.lower_bound.count()) - 1;

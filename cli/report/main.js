@@ -15,7 +15,7 @@ function fillTables(head) {
   byId("merged").append(mergedTable(head));
   byId("histogram").append(classTable(stats.histogram, "From (bytes)", formatSize));
   byId("lifetimes").append(classTable(stats.lifetimes.classes, `From (${stats.lifetimes.unit === "us" ? "µs" : stats.lifetimes.unit})`, formatCount));
-  byId("iterations").textContent = !stats.iteration ? "No iteration was found: the sequence does not repeat." :
+  byId("iterations").textContent = !stats.iteration ? "No iteration was found: nothing repeats and comes back to the same live bytes." :
     `${plural(stats.iterations, "iteration")}, the last of ${formatCount(stats.iteration.tokens)} allocations of at least 4 KiB, ` +
     `first found at event ${formatCount(stats.iteration.found_at)}; it allocates ${formatSize(stats.iteration.allocated)}.`;
   byId("provenance").append(pairs(flattened({ ...provenance, command: provenance.command?.join(" ") ??

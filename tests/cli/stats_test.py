@@ -97,6 +97,23 @@ class Stats(command.CommandTest):
         self.assertEqual(peaks["most"] - peaks["least"], 100 * (peaks["iterations"] - 1))
         self.assertRegex(self.ok("stats", "e.csv").out, r"least peak +\S+ KiB  of an iteration; the highest of \d+ reaches")
 
+    def test_iterations_that_leave_too_much_behind(self):
+        def leaking(size):
+            rows, block = ["event,id,bytes,stream"], 0
+            for _ in range(24):
+                rows += [f"alloc,{block + i},{4096 * KIB * (i + 1)},0" for i in range(12)] + [f"alloc,{block + 12},{size},0"]
+                rows += [f"free,{block + i},,0" for i in range(12)]
+                block += 13
+            return "\n".join(rows) + "\n"
+
+        swing = 312 * 1024 * KIB
+        self.write("slow.csv", leaking(swing // 128))
+        self.assertEqual(self.json("stats", "slow.csv")["leak"]["bytes_per_iteration"], swing // 128)
+        self.write("fast.csv", leaking(swing // 32))
+        self.assertIsNone(self.json("stats", "fast.csv")["iteration"])
+        out = self.ok("stats", "fast.csv").out
+        self.assertRegex(out, r"iterations +none  nothing repeats and comes back to the same live bytes\n")
+
     def test_several_inputs_a_line_each(self):
         self.write("a.csv", command.LIFETIMES)
         self.write("e.csv", command.EVENTS)

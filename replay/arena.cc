@@ -21,7 +21,7 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 // more than it has had to lend before: what comes once, at a job's end say, is not worth memory for good.
 constexpr int64_t kSlackForPlanned = 50;
 constexpr int64_t kSlackForStrays = 64;
-// Blocks and gaps of the plan looked at for one request, and granules that are not idle.
+// Blocks, gaps and free ranges looked at for one request, and granules that are not idle.
 constexpr int kMostLooks = 4096;
 // Of ReleaseFree: whatever there is, however long the search.
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
@@ -216,7 +216,7 @@ int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
     order_->LearnFinished();  // what the host has waited for is idle, though no event has been recorded since
     order_->Refresh();
   }
-  int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;
+  const int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;  // of each group
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted, looks);
   if (released < wanted) released += ReleaseFreeIn(small_, Side::kAbove, wanted - released, looks);
   if (released < wanted && plan_too) released += ReleaseFreeIn(main_, Side::kBelow, wanted - released, looks);
@@ -239,13 +239,13 @@ int64_t Arena::ReleaseAtBarrier() {
 }
 
 // Releases up to `wanted` committed granules that lie whole in free ranges of a group, largest ranges first:
-// those are the last that best fit would use.
-int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks) {
+// those are the last that best fit would use. Ranges that have long given theirs may be many: each is a look.
+int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks) {
   int64_t released = 0;
   zone.ForEachFreeBySize(side, [&](const Ranges::Range& range) {
     if (range.units < units_per_granule_) return false;
     released += ReleaseIn(range.begin, range.end(), wanted - released, looks);
-    return released < wanted && looks > 0;
+    return released < wanted && --looks > 0;
   });
   return released;
 }

@@ -202,7 +202,7 @@ class Arena {
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
-  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int& looks);
+  int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
   int64_t ReleaseAtBarrier();
   int64_t ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks);

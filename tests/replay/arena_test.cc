@@ -260,6 +260,29 @@ TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
   EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
 }
 
+// A request does not look through however many free ranges for one that still has memory.
+TEST(Arena, FreeRangesWithoutMemoryAreLookedAtToo) {
+  for (const int free_ranges : {1000, 5000}) {
+    CountedMemory memory(kGranule, kGiB * 64);
+    Arena arena(&memory, Bytes(0));
+    const auto add = [&](Bytes bytes) {
+      const Arena::Block block = arena.Place(bytes, Bytes(1), kAnywhere);
+      arena.Place(kSmallBlock, Bytes(1), kAnywhere);  // between it and the next
+      return block;
+    };
+    std::vector<Arena::Block> large;
+    for (int i = 0; i < free_ranges; ++i) large.push_back(add(kGranule * 3));
+    const Arena::Block last = add(kGranule * 2);
+    for (const Arena::Block& block : large) arena.Remove(block);
+    ASSERT_GT(arena.GiveBack(/*plan_too=*/true), Bytes(0));
+    arena.Remove(last);
+    ASSERT_TRUE(arena.Place(kGranule * 8, Bytes(1), kAnywhere));
+    EXPECT_EQ(arena.granules_moved() > 0, free_ranges < 4096);
+    EXPECT_EQ(arena.GiveBack(/*plan_too=*/true) > Bytes(0), free_ranges > 4096)
+        << "all of it is found at last";
+  }
+}
+
 TEST(Arena, WhatComesAgainIsNotMovedForOnceThePlanHasSettled) {
   for (const bool settled : {true, false}) {
     CountedMemory memory(kGranule, kGiB);

@@ -48,21 +48,40 @@ void StreamOrder::FreedAmongMany(uint32_t begin, uint32_t end, Stream stream, bo
   if (only_ != kMany) return Freed(begin, end, stream, record);
   Lane& lane = LaneOf(stream);
   ++lane.freed;
-  SetMark(begin, {end, IndexOf(stream), lane.freed});
   if (record) Record(stream, /*exact=*/true);
+  SetMark(begin, {end, IndexOf(stream), lane.freed});
 }
 
-// Puts a mark in the place of all that it covers. If there is no memory for it, nothing beyond that place has
-// lost its mark, and the place, which is not free then, needs none.
+// Puts a mark in the place of all that it covers; of marks that are alike it makes one. If there is no memory for it,
+// nothing beyond that place has lost its mark, and the place, which is not free then, needs none.
 void StreamOrder::SetMark(uint32_t begin, const Mark& mark) {
-  if (starts_.Contains(begin)) {
-    if (Mark& there = MarkAt(begin); there.end == mark.end) {
-      there = mark;
-      return;
-    }
+  const uint64_t around = starts_.AtOrBefore(begin);
+  Mark* const there = around == BitTree::kNone ? nullptr : &MarkAt(around);
+  if (there != nullptr && there->end >= mark.end && Alike(*there, mark)) {
+    there->number = std::max(there->number, mark.number);
+    return;
   }
-  Overwrite(begin, mark.end);
-  AddMark(begin, mark);
+  if (around == begin && there->end == mark.end) {
+    *there = mark;
+  } else {
+    Overwrite(begin, mark.end);
+    AddMark(begin, mark);
+  }
+  if (mark.number <= lanes_[mark.stream].told) return;
+  if (mark.end < units_ && starts_.Contains(mark.end)) Unite(begin, mark.end);
+  const uint64_t before = begin == 0 ? BitTree::kNone : starts_.AtOrBefore(begin - 1);
+  if (before != BitTree::kNone && MarkAt(before).end == begin) Unite(static_cast<uint32_t>(before), begin);
+}
+
+// The mark at `begin` takes in the one that begins where it ends, if they are alike: until the later free is complete
+// nobody would hear of the earlier one either.
+void StreamOrder::Unite(uint32_t begin, uint32_t next) {
+  Mark& mark = MarkAt(begin);
+  const Mark& other = MarkAt(next);
+  if (!Alike(mark, other)) return;
+  mark.end = other.end;
+  mark.number = std::max(mark.number, other.number);
+  RemoveMark(next);
 }
 
 // The table first: it may throw.
@@ -159,6 +178,7 @@ void StreamOrder::Record(Stream stream, bool exact) {
 void StreamOrder::Keep(Lane& lane, StreamEvents::Event event, bool exact) {
   if (event == nullptr) return;
   ++counters_.events;
+  lane.told = lane.freed;
   lane.recorded.push_back({lane.freed, event, exact});
 }
 
@@ -213,10 +233,13 @@ void StreamOrder::RationWaits() {
   waits_left_ = std::min(kWaitsAtOnce, waits_left_ + static_cast<int64_t>(more));
 }
 
-StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) const {
+StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) {
   Snapshot snapshot;
   for (const Stream stream : streams) {
-    if (IndexOf(stream) < lanes_.size()) snapshot.emplace_back(stream, lanes_[IndexOf(stream)].freed);
+    if (IndexOf(stream) >= lanes_.size()) continue;
+    Lane& lane = lanes_[IndexOf(stream)];
+    snapshot.emplace_back(stream, lane.freed);
+    lane.told = lane.freed;
   }
   return snapshot;
 }
@@ -225,6 +248,7 @@ void StreamOrder::Completed(const Snapshot& before) {
   for (const auto& [stream, freed] : before) {
     Lane& lane = LaneOf(stream);
     lane.complete = std::max(lane.complete, freed);
+    lane.told = std::max(lane.told, freed);
     Poll(IndexOf(stream));
   }
 }
@@ -241,6 +265,7 @@ void StreamOrder::Retire(Stream stream) {
 void StreamOrder::Abandon(Stream stream) {
   Lane& lane = LaneOf(stream);
   lane.complete = lane.freed;
+  lane.told = lane.freed;
   lane.recorded.clear();
   lane.seen.clear();
 }

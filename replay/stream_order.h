@@ -11,6 +11,8 @@
 //   exact      an event recorded at a free, before any other work: it may be waited for
 //   late       an event recorded afterwards: it tells only that everything before it is complete
 //   complete   the device has finished all work queued on the stream before the free
+//   told       the last free of a stream that an event, or a wait of the host, tells from those after it; they
+//              will all be known to be complete at once, so of them those side by side share a mark
 //   seen       the highest free of another stream that a stream has been made to wait for
 //
 // While one stream alone is seen nothing has to be told apart: each granule remembers the number of the last
@@ -119,7 +121,7 @@ class StreamOrder {
 
   // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
   // is complete after it.
-  Snapshot Take(const std::vector<Stream>& streams) const;
+  Snapshot Take(const std::vector<Stream>& streams);
   void Completed(const Snapshot& before);
 
   // Whether all that was ever freed on `stream` is known to be complete.
@@ -150,6 +152,7 @@ class StreamOrder {
   struct Lane {
     uint64_t freed = 0;     // the number of its last free
     uint64_t complete = 0;  // frees up to this one are complete
+    uint64_t told = 0;      // >= complete
     std::deque<Recorded> recorded;
     std::vector<uint64_t> seen;  // by stream
   };
@@ -177,7 +180,12 @@ class StreamOrder {
   void Keep(Lane& lane, StreamEvents::Event event, bool exact);
   void Poll(uint32_t stream);
   void RationWaits();
+  bool Alike(const Mark& one, const Mark& other) const {
+    const uint64_t told = lanes_[one.stream].told;
+    return one.stream == other.stream && one.number > told && other.number > told;
+  }
   void SetMark(uint32_t begin, const Mark& mark);
+  void Unite(uint32_t begin, uint32_t next);
   void Overwrite(uint32_t begin, uint32_t end);
   void AddMark(uint32_t begin, const Mark& mark);
   void RemoveMark(uint32_t begin);

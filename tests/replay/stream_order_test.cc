@@ -324,6 +324,48 @@ TEST_F(Order, WhatIsCompleteIsForgotten) {
   EXPECT_EQ(order_.marks(), 0);
 }
 
+// However much one stream frees while the device is busy, others do not go through it free by free.
+TEST_F(Order, FreesSideBySideThatNothingTellsApartAreOneMark) {
+  MeetBoth();
+  for (uint32_t unit = 0; unit < 100; unit += 2) order_.Freed(unit, unit + 1, kA, /*record=*/false);
+  EXPECT_EQ(order_.marks(), 50);
+  for (uint32_t unit = 1; unit < 100; unit += 2) order_.Freed(unit, unit + 1, kA, /*record=*/false);
+  EXPECT_EQ(order_.marks(), 1);
+  order_.Freed(40, 60, kA, /*record=*/false);
+  EXPECT_EQ(order_.marks(), 1) << "what was used again";
+  order_.Freed(100, 101, kB, /*record=*/false);
+  EXPECT_EQ(order_.marks(), 2) << "another stream's";
+  EXPECT_EQ(Ask(0, 100, kB), Reuse::kNotYet);
+  EXPECT_EQ(Ask(0, 100, kA), Reuse::kFree);
+  EXPECT_EQ(order_.Ask(0, 200, kC).free_from, 101u);
+}
+
+TEST_F(Order, FreesThatAnEventTellsApartKeepTheirMarks) {
+  MeetBoth();
+  order_.Freed(0, 1, kA, /*record=*/false);
+  order_.Freed(1, 2, kA, /*record=*/true);
+  order_.Freed(2, 3, kA, /*record=*/false);
+  order_.Refresh();  // records another
+  order_.Freed(3, 4, kA, /*record=*/false);
+  EXPECT_EQ(order_.marks(), 4);
+  EXPECT_EQ(Ask(0, 1, kB), Reuse::kNotYet) << "the event was recorded later";
+  EXPECT_EQ(Ask(1, 2, kB), Reuse::kWait);
+  events_.complete = 2;
+  order_.Refresh();
+  EXPECT_EQ(Ask(0, 3, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(3, 4, kB), Reuse::kNotYet);
+}
+
+TEST_F(Order, FreesThatAWaitOfTheHostTellsApartKeepTheirMarks) {
+  MeetBoth();
+  order_.Freed(0, 1, kA, /*record=*/false);
+  const StreamOrder::Snapshot before = order_.Take({kA});
+  order_.Freed(1, 2, kA, /*record=*/false);
+  order_.Completed(before);
+  EXPECT_EQ(Ask(0, 1, kB), Reuse::kFree);
+  EXPECT_EQ(Ask(1, 2, kB), Reuse::kNotYet);
+}
+
 TEST_F(Order, TheHostWaitsForAllThatWasFreed) {
   MeetBoth();
   order_.Freed(10, 20, kA, /*record=*/true);
@@ -384,6 +426,7 @@ TEST_F(Order, AgreesWithAModelUnitByUnit) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (state >> 33) % below;
   };
+  StreamOrder::Snapshot waiting;  // what the host waits for
   const auto note_events = [&] {
     while (number_of_event.size() < events_.records.size()) {
       number_of_event.push_back(freed[static_cast<size_t>(events_.records[number_of_event.size()])]);
@@ -401,8 +444,15 @@ TEST_F(Order, AgreesWithAModelUnitByUnit) {
         uint64_t& known = complete[static_cast<size_t>(events_.records[e])];
         known = std::max(known, number_of_event[e]);
       }
+    } else if (draw(100) == 0) {
+      order_.Completed(waiting);
+      for (const auto& [stream, number] : waiting) {
+        uint64_t& known = complete[static_cast<size_t>(stream)];
+        known = std::max(known, number);
+      }
+      waiting = order_.Take({kA, kC});
     } else if (draw(2) == 0) {
-      const bool record = draw(3) != 0;
+      const bool record = draw(3) == 0;
       ++freed[stream];
       order_.Freed(begin, end, Stream{stream}, record);
       note_events();

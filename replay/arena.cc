@@ -59,7 +59,7 @@ Arena::Block Arena::TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit)
 }
 
 Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stream) {
-  if (bytes > reserved_) return {};
+  if (bytes > reserved_ || alignment > reserved_) return {};  // in units they might not even be numbers
   const Need need = where == Where::kAnywhere && bytes >= kSmallBlock ? Need::kWherever : Need::kStray;
   if (order_ == nullptr) {
     const Block block =

@@ -214,9 +214,10 @@ class StreamOrder {
   static constexpr int64_t kWaitsAtOnce = 256;
   static constexpr uint64_t kFreesAWait = 256;
 
-  // In only_: no stream yet, or several, or one that is gone.
-  static constexpr uint32_t kNobody = 0xfffffffe;
-  static constexpr uint32_t kMany = 0xffffffff;
+  // In only_: no stream yet, or several, or one that is gone. Numbers that no stream has, nor whoever frees for all.
+  static constexpr uint32_t kNobody = 0xfffefffe;
+  static constexpr uint32_t kMany = 0xfffeffff;
+  static_assert(!IsEveryStream(Stream{kNobody}) && !IsEveryStream(Stream{kMany}));
 
   StreamEvents* const events_;
   const uint32_t units_;

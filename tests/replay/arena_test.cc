@@ -118,6 +118,16 @@ TEST(Arena, WhatIsLargerThanAllOfItIsPlacedNowhere) {
   EXPECT_TRUE(arena.PlaceAt(Offset(0), Bytes(1 << 20)));
 }
 
+TEST(Arena, AnAlignmentThatCannotBeKeptIsRefused) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  ASSERT_TRUE(arena.Place(Bytes(4096), Bytes(1), kAnywhere));
+  for (const int64_t alignment : {kGiB.count() * 2, int64_t{1} << 40, int64_t{1} << 62})
+    EXPECT_FALSE(arena.Place(Bytes(4096), Bytes(alignment), kAnywhere));
+  const auto block = arena.Place(Bytes(4096), Bytes(kGiB.count() / 2), kAnywhere);
+  EXPECT_EQ(arena.OffsetOf(block), Offset(kGiB.count() / 2));
+}
+
 TEST(Arena, BlocksOfADeviceLeaveNoTail) {
   CountedMemory memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));

@@ -199,6 +199,13 @@ TEST_F(Order, BlocksWithoutAStreamNeedCompleteWork) {
   EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kFree);
 }
 
+TEST_F(Order, BlocksWithoutAStreamNeedCompleteWorkWhateverTheirNumber) {
+  MeetBoth();
+  order_.Freed(100, 120, kA, true);
+  for (uint64_t number = static_cast<uint64_t>(kEveryStream); IsEveryStream(Stream{number}); ++number)
+    ASSERT_EQ(Ask(100, 120, Stream{number}), Reuse::kNotYet) << number;
+}
+
 TEST_F(Order, WhatIsFreedAfterASnapshotIsNotCompletedByIt) {
   MeetBoth();
   order_.Freed(10, 20, kA, false);

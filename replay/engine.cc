@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "replay/first_cycle.h"
+#include "replay/region_walk.h"
 
 namespace reprise::replay {
 namespace {
@@ -427,7 +428,7 @@ void Engine::CountPlan(const Sequence& sequence) {
 }
 
 Engine::Beside Engine::BesidePlans() const {
-  std::vector<std::pair<Offset, Offset>> covered;
+  std::vector<Region> covered;
   if (!split_) covered.emplace_back(Offset(0), arena_.plan_end());
   for (const Thread& thread : threads_) {
     const ServingPlan* const plan = thread.sequence->plan();
@@ -435,9 +436,11 @@ Engine::Beside Engine::BesidePlans() const {
   }
   Beside beside;
   for (const auto& [begin, end] : covered) beside.covered += RoundUp(end - begin, memory_->granule());
+  RegionWalk walk(std::move(covered));
+  Offset end;  // of what has been covered so far
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
-    const auto has = [&](const auto& range) { return offset >= range.first && offset < range.second; };
-    if (std::ranges::none_of(covered, has)) beside.live += bytes;
+    walk.To(offset, [&](const Region& region) { end = std::max(end, region.second); });
+    if (offset >= end) beside.live += bytes;
   });
   return beside;
 }
@@ -471,22 +474,22 @@ std::vector<Sequence::Known> Engine::KnownPlans() const {
 
 // The lowest where no other thread's plan is and nothing that is live: there are many addresses, but an end.
 bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const {
-  std::vector<std::pair<Offset, Offset>> taken;
-  arena_.ForEachLive(
-      [&](Offset offset, Bytes bytes, const BlockInfo&) { taken.emplace_back(offset, offset + bytes); });
-  const auto blocks = static_cast<std::ptrdiff_t>(taken.size());
+  std::vector<Region> others;
   for (const Thread& other : threads_) {
     if (other.sequence.get() == &sequence) continue;
-    other.sequence->ForEachPlan([&](const ServingPlan& each) { taken.emplace_back(each.begin, each.end); });
+    other.sequence->ForEachPlan([&](const ServingPlan& each) { others.emplace_back(each.begin, each.end); });
   }
-  std::sort(taken.begin() + blocks, taken.end());
-  std::inplace_merge(taken.begin(), taken.begin() + blocks, taken.end());
   const Bytes height = plan.end - Offset(0);
   Offset base;
-  for (const auto& [begin, end] : taken) {
-    if (base + height <= begin) break;
-    base = std::max(base, RoundUp(end, memory_->granule()));
-  }
+  const auto avoid = [&](const Region& taken) {
+    if (base + height > taken.first) base = std::max(base, RoundUp(taken.second, memory_->granule()));
+  };
+  RegionWalk walk(std::move(others));
+  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
+    walk.To(offset, avoid);
+    avoid({offset, offset + bytes});
+  });
+  walk.To(arena_.main_end(), avoid);
   if (base + height > arena_.main_end()) return false;
   for (ServingPlan::Slot& slot : plan.slots) {
     if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));

@@ -12,8 +12,6 @@
 namespace reprise::replay {
 namespace {
 
-// A thread must have followed its own iteration for so many rounds before the device's is given up.
-constexpr int64_t kRoundsToSplit = 4;
 // Once a plan has been followed for a round, what is free outside of it is given back, in so many at most.
 constexpr int kRoundsToGiveBack = 3;
 // Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
@@ -202,6 +200,7 @@ void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
   if (!split_) {
     whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live, step);
     outcome.token = step.token;
+    CountRecent(thread);
   }
   thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live, own);
   outcome.own_token = own.token;
@@ -257,6 +256,7 @@ uint16_t Engine::FindThread(uint64_t number) {
     if (!first_thread_.has_value()) first_thread_ = number;
     if (number == *first_thread_) return 0;
     AddThread(*first_thread_);
+    threads_[0].recent = recent_tokens_ = std::min(whole_.now().count(), kRecentTokens / 2);
   }
   if (threads_[last_thread_].number == number) return last_thread_;
   threads_[last_thread_].heard_at = counters_.requests;
@@ -287,10 +287,19 @@ void Engine::AddThread(uint64_t number) {
   threads_.push_back(std::move(thread));  // with all it needs, or not at all
 }
 
+void Engine::CountRecent(Thread& thread) {
+  ++thread.recent;
+  if (++recent_tokens_ < kRecentTokens) return;
+  recent_tokens_ = 0;
+  for (Thread& each : threads_) recent_tokens_ += each.recent /= 2;
+}
+
+// A helper that repeats is not what the device does.
 void Engine::ConsiderSplitting(const Thread& thread) {
-  const std::optional<profiler::Period>& own = thread.sequence->period();
-  if (!own.has_value() || !thread.sequence->in_period() || whole_.promising()) return;
-  if (thread.sequence->now() < own->found_at + kRoundsToSplit * own->length) return;
+  if (!thread.Repeats() || whole_.promising()) return;
+  int64_t repeating = 0;
+  for (const Thread& each : threads_) repeating += each.Repeats() ? each.recent : 0;
+  if (2 * repeating < recent_tokens_) return;
   split_ = true;
   for (const Thread& each : threads_) ConsiderPlanning(*each.sequence);
 }

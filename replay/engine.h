@@ -7,9 +7,9 @@
 // is adopted at the cut, in step.
 //
 // A job whose threads allocate at once, each in an order of its own, has no order that ever repeats, but each
-// thread's may. Where several threads are seen, each has a sequence of its own beside the device's; when one
-// has found its iteration for some rounds and the device's follows none, the engine splits: every thread is
-// planned for itself, in a region of its own.
+// thread's may. Where several threads are seen, each has a sequence of its own beside the device's; when those
+// that have been in their own iteration for some rounds make up half of what the device does, and the device's
+// follows none, the engine splits: every thread is planned for itself, in a region of its own.
 //
 // Every placement is the arena's, so whatever the plan says nothing live is handed out again; what cannot be
 // placed at all is left to the real allocator.
@@ -229,7 +229,18 @@ class Engine {
     std::unique_ptr<Sequence> sequence;
     Bytes live;
     int64_t heard_at = 0;  // the request with which others gave way to it last
+    int64_t recent = 0;    // of the device's latest tokens, those that were its own
+
+    // It must have followed its own iteration for so many rounds before the device's is given up.
+    static constexpr int64_t kRoundsToSplit = 4;
+    bool Repeats() const {
+      const std::optional<profiler::Period>& own = sequence->period();
+      return own.has_value() && sequence->in_period() &&
+             sequence->now() >= own->found_at + kRoundsToSplit * own->length;
+    }
   };
+  // The latest tokens are so many at most, and half as many at least: older ones count for half, and half again.
+  static constexpr int64_t kRecentTokens = 1 << 16;
   void Take(const Request& request, Outcome& outcome);
   void TakeToken(const Request& request, Outcome& outcome);
   void TakeTokenAmongThreads(const Request& request, Outcome& outcome);
@@ -244,6 +255,7 @@ class Engine {
   uint16_t FindThread(uint64_t number);
   void AddThread(uint64_t number);
   uint16_t TakeOverThread(uint64_t number);
+  void CountRecent(Thread& thread);
   void ConsiderSplitting(const Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
@@ -289,6 +301,7 @@ class Engine {
   std::vector<Thread> threads_;           // from the second thread on
   std::optional<uint64_t> first_thread_;  // the only one until then
   uint16_t last_thread_ = 0;              // of threads_: the one looked up last
+  int64_t recent_tokens_ = 0;             // of all threads
   bool split_ = false;
   bool expecting_ = false;                // a plan of an earlier run has its range kept free
   std::vector<Sequence::Staying> stays_;  // of the start, by token; empty where that is not known

@@ -125,6 +125,35 @@ TEST(Threads, InTurnsAllArePlannedTogether) {
   EXPECT_EQ(threads.overlaps(), 0);
 }
 
+// A helper has done many rounds before the job has done one: what it does alone is not what the device does.
+TEST(Threads, AHelperThatRepeatsDoesNotSplitTheDevice) {
+  constexpr int kSteps = 20, kBlocks = 240, kHelps = 12, kHelperBlocks = 10;
+  for (const bool repeats : {true, false}) {
+    EventScript job, helper;
+    std::mt19937 random(3);
+    for (int step = 0; step < kSteps; ++step) {
+      if (repeats) random.seed(3);
+      std::vector<BlockId> blocks;
+      for (int i = 0; i < kBlocks; ++i) blocks.push_back(job.Alloc((1 + random() % 64) * 65536));
+      for (const BlockId block : blocks) job.Free(block);
+      for (int round = 0; round < kHelps; ++round) {
+        blocks.clear();
+        for (int i = 0; i < kHelperBlocks; ++i) blocks.push_back(helper.Alloc((2 + i) * 160000));
+        for (const BlockId block : blocks) helper.Free(block);
+      }
+    }
+    Threads threads;
+    for (int i = 0; i < kSteps * kHelps; ++i) {
+      for (int event = 0; event < 2 * kBlocks / kHelps; ++event) threads.Step(1, job);
+      for (int event = 0; event < 2 * kHelperBlocks; ++event) threads.Step(2, helper);
+    }
+    const Counters counters = threads.counters();
+    EXPECT_EQ(counters.threads, 0);
+    if (repeats) EXPECT_GT(PlannedShare(counters), 0.99);
+    EXPECT_EQ(threads.overlaps(), 0);
+  }
+}
+
 // Sizes that change again and again need new plans, and addresses come to an end.
 TEST(Threads, PlansOfTheirOwnTakeTheAddressesOfOldOnes) {
   EventScript scripts[2];

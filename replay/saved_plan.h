@@ -14,13 +14,15 @@
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "profiler/iteration.h"
+#include "profiler/period_finder.h"
 #include "replay/sequence.h"
 #include "replay/serving_plan.h"
 
 namespace reprise::replay {
 
-// The largest file of plans that is read.
-inline constexpr int64_t kMostPlanBytes = int64_t{256} << 20;
+// The largest file of plans that is read: a row for each slot of the longest cycle that is found. As a tree it may take
+// thirty times as much memory of a job that starts, where somebody else has written it.
+inline constexpr int64_t kMostPlanBytes = profiler::PeriodFinder::Options().max_tokens / 2 * 48;
 
 // What has to be the same for a plan to be tried.
 struct JobSignature {

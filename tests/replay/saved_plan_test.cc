@@ -69,6 +69,23 @@ TEST(SavedPlan, SurvivesItsFile) {
   EXPECT_FALSE(plan->slots[3].planned());
 }
 
+// On the largest devices, of many streams; and hardly more than that, because of what else such a file could hold.
+TEST(SavedPlan, AFileMayHoldTheLongestCycleThatIsFound) {
+  const int64_t longest = profiler::PeriodFinder::Options().max_tokens / 2;
+  SavedPlan plan = Small();
+  const auto bytes = [&] { return static_cast<int64_t>(FormatSavedPlan(plan).size()); };
+  const int64_t before = bytes();
+  plan.cycles[0].slots.push_back({.bytes = Bytes(int64_t{1} << 36),
+                                  .alignment = Bytes(512),
+                                  .stream = Stream{63},
+                                  .length = longest,
+                                  .freed_on = Stream{63}});
+  plan.cycles[0].offsets.emplace_back(int64_t{1} << 37);
+  const int64_t needs = (bytes() - before) * longest;
+  EXPECT_GE(kMostPlanBytes, needs);
+  EXPECT_LT(kMostPlanBytes, needs * 2);
+}
+
 TEST(SavedPlan, KnowsWhichPlacesGoToAnotherStream) {
   SavedPlan::Cycle cycle = Small().cycles[0];
   cycle.slots[2].stream = cycle.slots[2].freed_on = Stream{1};

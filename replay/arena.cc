@@ -83,7 +83,7 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
   Block at_once = take(/*waits=*/false, /*present=*/false);
   if (at_once && Present(at_once)) return at_once;
   if (at_once) at_once.zone->Release(at_once.index);
-  order_->Refresh();
+  order_->Refresh(StreamOrder::kSomeStreams);
   at_once = take(/*waits=*/false, /*present=*/false);
   if (at_once && Present(at_once)) return at_once;
   // Not held meanwhile: it may lie in the very range that could be waited for.
@@ -213,8 +213,10 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
 int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   if (wanted == 0) return 0;
   if (order_ != nullptr) {
-    order_->LearnFinished();  // what the host has waited for is idle, though no event has been recorded since
-    order_->Refresh();
+    const size_t streams = wanted == kAll ? StreamOrder::kAllStreams : StreamOrder::kSomeStreams;
+    order_->LearnFinished(
+        streams);  // what the host has waited for is idle, though no event has been recorded since
+    order_->Refresh(streams);
   }
   const int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;  // of each group
   int64_t released = ReleaseFreeIn(main_, Side::kAbove, wanted, looks);

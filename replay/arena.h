@@ -63,7 +63,7 @@ class Arena {
     if (order_ == nullptr) return Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
     StreamOrder::Reuse reuse = order_->Ask(first, first + units, stream).reuse;
     if (reuse == StreamOrder::Reuse::kNotYet) {
-      order_->Refresh();
+      order_->Refresh(StreamOrder::kSomeStreams);
       reuse = order_->Ask(first, first + units, stream).reuse;
       if (reuse == StreamOrder::Reuse::kNotYet) return {};
     }

@@ -146,9 +146,7 @@ bool StreamOrder::Wait(uint32_t begin, uint32_t end, Stream stream) {
     good = recorded != nullptr && events_->Wait(stream, recorded->event);
     if (!good) return false;
     ++counters_.waits;
-    std::vector<uint64_t>& seen = LaneOf(stream).seen;
-    if (seen.size() <= mark.stream) seen.resize(lanes_.size());
-    seen[mark.stream] = mark.number;
+    LaneOf(stream).seen[mark.stream] = mark.number;
     return true;
   });
   return good;
@@ -191,22 +189,23 @@ void StreamOrder::Poll(uint32_t stream) {
   }
 }
 
-void StreamOrder::Refresh() {
-  for (uint32_t i = 0; i < lanes_.size(); ++i) {
-    Poll(i);
-    const Lane& lane = lanes_[i];
+void StreamOrder::Refresh(size_t most) {
+  ForEachOpenStream(most, next_to_refresh_, [&](uint32_t stream) {
+    Poll(stream);
+    const Lane& lane = lanes_[stream];
     const bool open = lane.complete < lane.freed;
-    if (!open || (!lane.recorded.empty() && lane.recorded.back().number == lane.freed)) continue;
-    Record(Stream{i}, /*exact=*/false);
-    Poll(i);
-  }
+    if (!open || (!lane.recorded.empty() && lane.recorded.back().number == lane.freed)) return;
+    Record(Stream{stream}, /*exact=*/false);
+    Poll(stream);
+  });
 }
 
-void StreamOrder::LearnFinished() {
-  for (uint32_t i = 0; i < lanes_.size(); ++i) {
-    const Lane& lane = lanes_[i];
-    if (lane.complete < lane.freed && events_->Finished(Stream{i})) Completed({{Stream{i}, lane.freed}});
-  }
+void StreamOrder::LearnFinished(size_t most) {
+  ForEachOpenStream(most, next_to_ask_, [&](uint32_t stream) {
+    const Lane& lane = lanes_[stream];
+    if (lane.complete < lane.freed && events_->Finished(Stream{stream}))
+      Completed({{Stream{stream}, lane.freed}});
+  });
 }
 
 bool StreamOrder::WaitForFreed() {

@@ -110,10 +110,13 @@ class StreamOrder {
   // Whether nothing queued can still touch [begin, end).
   bool Idle(uint32_t begin, uint32_t end);
 
+  // Of how many streams that are not known to be over a request asks the device: a call goes on where the last ended.
+  static constexpr size_t kSomeStreams = 64;
+  static constexpr size_t kAllStreams = ~size_t{0};
   // Learns what is complete by now, and sees to it that more will be known next time.
-  void Refresh();
+  void Refresh(size_t most = kAllStreams);
   // Asks the streams themselves: what the host has waited for is complete before any event of ours says so.
-  void LearnFinished();
+  void LearnFinished(size_t most = kAllStreams);
   // The host waits until the device has finished with all that was freed on streams that can be waited for. False: there
   // are none, or not again so soon. After a wait the device has nothing to do until the host has told it more, so waits
   // are rationed, and what is spared does not add up.
@@ -154,7 +157,7 @@ class StreamOrder {
     uint64_t complete = 0;  // frees up to this one are complete
     uint64_t told = 0;      // >= complete
     std::deque<Recorded> recorded;
-    std::vector<uint64_t> seen;  // by stream
+    HashMap<uint32_t, uint64_t> seen;  // by stream, of those that it has waited for
   };
 
   static uint32_t IndexOf(Stream stream) { return static_cast<uint32_t>(stream); }
@@ -173,12 +176,25 @@ class StreamOrder {
     return mark.stream == IndexOf(stream) || Seen(lanes_[IndexOf(stream)], mark);
   }
   static bool Seen(const Lane& lane, const Mark& mark) {
-    return mark.stream < lane.seen.size() && mark.number <= lane.seen[mark.stream];
+    const auto seen = lane.seen.find(mark.stream);
+    return seen != lane.seen.end() && mark.number <= seen->second;
   }
   const Recorded* ExactEvent(const Mark& mark) const;
   void Record(Stream stream, bool exact);
   void Keep(Lane& lane, StreamEvents::Event event, bool exact);
   void Poll(uint32_t stream);
+  // Calls visit(stream) for up to `most` streams of which not all is known to be over, from `next` on, round.
+  template <typename Visit>
+  void ForEachOpenStream(size_t most, uint32_t& next, Visit visit) {
+    for (size_t left = lanes_.size(); left > 0 && most > 0; --left) {
+      const uint32_t stream = next < lanes_.size() ? next : 0;
+      next = stream + 1;
+      const Lane& lane = lanes_[stream];
+      if (lane.complete == lane.freed && lane.recorded.empty()) continue;
+      --most;
+      visit(stream);
+    }
+  }
   void RationWaits();
   bool Alike(const Mark& one, const Mark& other) const {
     const uint64_t told = lanes_[one.stream].told;
@@ -227,6 +243,8 @@ class StreamOrder {
   BitTree starts_;                   // begins of the marked ranges, which do not overlap
   HashMap<uint32_t, Mark> marks_;    // by begin
   std::vector<Lane> lanes_;          // by stream
+  uint32_t next_to_refresh_ = 0;     // streams
+  uint32_t next_to_ask_ = 0;
   Counters counters_;
   int64_t waits_left_ = kWaitsAtOnce;
   uint64_t rationed_at_ = 0;  // frees of all streams

@@ -57,6 +57,27 @@ TEST(OwnMemory, OfTheOrderOfTwoStreams) {
   EXPECT_LT((ResidentBytes() - before).count(), kAddresses.count() / kShare);
 }
 
+// A job with very many streams has each wait for few of them.
+TEST(OwnMemory, OfTheOrderOfManyStreams) {
+  constexpr uint64_t kStreams = 5000;
+  class Events : public NoEvents {
+    Event Record(Stream) override { return this; }
+    bool Wait(Stream, Event) override { return true; }
+  };
+  const Bytes before = ResidentBytes();
+  Events events;
+  StreamOrder order(kUnits, 13, &events);
+  ASSERT_TRUE(order.ok());
+  order.Ask(0, 1, Stream{kStreams});  // so that none is alone
+  for (uint64_t i = 0; i < kStreams; ++i) {
+    order.Ask(0, 1, Stream{i});
+    ASSERT_TRUE(order.Wait(0, 1, Stream{i}));
+    order.Freed(0, 1, Stream{i}, /*record=*/true);
+  }
+  EXPECT_EQ(order.counters().waits, static_cast<int64_t>(kStreams) - 1);
+  EXPECT_LT((ResidentBytes() - before).count(), static_cast<int64_t>(kStreams) * 2048);
+}
+
 // The more threads, the less each one's sequence may hold; what the device's holds is left out of this.
 TEST(OwnMemory, OfThreads) {
 #ifdef __SANITIZE_ADDRESS__

@@ -27,12 +27,18 @@ class FakeEvents : public StreamEvents {
     records.push_back(stream);
     return reinterpret_cast<Event>(records.size());
   }
-  bool Finished(Stream stream) override { return finished.count(stream) != 0; }
+  bool Finished(Stream stream) override {
+    ++asked;
+    return finished.count(stream) != 0;
+  }
   bool Wait(Stream stream, Event event) override {
     waits.emplace_back(stream, reinterpret_cast<size_t>(event));
     return waits_work;
   }
-  bool Complete(Event event) override { return reinterpret_cast<size_t>(event) <= complete; }
+  bool Complete(Event event) override {
+    ++asked;
+    return reinterpret_cast<size_t>(event) <= complete;
+  }
   bool Await(Event event) override {
     if (can_be_awaited) complete = std::max(complete, reinterpret_cast<size_t>(event));
     return Complete(event);
@@ -45,6 +51,7 @@ class FakeEvents : public StreamEvents {
   std::set<Stream> finished;
   size_t complete = 0;  // events up to this one
   int recycled = 0;
+  size_t asked = 0;
   bool capturing = false;  // nothing is recorded but in a stream that ends
   bool waits_work = true;
   bool can_be_awaited = true;
@@ -413,6 +420,27 @@ TEST_F(Order, TheHostWaitsSeldom) {
   EXPECT_LT(later, 1 << 11);
   for (int i = 0; i < 1 << 20; ++i) order_.Freed(10, 20, kA, /*record=*/false);
   EXPECT_LT(waits_after(1000) - later - at_once, 500) << "what was spared does not add up";
+}
+
+// To ask the device takes longer than all else that a request does.
+TEST_F(Order, ARequestAsksOfSomeStreamsAndTheNextOfOthers) {
+  constexpr uint32_t kStreams = 1000;
+  for (uint32_t i = 0; i < kStreams; ++i) order_.Freed(i, i + 1, Stream{i}, /*record=*/true);
+  events_.asked = 0;
+  order_.Refresh(StreamOrder::kSomeStreams);
+  order_.LearnFinished(StreamOrder::kSomeStreams);
+  EXPECT_GE(events_.asked, 2 * StreamOrder::kSomeStreams);
+  EXPECT_LE(events_.asked, 3 * StreamOrder::kSomeStreams) << "of the first, a new event too";
+  events_.complete = kStreams;
+  for (size_t i = 0; i < kStreams / StreamOrder::kSomeStreams; ++i) {
+    EXPECT_FALSE(order_.Idle(0, kStreams));
+    order_.Refresh(StreamOrder::kSomeStreams);
+  }
+  order_.Refresh(StreamOrder::kSomeStreams);
+  EXPECT_TRUE(order_.Idle(1, kStreams));
+  events_.asked = 0;
+  order_.Refresh(StreamOrder::kSomeStreams);
+  EXPECT_LE(events_.asked, 2u) << "of streams that are over nothing is asked";
 }
 
 // Against a model that keeps, for every unit, who freed it last, whether an event was recorded at that free, and

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -20,22 +21,20 @@ bool IsOver(const std::string& stat) {
   return name_end != std::string::npos && stat[name_end + 2] == 'Z';
 }
 
-std::vector<unsigned char>& ProcessCpus() {
-  static auto& mask = *new std::vector<unsigned char>;  // threads outlive destructors
-  return mask;
-}
+const std::vector<unsigned char>* process_cpus = nullptr;  // stays: threads outlive destructors
 
 }  // namespace
 
 void SetProcessCpus(const void* mask, size_t bytes) {
   const auto* const begin = static_cast<const unsigned char*>(mask);
-  ProcessCpus().assign(begin, begin + bytes);
+  delete std::exchange(process_cpus, new std::vector<unsigned char>(begin, begin + bytes));
 }
 
-// The kernel's own call, for this thread alone: the C library's takes a mask of one size.
+// The kernel's own call, for this thread alone: the C library's takes a mask of one size. Nothing is allocated, which
+// might fail where nobody catches it.
 void LeaveTheStartersCpu() {
-  const std::vector<unsigned char>& mask = ProcessCpus();
-  if (!mask.empty()) syscall(SYS_sched_setaffinity, 0, mask.size(), mask.data());
+  if (process_cpus != nullptr && !process_cpus->empty())
+    syscall(SYS_sched_setaffinity, 0, process_cpus->size(), process_cpus->data());
   const sched_param none = {};
   if (const int policy = sched_getscheduler(0); policy == SCHED_FIFO || policy == SCHED_RR)
     sched_setscheduler(0, SCHED_OTHER, &none);

@@ -68,6 +68,9 @@ class Recorder::Consumer {
   steady_clock::time_point pending_since_;  // the thread's
   TraceEnd end_ = TraceEnd::kClosed;        // the thread's: what the last round has written
 
+  // Made while there is some: its words need memory.
+  const absl::Status no_memory_ = absl::ResourceExhaustedError("the recorder ran out of memory");
+
   std::mutex mutex_;  // held for a few assignments or copies at a time, never while something is written
   std::condition_variable served_one_;
   uint64_t requested_ = 0;  // the number of requests made
@@ -96,7 +99,7 @@ void* Recorder::Consumer::Main(void* self) {
   try {
     consumer->Run();
   } catch (...) {  // no memory: the recording ends, never the job
-    consumer->End(absl::ResourceExhaustedError("the recorder ran out of memory"));
+    consumer->End(consumer->no_memory_);
   }
   return nullptr;
 }

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <ctime>
 #include <optional>
-#include <string>
 
 namespace reprise::replay {
 namespace {
@@ -64,7 +64,7 @@ void BeginLog(LogLevel level, const reprise_stderr& stderr_at_start) {
   log_level = level;
 }
 
-void LogText(LogLevel level, std::string_view text) {
+void LogText(LogLevel level, std::string_view text) noexcept {
   if (level == LogLevel::kQuiet || level > log_level) return;
   const int saved = errno;
   const WriteSignalsHeld signals_held;
@@ -77,8 +77,14 @@ void LogText(LogLevel level, std::string_view text) {
   errno = saved;
 }
 
-void Log(LogLevel level, std::string_view line) {
-  LogText(level, std::string("reprise: ").append(line).append("\n"));
+// On the stack: what is to be said may be that there is no memory.
+void Log(LogLevel level, std::string_view line) noexcept {
+  constexpr std::string_view kBegin = "reprise: ";
+  std::array<char, PIPE_BUF> text;
+  char* end = std::ranges::copy(kBegin, text.data()).out;
+  end = std::ranges::copy(line.substr(0, text.size() - kBegin.size() - 1), end).out;
+  *end++ = '\n';
+  LogText(level, std::string_view(text.data(), end));
 }
 
 }  // namespace reprise::replay

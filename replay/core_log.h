@@ -1,7 +1,7 @@
 // The core's one voice: lines on stderr that begin with "reprise: ".
 //
-// Written with write(2) alone, so that it may be used under the engine's lock and at exit. A line goes only
-// to what was stderr when the process began (abi.h).
+// Written with write(2) alone, so that it may be used under the engine's lock and at exit, and without memory of its
+// own, so that it may be used where there is none. A line goes only to what was stderr when the process began (abi.h).
 #pragma once
 
 #include <csignal>
@@ -34,10 +34,11 @@ enum class LogLevel { kQuiet, kWarn, kInfo };
 // Before the first line; the level is kWarn until then. One thread.
 void BeginLog(LogLevel level, const reprise_stderr& stderr_at_start);
 
-// One line where `level` is at most the level of the log. kQuiet lines are never written.
-void Log(LogLevel level, std::string_view line);
+// One line where `level` is at most the level of the log. kQuiet lines are never written. Of a line only as much is
+// written as a pipe takes at once (PIPE_BUF).
+void Log(LogLevel level, std::string_view line) noexcept;
 
 // Several lines as they are, at once, each already ended; for the exit summary.
-void LogText(LogLevel level, std::string_view text);
+void LogText(LogLevel level, std::string_view text) noexcept;
 
 }  // namespace reprise::replay

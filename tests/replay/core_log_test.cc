@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -26,7 +27,7 @@ class StderrInFile {
     std::fclose(file_);
   }
   std::string Content() const {
-    std::string content(1000, '\0');
+    std::string content(10000, '\0');
     const ssize_t bytes = pread(fileno(file_), content.data(), content.size(), 0);
     content.resize(bytes < 0 ? 0 : static_cast<size_t>(bytes));
     return content;
@@ -44,6 +45,14 @@ TEST(CoreLog, WritesUpToItsLevel) {
   Log(LogLevel::kInfo, "two");
   LogText(LogLevel::kWarn, "three\nfour\n");
   EXPECT_EQ(captured.Content(), "reprise: one\nthree\nfour\n");
+}
+
+TEST(CoreLog, OfALongLineItsBegin) {
+  const StderrInFile captured;
+  BeginLog(LogLevel::kWarn, StderrNow());
+  Log(LogLevel::kWarn, std::string(PIPE_BUF, 'x'));
+  Log(LogLevel::kWarn, "one");
+  EXPECT_EQ(captured.Content(), "reprise: " + std::string(PIPE_BUF - 10, 'x') + "\nreprise: one\n");
 }
 
 TEST(CoreLog, QuietIsQuiet) {

@@ -1,7 +1,10 @@
 // Why: where the process is short of memory for a moment, the core catches that, serves nothing more, and still takes
 // back what it has served. What it then works on, and destroys at the end, must be as whole as before.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -9,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "profiler/recorder.h"
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/planning.h"
@@ -22,11 +26,15 @@ namespace {
 
 // How many more allocations succeed before one fails; negative: all do.
 int64_t before_failure = -1;
+// Whether all fail that are not the test's own thread's.
+std::atomic<bool> others_fail = false;
+const pthread_t tests_thread = pthread_self();
 
 }  // namespace
 
 // Out of line: the compiler takes new and malloc for no match where it sees one at a time.
 [[gnu::noinline]] void* operator new(size_t bytes) {
+  if (others_fail && pthread_self() != tests_thread) throw std::bad_alloc();
   if (before_failure >= 0 && before_failure-- == 0) throw std::bad_alloc();
   if (void* const memory = malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
@@ -229,6 +237,20 @@ TEST(NoMemory, AnEngineThatBeginsWithPlansTakesItsBlocksBackToo) {
   }
   EXPECT_GT(failures, 100);
   EXPECT_GT(followed, 10) << "and was followed in some of them before";
+}
+
+// The one thread that writes is not the job's, and what it cannot catch would end the job.
+TEST(NoMemory, ARecorderWithoutItStops) {
+  profiler::RecorderOptions options;
+  options.path = testing::TempDir() + "/no_memory.reprise";
+  const auto recorder = profiler::Recorder::Start(options);
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  others_fail = true;
+  for (uint64_t id = 1; id <= 20000; ++id)
+    (*recorder)->Append({.kind = profiler::EventKind::kAlloc, .id = BlockId(id), .bytes = Bytes(4096)});
+  const absl::Status finished = (*recorder)->Finish(std::chrono::minutes(1));
+  others_fail = false;
+  EXPECT_EQ(finished.message(), "the recorder ran out of memory");
 }
 
 }  // namespace

@@ -62,13 +62,11 @@ class Core {
   // again.
   template <typename Real>
   Result AskAgain(Real real) {
-    const Result result = real();
-    return result == kOutOfMemory && GiveBackAll(CurrentDevice()) ? real() : result;
+    return AskWithRoom(real, [&] { return GiveBackAll(CurrentDevice()); });
   }
   template <typename Real>
   Result AskAgainOn(int device, Real real) {
-    const Result result = real();
-    return result == kOutOfMemory && GiveBackAll(device) ? real() : result;
+    return AskWithRoom(real, [&] { return GiveBackAll(device); });
   }
 
   // pool_calls.cc
@@ -189,7 +187,22 @@ class Core {
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);
   bool WaitForDevice(Device& device, cu_context context);
   cu_context ContextOf(Device& device, const BlockInfo& block);
-  bool GiveBackAll(int ordinal);
+  std::optional<Bytes> GiveBackAll(int ordinal);
+  std::optional<Bytes> GiveBackAfterWait(Device& device, cu_context context);
+  // `real`, and where memory has run out again, once `make_room` has given some back; nullopt: it can give none. Twice
+  // whether or not it has: another thread may just have given it back, or have taken it for what it frees elsewhere.
+  // Then for as long as anything comes back, which another may have taken first each time.
+  template <typename Real, typename MakeRoom>
+  Result AskWithRoom(Real real, MakeRoom make_room) {
+    constexpr int kMostTimes = 8;
+    Result result = real();
+    for (int times = 0; result == kOutOfMemory && times < kMostTimes; ++times) {
+      const std::optional<Bytes> room = make_room();
+      if (!room || (times > 1 && *room == Bytes(0))) break;
+      result = real();
+    }
+    return result;
+  }
   Result FinishQueued(cu_context context);
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>

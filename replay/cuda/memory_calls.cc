@@ -105,10 +105,16 @@ cu_context Core::ContextOf(Device& device, const BlockInfo& block) {
   return device.streams(device.Lock()).context(block.stream);
 }
 
-// True: some memory of the device has gone back to the driver.
-bool Core::GiveBackAll(int ordinal) {
+// What is free goes back to the driver; how much that was. nullopt: it cannot be waited for.
+std::optional<Bytes> Core::GiveBackAfterWait(Device& device, cu_context context) {
+  if (!WaitForDevice(device, context)) return std::nullopt;
+  return device.engine().GiveBack(device.Lock(), /*plan_too=*/true);
+}
+
+// The same, whichever device is current.
+std::optional<Bytes> Core::GiveBackAll(int ordinal) {
   Device* const device = KnownDevice(ordinal);
-  if (device == nullptr) return false;
+  if (device == nullptr) return std::nullopt;
   const bool is_current = CurrentDevice() == ordinal;
   Visit other = is_current ? Visit() : VisitPrimary(ordinal);
   if (!is_current && other == nullptr) {
@@ -116,18 +122,13 @@ bool Core::GiveBackAll(int ordinal) {
     if (const cu_context any = device->streams(guard).AnyContext()) other = BeginVisit(any);
   }
   const cu_context context = is_current ? driver_.Current() : other.get();
-  if (context == nullptr || !WaitForDevice(*device, context)) return false;
-  return device->engine().GiveBack(device->Lock(), /*plan_too=*/true) > Bytes(0);
+  return context == nullptr ? std::nullopt : GiveBackAfterWait(*device, context);
 }
 
 template <typename Real>
 Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request& request,
                           const BlockInfo& left, Real real) {
-  Result result = real();
-  if (result == kOutOfMemory && WaitForDevice(device, ContextOf(device, left))) {
-    const bool more = device.engine().GiveBack(device.Lock(), /*plan_too=*/true) > Bytes(0);
-    if (more) result = real();
-  }
+  const Result result = AskWithRoom(real, [&] { return GiveBackAfterWait(device, ContextOf(device, left)); });
   if (result == kOutOfMemory) {
     if (const auto offset = ServeFromHost(device, request, left)) {
       *out = device.AddressOf(*offset);

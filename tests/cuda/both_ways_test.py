@@ -106,6 +106,12 @@ class BothWays(CudaTest):
             with self.subTest(scenario):
                 self.assert_same(self.play(scenario, SIMCUDA_MEMORY="64MiB"), self.under(scenario, SIMCUDA_MEMORY="64MiB"))
 
+    def test_threads_that_fill_a_device_find_what_others_give_back(self):
+        scenario = "limit_that_threads_share"
+        without = self.play(scenario, SIMCUDA_MEMORY="112MiB")
+        self.assertEqual(without.stdout, "failed = 0\n")
+        self.assert_same(without, self.under(scenario, SIMCUDA_MEMORY="112MiB"))
+
     def test_the_host_waits_before_more_is_held_than_was_live(self):
         device = self.summary_of("limit_of_what_is_held_while_the_device_is_behind")["devices"][0]
         self.assertGreater(device["host_waits"], 0)

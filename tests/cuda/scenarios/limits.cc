@@ -1,5 +1,10 @@
 // The end of memory: the same requests fail and succeed as without us, and afterwards all goes on.
+#include <atomic>
+#include <chrono>
+#include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/cuda/scenarios/scenario.h"
 
@@ -179,6 +184,52 @@ SCENARIO_ALONE(limit_between_trainings) {
   Train({stream, /*synchronous=*/false, 5});
   CheckBytes();
   DO(cuStreamDestroy(stream));
+}
+
+// Threads that together never want more than a small device has (112 MiB), each in all three ways: what one gives up
+// another finds, whoever holds it by then.
+SCENARIO(limit_that_threads_share) {
+  constexpr size_t kBytes = 14 * kMiB;
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      cuCtxSetCurrent(MainContext());
+      const CUstream stream = NewStream();
+      std::minstd_rand random(thread);
+      for (int i = 0; i < 300; ++i) {
+        const auto hold = [&] {
+          std::this_thread::sleep_for(std::chrono::microseconds(100 + random() % 300));
+        };
+        CUdeviceptr block = 0;
+        CUmemGenericAllocationHandle handle = 0;
+        bool ok = false;
+        switch (random() % 3) {
+          case 0:
+            ok = cuMemAllocAsync(&block, kBytes, stream) == CUDA_SUCCESS;
+            hold();
+            ok = ok && cuMemFreeAsync(block, stream) == CUDA_SUCCESS;
+            cuStreamSynchronize(stream);
+            break;
+          case 1:
+            ok = cuMemAlloc(&block, kBytes) == CUDA_SUCCESS;
+            hold();
+            ok = ok && cuMemFree(block) == CUDA_SUCCESS;
+            break;
+          default:
+            ok = cuMemCreate(&handle, kBytes, &prop, 0) == CUDA_SUCCESS;
+            hold();
+            ok = ok && cuMemRelease(handle) == CUDA_SUCCESS;
+        }
+        failed += ok ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  NOTE(failed);
 }
 
 // Fills the device with small blocks until nothing fits: about as much must fit as without us.

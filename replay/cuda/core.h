@@ -68,6 +68,16 @@ class Core {
   Result AskAgainOn(int device, Real real) {
     return AskWithRoom(real, [&] { return GiveBackAll(device); });
   }
+  // The same in a call that we have failed in.
+  template <typename Real>
+  Result AskWithoutUs(Real real) noexcept {
+    Result last = kSuccess;
+    try {
+      return AskAgain([&] { return last = real(); });
+    } catch (...) {
+      return last;
+    }
+  }
 
   // pool_calls.cc
   Result PoolCreate(cu_pool* pool, const cu_pool_props* props);
@@ -183,6 +193,8 @@ class Core {
   template <typename Real>
   Result PassRecorded(Device& device, cu_address* out, const Engine::Request& request, const BlockInfo& left,
                       Real real);
+  template <typename Real>
+  Result PassUnserved(Device& device, size_t bytes, Real real);
   std::optional<Offset> ServeAfterWait(Device& device, const Engine::Request& request, const BlockInfo& left);
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);
   bool WaitForDevice(Device& device, cu_context context);

@@ -25,7 +25,7 @@ Result Answer(Ours ours, Real real, cu_address address = 0) noexcept {
     return ours();
   } catch (...) {
     core->Fail();
-    return core->Owns(address) ? kSuccess : real();
+    return core->Owns(address) ? kSuccess : core->AskWithoutUs(real);
   }
 }
 

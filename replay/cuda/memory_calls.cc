@@ -90,7 +90,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
 // Everything that was free is known to be idle after it.
 bool Core::WaitForDevice(Device& device, cu_context context) {
   const std::shared_lock waiting(waiting_);
-  if (!MayServe()) return false;
+  if (captures_.load() != 0) return false;
   const StreamOrder::Snapshot snapshot = device.TakeContext(device.Lock(), context);
   ++device.memory_waits;
   const ContextScope scope(driver_, context);
@@ -149,6 +149,14 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
   return result;
 }
 
+// While something is being captured, or after an exception: then the arena still has what was free.
+template <typename Real>
+Result Core::PassUnserved(Device& device, size_t bytes, Real real) {
+  if (captures_.load() == 0) return AskAgainOn(device.ordinal(), real);
+  device.CountCapturePass(bytes);
+  return real();
+}
+
 Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream stream, DefaultStream means) {
   const auto real = [&] {
     if (pool != nullptr) {
@@ -163,10 +171,7 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
   if (!place) return real();
   Device& device = *place->device;
-  if (!MayServe()) {
-    if (captures_.load() != 0) device.CountCapturePass(bytes);
-    return real();
-  }
+  if (!MayServe()) return PassUnserved(device, bytes, real);
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
   const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
   if (known && known->device != device.ordinal()) return AskAgainOn(known->device, real);
@@ -191,10 +196,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   const cu_context context = driver_.Current();
   Device* const device = DeviceOf(context);
   if (device == nullptr) return real();
-  if (!MayServe()) {
-    if (captures_.load() != 0) device->CountCapturePass(bytes);
-    return real();
-  }
+  if (!MayServe()) return PassUnserved(*device, bytes, real);
   (bytes % kSegment == 0 ? device->segments : device->others).fetch_add(1, std::memory_order_relaxed);
   Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
                              .alignment = profiler::kDeviceAlignment,

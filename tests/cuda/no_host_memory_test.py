@@ -29,6 +29,9 @@ class NoHostMemory(CudaTest):
     def test_from_then_on(self):
         self.check("contexts_of_one_device", allocations=10**6)
 
+    def test_what_is_idle_is_given_back_afterwards(self):
+        self.check("limit_after_many_streams", allocations=1, SIMCUDA_MEMORY="64MiB")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -164,6 +164,8 @@ class Job {
   // What the core does after it has failed, and at the end of the process.
   void End() {
     const Engine::Guard guard = engine_->Lock();
+    engine_->GiveBack(guard, /*plan_too=*/true);
+    EXPECT_GE(engine_->committed(guard), engine_->placed(guard));
     for (const auto& [key, block] : std::exchange(live_, {})) engine_->Free(guard, block, Stream{key.first});
     const Counters counters = engine_->counters(guard);
     EXPECT_GE(counters.live, Bytes(0));

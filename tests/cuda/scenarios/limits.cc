@@ -186,6 +186,30 @@ SCENARIO_ALONE(limit_between_trainings) {
   DO(cuStreamDestroy(stream));
 }
 
+// Most of a small device (64 MiB) after another most of it, with streams in between that come and go.
+SCENARIO(limit_after_many_streams) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  for (int i = 0; i < 3; ++i) {
+    DO(cuMemAllocAsync(&block, 48 * kMiB, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+  }
+  for (int i = 0; i < 64; ++i) {
+    const CUstream other = NewStream();
+    DO(cuMemAllocAsync(&block, 4 * kKiB, other));
+    DO(cuMemFreeAsync(block, other));
+    DO(cuStreamSynchronize(other));
+    DO(cuStreamDestroy(other));
+  }
+  DO(cuMemAlloc(&block, 60 * kMiB));
+  DO(cuMemFree(block));
+  DO(cuMemAllocAsync(&block, 60 * kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+}
+
 // Threads that together never want more than a small device has (112 MiB), each in all three ways: what one gives up
 // another finds, whoever holds it by then.
 SCENARIO(limit_that_threads_share) {

@@ -164,7 +164,7 @@ class Core {
   // Whose a block from the device's current pool would be; kNoPool: it cannot be ours.
   Owner CurrentPool(Device& device);
   void AddDefaultPool(Device& device);
-  void AllowPool(Device& device, int peer, int flags);
+  Result AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
   // Where a capture began.
   struct Capture {

@@ -180,20 +180,23 @@ void VirtualMemory::Trim() {
   oversubscription_.in_host = static_cast<int64_t>(in_host_.size());
 }
 
-void VirtualMemory::SetAccess(int device, int flags) {
+Result VirtualMemory::SetAccess(int device, int flags) {
   const auto known = std::find_if(access_.begin(), access_.end(),
                                   [&](const cu_access& access) { return access.location.id == device; });
   const int before = known == access_.end() ? 0 : known->flags;
-  if (device == prop_.location.id || (before | flags) == before) return;
+  if (device == prop_.location.id || (before | flags) == before) return kSuccess;
   const cu_access access = {{kDeviceLocation, device}, before | flags};
+  for (size_t g = 0; g < handles_.size(); ++g) {
+    if (handles_[g] == 0) continue;
+    const Result set = driver_.MemSetAccess(At(static_cast<int64_t>(g)), SizeOf(1), &access, 1);
+    if (set != kSuccess) return set;
+  }
   if (known == access_.end()) {
     access_.push_back(access);
   } else {
     *known = access;
   }
-  for (size_t g = 0; g < handles_.size(); ++g) {
-    if (handles_[g] != 0) driver_.MemSetAccess(At(static_cast<int64_t>(g)), SizeOf(1), &access, 1);
-  }
+  return kSuccess;
 }
 
 // The driver's pool keeps what the job used until now; it gives that back first. The driver takes memory

@@ -59,8 +59,9 @@ class DeviceMemory : public MemorySource {
   virtual bool Serves(cu_context context) const { return true; }
   // Whether that was all of the memory: what the arena has taken it still has for committed.
   virtual bool lost() const { return false; }
-  // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away.
-  virtual void SetAccess(int device, int flags) {}
+  // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away. Where the
+  // driver refuses that of a part, it can be asked for again.
+  virtual Result SetAccess(int device, int flags) { return kSuccess; }
 
  protected:
   void SetRange(cu_address begin, uint64_t size) {
@@ -88,7 +89,7 @@ class VirtualMemory : public DeviceMemory {
   bool Commit(int64_t first, int64_t count) override;
   void Release(int64_t first, int64_t count) override;
   void Trim() override;
-  void SetAccess(int device, int flags) override;
+  Result SetAccess(int device, int flags) override;
   void AllowHost(bool allowed) override { host_allowed_ = allowed; }
 
  private:

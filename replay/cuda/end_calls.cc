@@ -178,7 +178,8 @@ void Core::AwaitVisits(cu_context context) {
   visit_over_.wait(lock, [&] { return std::ranges::find(visited_, context) == visited_.end(); });
 }
 
-// Blocks of the peer's device are from now on within reach of the current one.
+// Blocks of the peer's device are from now on within reach of the current one. Where ours cannot be, the driver's are not
+// either, so that the job may ask again.
 Result Core::AllowPeer(cu_context peer, int flags) {
   int current = -1;
   if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
@@ -190,9 +191,13 @@ Result Core::AllowPeer(cu_context peer, int flags) {
     AddPeer(context);
   }
   if (device == nullptr) return kSuccess;
-  const Engine::Guard guard = device->Lock();
-  device->memory().SetAccess(current, flags);
-  return kSuccess;
+  Result result = kSuccess;
+  {
+    const Engine::Guard guard = device->Lock();
+    result = device->memory().SetAccess(current, flags);
+  }
+  if (result != kSuccess) driver().cuCtxDisablePeerAccess(peer);
+  return result;
 }
 
 // Other threads may have found that nothing is captured, and be about to record an event, or to wait. That is

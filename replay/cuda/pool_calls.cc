@@ -110,18 +110,19 @@ Result Core::PoolSetAccess(cu_pool pool, const cu_access* access, size_t count) 
   Device* const device = result == kSuccess && known ? DeviceNumber(known->device) : nullptr;
   if (device == nullptr) return result;
   for (size_t i = 0; i < count; ++i) {
-    if (access[i].location.type == kDeviceLocation)
-      AllowPool(*device, access[i].location.id, access[i].flags);
+    if (access[i].location.type != kDeviceLocation) continue;
+    const Result ours = AllowPool(*device, access[i].location.id, access[i].flags);
+    if (ours != kSuccess) return ours;
   }
   return result;
 }
 
 // Another pool of the device may have been opened to the same peer, so nothing is taken away.
-void Core::AllowPool(Device& device, int peer, int flags) {
-  if (flags == 0) return;
+Result Core::AllowPool(Device& device, int peer, int flags) {
+  if (flags == 0) return kSuccess;
   const Engine::Guard guard = device.Lock();
-  device.memory().SetAccess(peer, flags);
   if (peer != device.ordinal()) AddPeer(peer);
+  return device.memory().SetAccess(peer, flags);
 }
 
 }  // namespace reprise::replay::cuda

@@ -157,6 +157,12 @@ class BothWays(CudaTest):
                 self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
                 self.assert_same(without, self.under(scenario, *how, SIMCUDA_FAIL="cuCtxPushCurrent:1+"))
 
+    def test_a_peer_that_is_refused_what_we_hold_is_told_so(self):
+        for scenario in ["device_that_is_a_peer_of_a_pool_when_asked_again",
+                         "device_that_is_a_peer_of_contexts_when_asked_again"]:
+            with self.subTest(scenario):
+                self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemSetAccess:2"))
+
     def test_a_stream_of_a_device_that_is_not_served_frees(self):
         scenario = "device_of_another_stream_frees"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemAddressReserve:2+"))

@@ -157,6 +157,43 @@ SCENARIO(device_that_is_a_peer_before_it_is_used) {
   CheckBytes();
 }
 
+namespace {
+
+// A peer reads a block once `let` has let it: whoever is refused asks again.
+template <typename Let>
+void ReadByAPeer(Let let) {
+  if (!TwoDevices()) return;
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  PrimaryContext(1);
+  for (int tries = 0; tries < 3 && let() != CUDA_SUCCESS;) ++tries;
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
+  const CUstream peer = NewStream();
+  DO(WorkVerify(block, kMiB, 1, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(let());  // not again
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+}
+
+}  // namespace
+
+SCENARIO(device_that_is_a_peer_of_a_pool_when_asked_again) {
+  ReadByAPeer([] {
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return cuMemPoolSetAccess(DefaultPool(0), &access, 1);
+  });
+}
+
+SCENARIO(device_that_is_a_peer_of_contexts_when_asked_again) {
+  ReadByAPeer([] { return cuCtxEnablePeerAccess(MainContext(), 0); });
+}
+
 // A stream says where a large block lies, not what is current.
 SCENARIO_ALONE(device_that_is_not_current_and_large_blocks) {
   if (!TwoDevices()) return;

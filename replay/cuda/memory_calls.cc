@@ -231,8 +231,14 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
 }
 
 Result Core::Free(cu_address block) {
-  if (Device* const device = FindOwner(block)) return FreeOurs(*device, block);
-  return FreeOutside(block, kEveryStream, [&] { return driver().cuMemFree_v2(block); });
+  Device* const device = FindOwner(block);
+  if (device == nullptr)
+    return FreeOutside(block, kEveryStream, [&] { return driver().cuMemFree_v2(block); });
+  // Whether a capture allows a free the driver says, of nothing.
+  if (captures_.load() != 0) {
+    if (const Result allowed = driver().cuMemFree_v2(0); allowed != kSuccess) return allowed;
+  }
+  return FreeOurs(*device, block);
 }
 
 // Law 5: the block is free for others once the device has finished everything queued before, as with the

@@ -77,6 +77,30 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   for (const CUstream each : {captured, other, busy}) DO(cuStreamDestroy(each));
 }
 
+// A synchronous free may end a capture that is none of its own, whatever the address is.
+SCENARIO(capture_beside_a_synchronous_free) {
+  for (const auto mode :
+       {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+    const CUstream captured = NewStream();
+    const CUstream other = NewStream();
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, kBytes, other));
+    DO(cuStreamSynchronize(other));
+    for (const CUdeviceptr address : {block + 512, block}) {
+      CUgraph graph = nullptr;
+      CUstreamCaptureStatus status{};
+      DO(cuStreamBeginCapture(captured, mode));
+      DO(cuMemFree(address));
+      DO(cuStreamIsCapturing(captured, &status));
+      NOTE(status);
+      if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+    }
+    DO(cuMemFree(block));  // where it has not been freed
+    CheckBytes();
+    for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
+  }
+}
+
 // A call that a capture may not contain.
 void Forbidden(CUstreamCaptureMode mode) {
   const CUstream captured = NewStream();

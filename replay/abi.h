@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 7u
+#define REPRISE_ABI_VERSION 8u
 
 /* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
  * job may close it, or be started without, and get the number for a file of its own. */
@@ -139,6 +139,7 @@ struct reprise_cuda_core {
   uint32_t version;
   uint32_t size;
   struct reprise_cuda_calls calls;
+  void (*stop)(void); /* serves nothing new from then on; any thread */
 };
 
 /* Like reprise_core_open_host, called from the first hooked call of the driver. */

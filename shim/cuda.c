@@ -19,6 +19,10 @@ static const struct reprise_cuda_calls first_calls;
 /* Where calls go now: first_calls until the core has been asked, then the core's or the driver's. */
 static const struct reprise_cuda_calls* now = &first_calls;
 
+/* NULL while it has not been asked, or does not serve. */
+static const struct reprise_cuda_core* opened;
+static int stopped; /* it is to serve nothing */
+
 static inline const struct reprise_cuda_calls* calls_now(void) {
   return __atomic_load_n(&now, __ATOMIC_ACQUIRE);
 }
@@ -66,6 +70,8 @@ __attribute__((noinline, cold)) static const struct reprise_cuda_calls* first_no
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
                            &cancel); /* files are opened: a cancellation point is new */
     const struct reprise_cuda_core* const core = load_core();
+    __atomic_store_n(&opened, core, __ATOMIC_SEQ_CST);
+    if (core && __atomic_load_n(&stopped, __ATOMIC_SEQ_CST)) core->stop();
     __atomic_store_n(&now, core ? &core->calls : &reprise_driver, __ATOMIC_RELEASE);
     pthread_setcancelstate(cancel, NULL);
   }
@@ -85,10 +91,22 @@ static const struct reprise_cuda_calls first_calls = {
 #include "replay/cuda_calls.def"
 };
 
+static void stop_serving(const char* unknown) {
+  if (__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST)) return;
+  reprise_say("this driver has a newer function than is known here", unknown);
+  const struct reprise_cuda_core* const core = __atomic_load_n(&opened, __ATOMIC_SEQ_CST);
+  if (core) core->stop();
+}
+
 /* The driver answers first, with its own rules and codes; what it found is swapped where it is ours. */
 static void swap(const char* query, void** function, int version, uint64_t flags) {
-  if (function && *function && !reprise_is_off())
-    *function = reprise_swapped(query, version, flags, *function);
+  if (!function || !*function || reprise_is_off()) return;
+  void* const ours = reprise_swapped(query, version, flags, *function);
+  if (ours) {
+    *function = ours;
+  } else {
+    stop_serving(query);
+  }
 }
 
 EXPORTED int cuGetProcAddress(const char* symbol, void** function, int version, uint64_t flags) {

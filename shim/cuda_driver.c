@@ -7,7 +7,7 @@
 #include "shim/old_glibc.h"
 #include "shim/real_dlsym.h"
 
-/* A driver of a later CUDA may mean something else by the names we know. */
+/* A driver of a later CUDA may mean something else by the names we know: so it does where it has another function. */
 enum { newest_known_cuda = 13999, not_found = 500, per_thread_default_stream = 2 };
 enum { ANY, PER_THREAD };
 
@@ -38,13 +38,17 @@ struct hook {
   void* ours;
   void* missing; /* what `driver` holds until it is found */
   void** driver;
+  int spared; /* nothing goes wrong where it is not caught */
 };
 
 static const struct hook hooks[] = {
 #define LOOKUP(symbol, query, since, streams, parameters, arguments) \
-  {#symbol, query, since, streams, (void*)symbol, NULL, (void**)&lookups.symbol},
-#define CALL(symbol, query, since, streams, parameters, arguments) \
-  {#symbol, query, since, streams, (void*)symbol, (void*)missing_##symbol, (void**)&reprise_driver.symbol},
+  {#symbol, query, since, streams, (void*)symbol, NULL, (void**)&lookups.symbol, 0},
+#define HOOK(symbol, query, since, streams, spared)                                                        \
+  {#symbol, query, since, streams, (void*)symbol, (void*)missing_##symbol, (void**)&reprise_driver.symbol, \
+   spared},
+#define CALL(symbol, query, since, streams, parameters, arguments) HOOK(symbol, query, since, streams, 0)
+#define AGAIN(symbol, query, since, streams, parameters, arguments) HOOK(symbol, query, since, streams, 1)
 #include "replay/cuda_calls.def"
 };
 #define HOOK_COUNT (sizeof hooks / sizeof *hooks)
@@ -138,8 +142,16 @@ void* reprise_dlsym_hooked(void* handle, const char* name) {
   return hook->ours;
 }
 
+/* What the driver answers to who asks for the newest version that we know. */
+static void* found_as_known(const char* query, uint64_t flags) {
+  const reprise_get_proc_v2_fn driver = reprise_driver_get_proc_v2();
+  void* found = NULL;
+  int status;
+  return driver && driver(query, &found, newest_known_cuda, flags, &status) == 0 ? found : NULL;
+}
+
 void* reprise_swapped(const char* query, int version, uint64_t flags, void* found) {
-  if (!query || version > newest_known_cuda) return found;
+  if (!query) return found;
   const struct hook* best = NULL;
   for (size_t i = 0; i < HOOK_COUNT; ++i) {
     const struct hook* const hook = &hooks[i];
@@ -149,6 +161,8 @@ void* reprise_swapped(const char* query, int version, uint64_t flags, void* foun
       best = hook;
   }
   if (!best) return found;
+  if (version > newest_known_cuda && found != found_as_known(query, flags))
+    return best->spared ? found : NULL;
   remember(best, found);
   return best->ours;
 }

@@ -20,7 +20,8 @@ void* reprise_driver_function(const char* symbol);
 int reprise_is_hooked(const char* name);
 void* reprise_dlsym_hooked(void* handle, const char* name);
 
-/* What cuGetProcAddress should give in place of `found`, its own answer for this query. */
+/* What cuGetProcAddress should give in place of `found`, its own answer for this query. NULL: that is a function of a
+ * later CUDA than is known here, and who calls it may free a block of ours by it, or end what we must hear of. */
 void* reprise_swapped(const char* query, int version, uint64_t flags, void* found);
 
 /* The driver's own cuGetProcAddress of either version; NULL where it has none. */

@@ -148,7 +148,7 @@ bool Core::IsCapturing(cu_stream handle) const {
 }
 
 void Core::Fail() noexcept {
-  failed_ = true;
+  Stop();
   if (errors_.fetch_add(1) == 0) Log(LogLevel::kWarn, "an error inside Reprise; nothing more is served");
 }
 

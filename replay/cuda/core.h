@@ -47,7 +47,9 @@ class Core {
   // Every call goes to the driver: a fork's child.
   bool passive() const { return passive_.load(std::memory_order_relaxed); }
   const reprise_cuda_calls& driver() const { return *driver_.calls; }
-  // After an exception: nothing new is served.
+  // Nothing new is served from then on.
+  void Stop() noexcept { stopped_ = true; }
+  // The same, after an exception.
   void Fail() noexcept;
   bool Owns(cu_address address) const { return FindOwner(address) != nullptr; }
 
@@ -159,7 +161,7 @@ class Core {
     return captures_.load(std::memory_order_relaxed) != 0 && IsCapturing(KeyOf(stream, means).handle);
   }
   bool IsCapturing(cu_stream handle) const;  // as KeyOf names it
-  bool MayServe() const { return !failed_.load(std::memory_order_relaxed) && captures_.load() == 0; }
+  bool MayServe() const { return !stopped_.load(std::memory_order_relaxed) && captures_.load() == 0; }
 
   // Whose a block from the device's current pool would be; kNoPool: it cannot be ours.
   Owner CurrentPool(Device& device);
@@ -293,7 +295,7 @@ class Core {
   std::vector<cu_context> visited_;  // once for each visit
   std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> stopped_{false};
   std::atomic<int64_t> errors_{0};
   bool finished_ = false;
 };

@@ -293,6 +293,7 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
   }
   entries.version = REPRISE_ABI_VERSION;
   entries.size = sizeof entries;
+  entries.stop = [] { core->Stop(); };
   FillMemoryCalls(entries.calls);
   FillPoolCalls(entries.calls);
   FillQueryCalls(entries.calls);

@@ -149,7 +149,7 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
   return result;
 }
 
-// While something is being captured, or after an exception: then the arena still has what was free.
+// While something is being captured, or once nothing is served any more: then the arena still has what was free.
 template <typename Real>
 Result Core::PassUnserved(Device& device, size_t bytes, Real real) {
   if (captures_.load() == 0) return AskAgainOn(device.ordinal(), real);

@@ -24,6 +24,8 @@ static const struct reprise_cuda_calls* driver;
   }
 #include "replay/cuda_calls.def"
 
+static void stop(void) { fprintf(stderr, "fake core: stopped\n"); }
+
 static int told(const char* word) {
   const char* const set = getenv("FAKE_CORE");
   return set && strcmp(set, word) == 0;
@@ -43,7 +45,8 @@ __attribute__((visibility("default"))) const struct reprise_cuda_core* reprise_c
 #define LOOKUP(symbol, query, since, streams, parameters, arguments)
 #define CALL(symbol, query, since, streams, parameters, arguments) .symbol = symbol,
 #include "replay/cuda_calls.def"
-                                          }};
+                                          },
+                                          stop};
   if (shim->version != REPRISE_ABI_VERSION || shim->size < sizeof *shim || told("refuse")) return NULL;
   if (told("newer")) core.version = REPRISE_ABI_VERSION + 1;
   if (told("thread")) {

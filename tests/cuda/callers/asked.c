@@ -1,8 +1,10 @@
 // Asks the driver for its functions by name, version and flags, as libcudart does. Prints for each question
-// the result, the status, and which function of whom was given; then uses the functions.
+// the result, the status, and which function of whom was given; then uses the functions. Its argument is a version: that
+// the free in stream order is asked for, in place of the first that has it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/cuda/callers/driver_calls.h"
@@ -42,6 +44,7 @@ static const struct {
     {"cuMemAllocAsync", 11020, 2},
     {"cuMemAllocAsync", 13000, 2},
     {"cuMemAllocAsync_ptsz", 13000, 0},
+    {"cuMemAllocAsync", 14000, 0},
     {"cuMemCreate", 12000, 0},
     {"cuStreamBeginCapture", 10010, 2},
     {"cuStreamDestroy", 2000, 0},
@@ -50,7 +53,7 @@ static const struct {
     {"cudnnCreate", 12000, 0},
 };
 
-int main(void) {
+int main(int argc, char** argv) {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   const ask_v1 first = (ask_v1)dlsym(library, "cuGetProcAddress");
   const ask_v2 ask = (ask_v2)dlsym(library, "cuGetProcAddress_v2");
@@ -70,5 +73,6 @@ int main(void) {
   struct driver_calls driver = {0};
 #define ASKED(field, name, version) ask(#name, (void**)&driver.field, version, 0, NULL);
   DRIVER_CALLS(ASKED)
+  if (argc > 1) ask("cuMemFreeAsync", (void**)&driver.freeAsync, atoi(argv[1]), 0, NULL);
   return use(&driver);
 }

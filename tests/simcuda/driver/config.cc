@@ -38,6 +38,7 @@ Config Read() {
   if (config.devices > 32) Refuse("SIMCUDA_DEVICES", Variable("SIMCUDA_DEVICES"));
   config.memory = Number("SIMCUDA_MEMORY", config.memory);
   config.seed = Number("SIMCUDA_SEED", config.seed);
+  config.cuda_version = static_cast<int>(Number("SIMCUDA_VERSION", CUDA_VERSION));
   config.vmm = Number("SIMCUDA_VMM", 1) != 0;
   config.host_memory = Number("SIMCUDA_HOST_MEMORY", config.host_memory);
   config.host_anywhere = Number("SIMCUDA_HOST_ANYWHERE", 1) != 0;

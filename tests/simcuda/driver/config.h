@@ -13,6 +13,7 @@ namespace sim {
 struct Config {
   int devices = 1;
   uint64_t memory = uint64_t{8} << 30;  // of each device
+  int cuda_version = CUDA_VERSION;      // that the driver says it is of
   bool vmm = true;
   uint64_t host_memory = uint64_t{64} << 30;  // that virtual memory management may map
   bool host_anywhere = true;                  // host memory may be asked for without naming a node

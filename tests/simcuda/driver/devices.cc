@@ -109,7 +109,7 @@ CUresult cuInit(unsigned int Flags) {
 
 CUresult cuDriverGetVersion(int* driverVersion) {
   if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *driverVersion = CUDA_VERSION;
+  *driverVersion = sim::TheConfig().cuda_version;
   return CUDA_SUCCESS;
 }
 

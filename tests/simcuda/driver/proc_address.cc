@@ -28,6 +28,10 @@ Found Find(const char* name, int version, bool per_thread) {
   return found;
 }
 
+// Of a later CUDA, to show what becomes of programs that ask for that: under a name of now another function.
+constexpr int kLaterVersion = 15000;
+CUresult LaterMemFreeAsync(CUdeviceptr block, CUstream stream) { return cuMemFreeAsync(block, stream); }
+
 void SayOnce(const char* name) {
   static std::mutex& mutex = *new std::mutex;
   static std::set<std::string>& said = *new std::set<std::string>;
@@ -41,8 +45,8 @@ void SayOnce(const char* name) {
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* symbolStatus) {
   constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  if (symbol == nullptr || pfn == nullptr || cudaVersion > CUDA_VERSION) return CUDA_ERROR_INVALID_VALUE;
-  if (flags > kPerThread) return CUDA_ERROR_INVALID_VALUE;
+  if (symbol == nullptr || pfn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (cudaVersion > sim::TheConfig().cuda_version || flags > kPerThread) return CUDA_ERROR_INVALID_VALUE;
   CUdriverProcAddressQueryResult ignored;
   if (symbolStatus == nullptr) symbolStatus = &ignored;
   *pfn = nullptr;
@@ -52,6 +56,10 @@ CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuin
   if (found.row == nullptr) {
     Found plain = Find(symbol, cudaVersion, false);
     found = {plain.row, plain.known || found.known};
+  }
+  if (cudaVersion >= kLaterVersion && strcmp(symbol, "cuMemFreeAsync") == 0) {
+    *pfn = reinterpret_cast<void*>(&LaterMemFreeAsync);
+    return CUDA_SUCCESS;
   }
   if (found.row != nullptr) {
     *pfn = reinterpret_cast<void*>(found.row->address);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <utility>
 
 namespace reprise::profiler {
 namespace {
@@ -150,7 +151,9 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
     Confirm(*best);
     return true;
   }
-  if (!in_step()) Propose(lag);  // what the tracker matches needs no other explanation
+  if (in_step()) return false;  // what the tracker matches needs no other explanation
+  Propose(lag);
+  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   return false;
 }
 
@@ -300,7 +303,8 @@ void PeriodFinder::GiveUp() {
   given_up_ = true;
   if (judged_ || !rules_.doubt) return;
   judged_ = true;
-  doubt_ = rounds_ < kTrueRounds ? 2 * std::max(doubt_, Evidence(confirmed_->length)) : 0;
+  doubt_ =
+      rounds_ < kTrueRounds ? 2 * std::min(std::max(doubt_, Evidence(confirmed_->length)), max_tokens_) : 0;
 }
 
 // ---- candidates
@@ -311,11 +315,13 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
   for (int i = 0; i < live_candidates_;) {
     Candidate& c = candidates_[i];
     const bool matched = Follow(c.follower);
-    if (matched) Count(c, At(now_ - 1), At(c.follower.ref - 1));
-    if (c.follower.state == State::kLost || now_ - c.start > kMaxCandidatePeriods * Lag(c)) {
+    if (matched) Count(c, now_ - 1, c.follower.ref - 1);
+    if (c.follower.state == State::kLost ||
+        (now_ - c.start > kMaxCandidatePeriods * Lag(c) && !Accumulates(c))) {
       c = candidates_[--live_candidates_];
       continue;
     }
+    if (matched && Repeats(c) && BeatsTracker(c) && !std::exchange(c.examined, true)) LookBack(c);
     if (matched && Repeats(c) && BeatsTracker(c) && (best == nullptr || Lag(c) > Lag(*best))) best = &c;
     ++i;
   }
@@ -335,7 +341,7 @@ void PeriodFinder::Propose(int64_t lag) {
   int64_t run = 0;
   while (run < most && At(tick - run).hash == At(tick - run - lag).hash) ++run;
   if (run < kGram) return;  // another gram with the same hash
-  for (int64_t past = tick - lag - run + 1; past <= tick - lag; ++past) Count(c, At(past + lag), At(past));
+  for (int64_t past = tick - lag - run + 1; past <= tick - lag; ++past) Count(c, past + lag, past);
   c.follower = {.ref = now_ - lag,
                 .begin = -kFar,
                 .end = kFar,
@@ -350,9 +356,16 @@ void PeriodFinder::Propose(int64_t lag) {
   candidates_[live_candidates_++] = c;
 }
 
-void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) const {
-  c.trough = std::min(c.trough, token.level);
-  c.floor = std::min(c.floor, past.level);
+void PeriodFinder::Count(Candidate& c, int64_t tick, int64_t past_tick) {
+  const Token& token = At(tick);
+  const Token& past = At(past_tick);
+  const bool fallen = HasFallen(tick, past_tick);
+  if (fallen && !std::exchange(c.fallen, true)) BeginStep(c, tick);
+  c.fallen = fallen;
+  if (past_tick >= c.step) {
+    c.trough = std::min(c.trough, token.level);
+    c.floor = std::min(c.floor, past.level);
+  }
   const uint32_t excess = token.level > past.level ? token.level - past.level : 0;
   c.excess = std::max(c.excess, excess);
   if (c.excess > Swing() / kAccumulationParts && excess < c.excess / kReleaseParts &&
@@ -365,6 +378,54 @@ void PeriodFinder::Count(Candidate& c, const Token& token, const Token& past) co
   c.lowest = std::min(c.lowest, token.level);
   c.highest = std::max(c.highest, token.level);
   c.swing = std::max(c.swing, c.highest - c.lowest);
+}
+
+// Before it is confirmed: whether it is a micro-batch that was found in the middle of its step, so that the tokens before
+// its first one match as well, and what had been left behind was freed among them. (Where they only match at a lower level,
+// they may be a job's first steps.) Once a candidate, O(1) a token that is held back.
+void PeriodFinder::LookBack(Candidate& c) const {
+  int64_t lag = c.window;
+  const int64_t oldest = std::max<int64_t>(0, now_ - capacity()) + kRingMargin;
+  const int64_t farthest = std::max(c.start - kHoldBackPeriods * lag, oldest + lag + kMaxShift);
+  for (int64_t tick = c.start - 1; tick >= farthest && c.step == kNever; --tick) {
+    if (At(tick).hash != At(tick - lag).hash) lag = LagNear(lag, tick);
+    if (lag == 0) return;
+    if (!HasFallen(tick, tick - lag)) continue;
+    c.step = tick;
+    c.trough = c.floor = kNoLevel;
+  }
+}
+
+// The distance nearest to `lag` at which `tick` and those before it match, as a step has a few tokens more than its
+// micro-batches; 0: none.
+int64_t PeriodFinder::LagNear(int64_t lag, int64_t tick) const {
+  for (int64_t step = 0; step <= 2 * kMaxShift; ++step) {
+    const int64_t shift = step % 2 == 0 ? -step / 2 : (step + 1) / 2;
+    if (lag + shift < kMinPeriod) continue;
+    const int64_t needed = kResyncRun + std::abs(shift);
+    int64_t run = 0;
+    while (run < needed && At(tick - run).hash == At(tick - lag - shift - run).hash) ++run;
+    if (run == needed) return lag + shift;
+  }
+  return 0;
+}
+
+// Whether a token is at a much lower level than the one that it matches.
+bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
+  const uint32_t level = At(tick).level;
+  const uint32_t past = At(past_tick).level;
+  return past > level && past - level > Swing() / kAccumulationParts;
+}
+
+// What the rounds had left behind was freed: what they come to is judged from here on. Where that happens
+// the second time, the distance is that of the steps.
+void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
+  if (c.step != kNever && c.matched > 0) steps_apart_ = tick - c.step;
+  c.step = tick;
+  c.matched_before = c.matched;
+  c.trough = c.floor = kNoLevel;
+  c.excess = c.last_excess = 0;
+  c.released = false;
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
@@ -380,8 +441,14 @@ bool PeriodFinder::Repeats(const Candidate& c) const {
   const int64_t lag = Lag(c);
   if (c.matched < Evidence(lag)) return false;
   if (c.swing == 0 || (rules_.swing && c.swing < Swing() / kSwingParts)) return false;
-  const bool accumulates = !c.released && c.trough > c.floor + Swing() / kAccumulationParts;
-  return !rules_.hold_back || !accumulates || c.matched >= kHoldBackPeriods * lag;
+  return !Accumulates(c) || c.matched - c.matched_before >= kHoldBackPeriods * lag;
+}
+
+// Its rounds leave something behind that is freed all at once later. Where that was freed and nothing has come
+// again since, one does not know.
+bool PeriodFinder::Accumulates(const Candidate& c) const {
+  if (!rules_.hold_back || c.released) return false;
+  return c.floor == kNoLevel || (c.trough > c.floor && c.trough - c.floor > Swing() / kAccumulationParts);
 }
 
 // The candidate repeats; is it better than what is confirmed? A longer one is so only once a whole round of

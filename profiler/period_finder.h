@@ -13,7 +13,9 @@
 //
 // - Live level (net-zero): a stack of layers repeats too, but climbs.
 // - Swing: an optimizer's loop over parameters repeats at one level, but hardly swings.
-// - Holding back: a micro-batch repeats and swings, but rests on gradients that the first one left behind.
+// - Holding back: a micro-batch repeats and swings, but rests on gradients that the first one left behind. Where these are
+//   freed a step ends: what the micro-batches come to is judged anew from there, and the distance from one such place to
+//   the next is proposed as a period, as an optimizer that allocates nothing leaves no token that would tell it.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
 //   reported only when it matches more than one round of the old cycle and one of its own, and does so where
 //   the tracker did not.
@@ -78,6 +80,8 @@ class PeriodFinder {
   int64_t capacity() const { return static_cast<int64_t>(ring_.size()); }
 
  private:
+  static constexpr int64_t kNever = INT64_MIN;
+  static constexpr uint32_t kNoLevel = UINT32_MAX;
   enum class State : uint8_t { kInStep, kSearching, kLost };
   // A token remembered: a hash of (size, stream) and the live level before it in pages of 4 KiB, which is as
   // fine as the level test needs and holds 16 TiB.
@@ -113,11 +117,15 @@ class PeriodFinder {
     uint32_t lowest = 0;  // their levels in the present round, and the largest swing in any
     uint32_t highest = 0;
     uint32_t swing = 0;
-    uint32_t trough = UINT32_MAX;  // lowest level of any matched token
-    uint32_t floor = UINT32_MAX;   // lowest level of any token they were matched with
-    uint32_t excess = 0;  // the most that a level was above that of the token matched, and the latest
+    int64_t step = kNever;       // when what had been left behind was freed the last time
+    int64_t matched_before = 0;  // tokens that had matched until then
+    uint32_t trough = kNoLevel;  // since then, lowest level of any matched token
+    uint32_t floor = kNoLevel;   // and of any token they were matched with
+    uint32_t excess = 0;         // the most that a level was above that of the token matched, and the latest
     uint32_t last_excess = 0;
     bool released = false;    // it fell from all to nothing at one token
+    bool examined = false;    // what was before its first token
+    bool fallen = false;      // the latest level was below that of the token matched
     int64_t judged_from = 0;  // tokens seen, and the tracker's misses, when it began to challenge
     int64_t tracker_misses = 0;
   };
@@ -146,7 +154,12 @@ class PeriodFinder {
 
   const Candidate* FollowCandidates();
   void Propose(int64_t lag);
-  void Count(Candidate& c, const Token& token, const Token& past) const;
+  void Count(Candidate& c, int64_t tick, int64_t past_tick);
+  void LookBack(Candidate& c) const;
+  int64_t LagNear(int64_t lag, int64_t tick) const;
+  bool HasFallen(int64_t tick, int64_t past_tick) const;
+  void BeginStep(Candidate& c, int64_t tick);
+  bool Accumulates(const Candidate& c) const;
   int64_t Evidence(int64_t length) const;
   bool Repeats(const Candidate& c) const;
   bool BeatsTracker(const Candidate& c) const;
@@ -187,6 +200,8 @@ class PeriodFinder {
   bool given_up_ = true;      // nothing is confirmed, or it has been lost for long
   bool judged_ = true;        // it has been told whether the confirmation was a false alarm
   int64_t doubt_ = 0;         // matches asked for after false alarms
+
+  int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
   std::array<Candidate, kCandidates> candidates_;
   int live_candidates_ = 0;  // the first so many are in use

@@ -39,6 +39,14 @@ uint32_t Matcher::Next(const Lane& lane, uint32_t position, uint32_t by) {
   return position < n ? position : position - n;
 }
 
+void Matcher::StartAt(uint32_t slot) {
+  for (Lane& lane : lanes_) {
+    const auto next = std::ranges::lower_bound(lane.slots, slot) - lane.slots.begin();
+    lane.cursor = Next(lane, static_cast<uint32_t>(next), 0);
+    lane.lost = false;
+  }
+}
+
 void Matcher::GoOnLater(uint32_t rounds) {
   for (Lane& lane : lanes_) lane.cursor = Next(lane, lane.cursor, rounds * lane.round);
 }

@@ -49,6 +49,9 @@ class Matcher {
     return lane->slots[position];
   }
 
+  // The next allocation is to be this slot, or the first behind it on its stream. Where the job is elsewhere, it is
+  // found as after any other mismatch.
+  void StartAt(uint32_t slot);
   // The slot expected next, where a round begins with it and the lane has just matched kGram allocations in a
   // row; kNoSlot otherwise.
   uint32_t AtCut() const;

@@ -34,9 +34,11 @@ constexpr int64_t kLooksAPeriod = 8;
 constexpr size_t kMostWaiting = 3;
 // More than this part of a round's bytes not where they were planned: something lies in the way.
 constexpr int64_t kConflictParts = 50;
-// Rounds after which a plan has proved itself, and the most to wait before planning again.
+// Rounds after which a plan has proved itself, and the most to wait before planning again. Rounds shorter than so many
+// allocations are counted as parts of one: what is planned every few milliseconds keeps a core busy.
 constexpr int64_t kGoodRounds = 8;
 constexpr int64_t kMostReplanRounds = 64;
+constexpr int64_t kShortRound = 64;
 // A job's start may take this part longer than in the run that its plan is of: threads that compile are never
 // done after the same number of allocations.
 constexpr int64_t kLongerStartParts = 8;
@@ -76,7 +78,8 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
 }
 
 // True when a candidate is being followed. Starts its shadow matcher when it has just been solved, with the
-// last allocations before this one, so that it is in step at once.
+// last allocations before this one, so that it is in step at once; at the place that they have by their number, as
+// micro-batches that are alike cannot be told apart.
 bool Sequence::PollCandidate() {
   if (candidate_ == nullptr || candidate_in_shadow_) return candidate_ != nullptr;
   if (!candidate_->ready.load(std::memory_order_acquire)) return false;
@@ -89,7 +92,11 @@ bool Sequence::PollCandidate() {
   missed_at_ = Tick(0);
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
-  for (Tick t = std::max(history_.oldest(), now - 1 - kShadowLead); t < now - 1; t = t + 1) {
+  const Tick first = std::max(history_.oldest(), now - 1 - kShadowLead);
+  const auto cycle = static_cast<int64_t>(candidate_->plan.slots.size());
+  const int64_t place = (first - candidate_cycle_.origin) % cycle;
+  candidate_->matcher->StartAt(static_cast<uint32_t>(place < 0 ? place + cycle : place));
+  for (Tick t = first; t < now - 1; t = t + 1) {
     candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
   }
   return true;
@@ -296,7 +303,7 @@ void Sequence::Drop() {
 }
 
 void Sequence::PutOffPlanning(int64_t round) {
-  replan_from_ = history_.now().count() + replan_rounds_ * round;
+  replan_from_ = history_.now().count() + replan_rounds_ * std::max(round, kShortRound);
   replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
 }
 
@@ -312,7 +319,8 @@ void Sequence::CountShare(Bytes bytes, Step& step) {
   active.in_the_way = active.settled && active.window_conflicts * kConflictParts > active.window_bytes;
   const bool good = active.matched_share >= kGoodShare && !active.in_the_way;
   active.good_rounds = good ? active.good_rounds + 1 : 0;
-  if (active.good_rounds >= kGoodRounds) replan_rounds_ = 1;
+  const auto round = static_cast<int64_t>(active.plan.slots.size());
+  if (active.good_rounds * round >= kGoodRounds * std::max(round, kShortRound)) replan_rounds_ = 1;
   active.window_tokens = 0;
   active.window_matched = 0;
   active.window_bytes = active.window_conflicts = Bytes(0);
@@ -407,7 +415,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   const bool awaits = candidate_ != nullptr && ShadowRounds() < kRoundsToAdopt;
   if (active_ == nullptr || awaits || history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
-  const bool changed = rules_.replan && active_->matched_share < kUsefulShare;
+  const bool changed = rules_.replan && active_->matched_share < kGoodShare;
   const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;
   if (!changed && !in_the_way) return std::nullopt;
   const int64_t tokens = length + profiler::PeriodFinder::kMinPeriod;

@@ -126,6 +126,28 @@ TEST(PeriodFinder, ARingThatMayNotGrowFindsNoLongStep) {
 
 TEST(PeriodFinder, MemoryDoesNotGrowWhileInStep) { EXPECT_EQ(Feed(Steps(200).events()).capacity, 1 << 12); }
 
+// Each of many short jobs is found and left before it has gone round often. (The count would overflow, which a sanitizer
+// tells.)
+TEST(PeriodFinder, FalseAlarmsDoNotDoubleTheEvidenceForEver) {
+  constexpr int kTokens = 24;
+  constexpr int kRounds = 10;  // those of evidence, and a few
+  PeriodFinder finder;
+  std::mt19937 random(1);
+  int64_t found = 0;
+  for (int job = 0; job < 200; ++job) {
+    std::vector<int64_t> sizes(kTokens);
+    for (int64_t& bytes : sizes) bytes = 4096 * (1 + static_cast<int64_t>(random() % 100'000));
+    for (int round = 0; round < kRounds; ++round) {
+      Bytes live(1 << 20);
+      for (int i = 0; i < kTokens; ++i) {
+        found += finder.OnAlloc(Bytes(sizes[i]), Stream{}, live);
+        live += Bytes(i < kTokens / 2 ? sizes[i] : -sizes[kTokens - 1 - i]);
+      }
+    }
+  }
+  EXPECT_GE(found, 100);
+}
+
 TEST(PeriodFinder, SmallBlocksDoNotDisturb) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     Job job(kTwelveLayers, seed);
@@ -158,6 +180,40 @@ TEST(PeriodFinder, MicroBatchesAreHeldBackForTheirStep) {
     const Outcome outcome = Feed(job.events());
     ASSERT_THAT(Lengths(outcome), ElementsAre(kStep + (micro_batches - 1) * kMicroBatch)) << micro_batches;
     EXPECT_EQ(outcome.findings[0].step, 2) << micro_batches;
+  }
+}
+
+// Steps of a few micro-batches that are all alike and an optimizer that allocates hardly anything: the tokens repeat with
+// each micro-batch, the live level with each step alone.
+TEST(PeriodFinder, MicroBatchesAreHeldBackThoughTheOptimizerAllocatesNothing) {
+  constexpr int kLayers = 24;
+  for (const int micro_batches : {2, 3, 4, 8, 16, 32}) {
+    for (const int of_optimizer : {0, 1, 2, 7}) {
+      PeriodFinder finder;
+      Bytes live;
+      std::vector<int64_t> found;
+      const auto alloc = [&](int64_t kib) {
+        if (finder.OnAlloc(Bytes(kib << 10), Stream{}, live)) found.push_back(finder.confirmed()->length);
+        live += Bytes(kib << 10);
+      };
+      const auto free = [&](int64_t kib) { live -= Bytes(kib << 10); };
+      for (int step = 0; step < 12; ++step) {
+        for (int m = 0; m < micro_batches; ++m) {
+          for (int layer = 0; layer < kLayers; ++layer) alloc(2000 + 64 * (layer * 7 % 11));
+          for (int layer = kLayers; layer-- > 0;) {
+            alloc(800 + 64 * (layer * 5 % 13));  // its gradient, which in the first stays
+            if (m > 0) free(800 + 64 * (layer * 5 % 13));
+            free(2000 + 64 * (layer * 7 % 11));
+          }
+        }
+        for (int i = 0; i < of_optimizer; ++i) {
+          alloc(500 + i);
+          free(500 + i);
+        }
+        for (int layer = 0; layer < kLayers; ++layer) free(800 + 64 * (layer * 5 % 13));
+      }
+      EXPECT_THAT(found, ElementsAre(micro_batches * 2 * kLayers + of_optimizer)) << of_optimizer;
+    }
   }
 }
 

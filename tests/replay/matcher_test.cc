@@ -54,6 +54,21 @@ TEST(Matcher, IsSureAfterFourInARow) {
   EXPECT_FALSE(matcher.Sure(kOther));
 }
 
+TEST(Matcher, StartsWhereItIsTold) {
+  Matcher matcher(PlanOf({1, 2, 3, 1, 2, 3, 1, 2, 3, 4}));
+  matcher.StartAt(3);
+  EXPECT_EQ(Feed(matcher, {1, 2, 3, 1}), (Slots{3, 4, 5, 6}));
+  EXPECT_TRUE(matcher.Sure(kOurs));
+  matcher.StartAt(9);
+  EXPECT_EQ(Feed(matcher, {4, 1}), (Slots{9, 0}));
+}
+
+TEST(Matcher, ToldWrongFindsItsPlace) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  matcher.StartAt(11);
+  EXPECT_EQ(Feed(matcher, {1, 2, 3, 4, 5}).back(), 4u);
+}
+
 TEST(Matcher, SkipsSlotsThatDidNotHappen) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8}));
   Feed(matcher, {1, 2, 3, 4});

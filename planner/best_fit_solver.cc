@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/best_fit.h"
+#include "planner/large_first.h"
 
 namespace reprise::planner {
 namespace {
@@ -23,6 +24,10 @@ constexpr double kPowerInChain = 1.5;
 // In a row, without a better placement: for each buffer, as a few can be laid in few ways, and at most.
 constexpr int64_t kPassesForEach = 10;
 constexpr int64_t kMostPasses = 1000;
+
+// Of the area: what is not large, first and at least. In between it is halved again and again.
+constexpr double kMostOfSmall = 0.2;
+constexpr double kLeastOfSmall = 0.001;
 
 // Where the highest buffer of each slot ends; a tree over the slots has what holds for all below a node.
 std::vector<int64_t> TopOfSlots(const Instance& instance, const std::vector<int64_t>& offsets) {
@@ -139,5 +144,18 @@ void PlaceByBestFit(Search& search, std::string_view name) {
 Turn BeginBestFit(Search& search, std::string_view name) { return Begin(search, name, /*chains=*/false); }
 
 Turn BeginChains(Search& search, std::string_view name) { return Begin(search, name, /*chains=*/true); }
+
+Turn BeginLargeByBestFit(Search& search, std::string_view name) {
+  return [&search, name, of_small = kMostOfSmall, turn = Turn()]() mutable {
+    for (;;) {
+      if (!turn) turn = BeginLargeFirst(search, name, BeginBestFit, 1 - of_small);
+      if (turn()) return true;
+      turn = nullptr;
+      of_small /= 2;
+      if (of_small < kLeastOfSmall) return false;
+      if (search.Stop(search.instance().buffers())) return true;
+    }
+  };
+}
 
 }  // namespace reprise::planner

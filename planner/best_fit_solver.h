@@ -25,6 +25,10 @@ Turn BeginBestFit(Search& search, std::string_view name);
 // takes several times as long, and loses less where lifetimes hardly ever begin where others end.
 Turn BeginChains(Search& search, std::string_view name);
 
+// The large ones alone, and first-fit for the small (large_first.h), ever more of them large. A small buffer on a
+// line takes little of it and leaves it ragged, and large ones that would have lain side by side no longer fit.
+Turn BeginLargeByBestFit(Search& search, std::string_view name);
+
 // The names of the rules.
 inline constexpr std::string_view kBestFitPrices = "best-fit-prices";  // otherwise all slots cost the same
 inline constexpr std::string_view kBestFitFeedback = "best-fit-feedback";  // otherwise one pass

@@ -14,9 +14,6 @@
 namespace reprise::planner {
 namespace {
 
-// Of the area, what the large ones make up.
-constexpr double kAreaOfLarge = 0.8;
-
 constexpr int64_t kMoves = 6;  // of each large one, on average
 constexpr int64_t kLooksPerStep = 16;
 
@@ -28,7 +25,7 @@ struct BySize {
   std::vector<int32_t> small;  // in the order for first-fit
 };
 
-BySize DivideBySize(const Instance& instance) {
+BySize DivideBySize(const Instance& instance, double share) {
   const auto area = [&](int32_t i) { return static_cast<double>(instance.size[i]) * instance.length(i); };
   double whole = 0;
   const std::vector<int32_t> by_size = SortedBy(Order::kSize, instance);
@@ -36,7 +33,7 @@ BySize DivideBySize(const Instance& instance) {
   int64_t least = 0;
   double taken = 0;
   for (int32_t i : by_size) {
-    if (taken >= kAreaOfLarge * whole) break;
+    if (taken >= share * whole) break;
     taken += area(i);
     least = instance.size[i];
   }
@@ -74,25 +71,33 @@ class LargeFirst {
 
   bool Run() {
     while (!search_.Stop(1)) {
-      const int64_t begin = part_search_.steps(), best = part_search_.best_slab();
+      if (part_search_.best_slab() < placed_around_) {
+        const bool first = placed_around_ == Search::kNothing;
+        if (!PlaceAll() || (first && !done_)) return true;  // the first turn is one placement
+      }
+      if (done_) return false;
+      const int64_t begin = part_search_.steps();
       part_search_.Grant(std::min(steps_left_, kStepsBetweenPlacements * search_.instance().buffers()));
       const bool more = turn_();
       steps_left_ -= part_search_.steps() - begin;
-      if (part_search_.best_slab() < best) PlaceAll();
-      if (!more || steps_left_ <= 0) return false;
+      done_ = !more || steps_left_ <= 0;
     }
     return true;
   }
 
  private:
-  void PlaceAll() {
+  // The small ones around the large ones. False: the search has stopped before all of them lay.
+  bool PlaceAll() {
     order_.clear();
     for (int32_t i : part_search_.best_order()) order_.push_back(part_.buffers[i]);
     order_.insert(order_.end(), small_.begin(), small_.end());
     const int64_t best = search_.best_slab();
     const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
-    if (first_fit_.Place(order_, limit, search_, offsets_) == FirstFit::Outcome::kComplete)
-      search_.Offer(offsets_, name_, order_);
+    const auto outcome = first_fit_.Place(order_, limit, search_, offsets_);
+    if (outcome == FirstFit::Outcome::kStopped) return false;
+    if (outcome == FirstFit::Outcome::kComplete) search_.Offer(offsets_, name_, order_);
+    placed_around_ = part_search_.best_slab();
+    return true;
   }
 
   Search& search_;
@@ -103,14 +108,17 @@ class LargeFirst {
   const Turn turn_;
   FirstFit first_fit_;
   int64_t steps_left_;
-  std::vector<int32_t> order_;  // scratch
+  int64_t placed_around_ = Search::kNothing;  // the large ones' slab when the small were last put around them
+  bool done_ = false;                         // with the large ones
+  std::vector<int32_t> order_;                // scratch
   std::vector<int64_t> offsets_;
 };
 
 }  // namespace
 
-Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view)) {
-  BySize division = DivideBySize(search.instance());
+Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view),
+                     double area) {
+  BySize division = DivideBySize(search.instance(), area);
   if (division.small.empty()) return [] { return false; };
   return [those = std::make_shared<LargeFirst>(search, name, begin, std::move(division))] {
     return those->Run();

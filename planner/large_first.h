@@ -8,7 +8,10 @@
 
 namespace reprise::planner {
 
-// The few that make up most of the area are a problem of their own, with a bound of their own, and the solver
+// Of the whole area, what the large buffers make up.
+inline constexpr double kAreaOfLarge = 0.8;
+
+// The largest, that make up `area` of the whole, are a problem of their own, with a bound of their own, and the solver
 // that `begin` stands for is to bring them down to it. What they waste is lost to all; the small ones fit in
 // nearly everywhere, and each time that the large ones lie lower first-fit puts the small ones around them.
 // The solver begins from nothing, and not with what is best so far: there the large ones lie spread over the
@@ -17,6 +20,7 @@ namespace reprise::planner {
 // on as a whole afterwards.
 //
 // Memory: a copy of the instance.
-Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view));
+Turn BeginLargeFirst(Search& search, std::string_view name, Turn (*begin)(Search&, std::string_view),
+                     double area = kAreaOfLarge);
 
 }  // namespace reprise::planner

@@ -3,7 +3,9 @@
 // solve.
 #include "planner/best_fit_solver.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <random>
 
 #include "gtest/gtest.h"
 #include "planner/portfolio.h"
@@ -146,6 +148,40 @@ TEST(BestFitSolver, GivesUpInTheEnd) {
   int turns = 0;
   while (turn()) ASSERT_LT(++turns, 10);
   EXPECT_EQ(search.best_slab(), 3);
+}
+
+// Steps of a net of twenty layers whose sizes are never quite the same again, and many small buffers besides.
+Problem LayersAndDust(uint32_t seed) {
+  constexpr int64_t kLayers = 20;
+  constexpr int64_t kStep = 40 * kLayers;
+  constexpr int64_t kSteps = 4;
+  std::mt19937 random(seed);
+  Problem problem;
+  const auto about = [&](int64_t size) {
+    return size + (static_cast<int64_t>(random() % 2001) - 1000) * size / 100'000;
+  };
+  for (int64_t begin = 0; begin < kSteps * kStep; begin += kStep) {
+    for (int64_t i = 0; i < kLayers; ++i) {
+      const int64_t forward = begin + 10 * i;
+      const int64_t backward = begin + kStep - 20 * i;
+      problem.buffers.push_back(Block(forward, backward - 1, about(100'000 * (1 + i % 4))));
+      const int64_t scratch = about(150'000 * (1 + i % 3));
+      problem.buffers.push_back(Block(forward + 3, forward + 9, scratch));
+      problem.buffers.push_back(Block(backward - 15, backward - 2, scratch));
+    }
+    for (int i = 0; i < 600; ++i) {
+      const int64_t lower = begin + random() % kStep;
+      const int64_t upper = std::min<int64_t>(kSteps * kStep, lower + 1 + random() % (kStep / 2));
+      problem.buffers.push_back(Block(lower, upper, 1 + random() % 200));
+    }
+  }
+  return problem;
+}
+
+TEST(BestFitSolver, SmallBuffersFindRoomAroundTheLargeOnes) {
+  for (const uint32_t seed : {1, 2, 3}) {
+    EXPECT_LT(GapInThousandths("best-fit-large", LayersAndDust(seed)), 0.1) << seed;
+  }
 }
 
 }  // namespace

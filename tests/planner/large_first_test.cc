@@ -145,6 +145,33 @@ TEST(LargeFirst, LowersTheLargeOnes) {
   EXPECT_TRUE(CheckPlacement(problem, PlacementOf(search)).ok());
 }
 
+// First-fit that takes all that it was granted.
+Turn PlaceAndTakeAll(Search& search, std::string_view name) {
+  return [&search, name] {
+    std::vector<int64_t> offsets;
+    FirstFit(search.instance())
+        .Place(SortedBy(Order::kSize, search.instance()), Search::kNothing, search, offsets);
+    search.Offer(offsets, name);
+    search.Stop(search.granted());
+    return false;
+  };
+}
+
+TEST(LargeFirst, ATurnThatEndsBeforeTheSmallOnesLieIsGoneOnWith) {
+  const Instance instance = Compress(FewLargeManySmall(47));
+  Search search(instance, 1, Steps(Search::kNothing));
+  std::vector<int64_t> offsets;
+  FirstFit(instance).Place(SortedBy(Order::kLifetime, instance), Search::kNothing, search, offsets);
+  search.Offer(offsets, "first");  // from here on a search may stop
+  const Turn turn = BeginLargeFirst(search, "tested", PlaceAndTakeAll);
+  search.Grant(1000);
+  EXPECT_TRUE(turn());
+  EXPECT_EQ(search.best_solver(), "first");
+  search.Grant(Search::kNothing);
+  EXPECT_FALSE(turn());
+  EXPECT_EQ(search.best_solver(), "tested");
+}
+
 TEST(LargeFirst, LeavesAfterAFewMovesOfEachLargeOne) {
   const Instance instance = Compress(FewLargeManySmall(43));
   Search search(instance, 1, Steps(Search::kNothing));  // out of reach

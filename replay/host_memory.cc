@@ -1,6 +1,7 @@
 #include "replay/host_memory.h"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,44 +10,92 @@
 #include "absl/strings/str_cat.h"
 
 namespace reprise::replay {
+namespace {
+
+constexpr uintptr_t kTiB = uintptr_t{1} << 40;
+// Where ranges are looked for, one to a window. The system maps from the top of a process's 128 TiB down, or from a
+// third of them up where the stack is not limited, and programs lie at two thirds. Allocators that ask for
+// addresses at random (V8's, PartitionAlloc, mimalloc) do so below 64 TiB.
+constexpr uintptr_t kFirstWindow = 72 * kTiB;
+constexpr uintptr_t kWindow = 2 * kTiB;
+constexpr uintptr_t kWindowsEnd = 80 * kTiB;
+
+constexpr auto kStep = static_cast<uintptr_t>(HostMemory::kGranule.count());
+
+char* Map(char* at, size_t bytes, int protection, int fixed) {
+  void* const got = mmap(at, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+  return got == MAP_FAILED ? nullptr : static_cast<char*>(got);
+}
+
+// False: something is there already. A system that does not know the flag maps elsewhere then.
+bool MapIfFree(char* at, size_t bytes, int protection) {
+  char* const got = Map(at, bytes, protection, MAP_FIXED_NOREPLACE);
+  if (got != nullptr && got != at) munmap(got, bytes);
+  return got == at;
+}
+
+// Of `count`, one that nobody can foretell: addresses that are the same in every run help an attacker.
+uintptr_t AnyOf(uintptr_t count) {
+  uintptr_t any = 0;
+  if (getrandom(&any, sizeof any, GRND_NONBLOCK) < 0) any = 0;
+  return any % count;
+}
+
+}  // namespace
+
+// In a window with nothing in it. A granule stays mapped at its begin, and keeps others of us out.
+std::unique_ptr<HostMemory> HostMemory::Find(Bytes size) {
+  if (size > Bytes(kWindow / 2)) return nullptr;
+  const uintptr_t places = (kWindow - static_cast<uintptr_t>(size.count())) / kStep - 1;
+  for (uintptr_t at = kFirstWindow; at < kWindowsEnd; at += kWindow) {
+    char* const window = reinterpret_cast<char*>(at);  // NOLINT(performance-no-int-to-ptr)
+    if (!MapIfFree(window, kWindow, PROT_NONE)) continue;
+    munmap(window + kStep, kWindow - kStep);
+    char* const begin = window + kStep * (1 + AnyOf(places));
+    return std::unique_ptr<HostMemory>(
+        new HostMemory({window, kWindow}, begin, size / kGranule, /*reserved=*/false));
+  }
+  return nullptr;
+}
 
 absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
   const Bytes size = RoundUp(bytes, kGranule);
+  if (std::unique_ptr<HostMemory> found = Find(size)) return found;
   // One granule more, so that the first can begin at a multiple of its size.
   const auto mapped = static_cast<size_t>((size + kGranule).count());
-  void* mapping = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) {
+  char* const mapping = Map(nullptr, mapped, PROT_NONE, 0);
+  if (mapping == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot reserve ", mapped, " bytes of address space: ", strerror(errno)));
   }
-  // Once a part of it has been used, a core dump would be as large as all of it.
-  madvise(mapping, mapped, MADV_DONTDUMP);
-  const auto step = static_cast<uintptr_t>(kGranule.count());
-  char* const begin =
-      static_cast<char*>(mapping) + (step - reinterpret_cast<uintptr_t>(mapping) % step) % step;
-  // No MADV_HUGEPAGE: a block of which the job touches little would become memory as a whole, which a job that
-  // runs without us does not pay for.
-  return std::unique_ptr<HostMemory>(new HostMemory(mapping, mapped, begin, size / kGranule));
+  char* const begin = mapping + (kStep - reinterpret_cast<uintptr_t>(mapping) % kStep) % kStep;
+  return std::unique_ptr<HostMemory>(
+      new HostMemory({mapping, mapped}, begin, size / kGranule, /*reserved=*/true));
 }
 
-HostMemory::~HostMemory() { munmap(mapping_, mapped_); }
+HostMemory::~HostMemory() { munmap(around_.begin, around_.bytes); }
 
 // errno belongs to the job: an allocation that succeeds must not change it.
+//
+// No MADV_HUGEPAGE: a block of which the job touches little would become memory as a whole, which a job that
+// runs without us does not pay for.
 bool HostMemory::Commit(int64_t first, int64_t count) {
   const int saved = errno;
   const auto bytes = static_cast<size_t>((kGranule * count).count());
-  const bool done = mprotect(At(first), bytes, PROT_READ | PROT_WRITE) == 0;
-  if (done) madvise(At(first), bytes, MADV_DODUMP);
+  const int usable = PROT_READ | PROT_WRITE;
+  const bool done =
+      reserved_ ? Map(At(first), bytes, usable, MAP_FIXED) != nullptr : MapIfFree(At(first), bytes, usable);
   errno = saved;
   return done;
 }
 
+// Where the process may have no more mappings, which a hole makes, its memory goes back without its addresses.
 void HostMemory::Release(int64_t first, int64_t count) {
   const int saved = errno;
   const auto bytes = static_cast<size_t>((kGranule * count).count());
-  madvise(At(first), bytes, MADV_DONTNEED);
-  madvise(At(first), bytes, MADV_DONTDUMP);
-  mprotect(At(first), bytes, PROT_NONE);
+  const bool done =
+      reserved_ ? Map(At(first), bytes, PROT_NONE, MAP_FIXED) != nullptr : munmap(At(first), bytes) == 0;
+  if (!done) madvise(At(first), bytes, MADV_DONTNEED);
   errno = saved;
 }
 

@@ -1,4 +1,8 @@
-// Host memory for an arena: anonymous private pages, inaccessible until committed.
+// Host memory for an arena: anonymous private pages, mapped while they are committed.
+//
+// What is not committed is not mapped either: a job may limit its address space at any time, or have all of it
+// locked, and what is reserved would count. The range is kept free by where it lies, far from all that is mapped
+// without an address asked for. Only where a process has no such place is the range reserved.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +17,7 @@ class HostMemory : public MemorySource {
  public:
   static constexpr Bytes kGranule{2 * kMiB.count()};  // a huge page, where the system gives them unasked
 
-  // Reserves `bytes` of addresses, rounded up to a granule. Fails where the address space is limited or the
-  // system refuses.
+  // A range of `bytes`, rounded up to a granule. Fails where the address space is limited or the system refuses.
   static absl::StatusOr<std::unique_ptr<HostMemory>> Reserve(Bytes bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
@@ -29,14 +32,19 @@ class HostMemory : public MemorySource {
   void Release(int64_t first, int64_t count) override;
 
  private:
-  HostMemory(void* mapping, size_t mapped, char* begin, int64_t count)
-      : mapping_(mapping), mapped_(mapped), begin_(begin), count_(count) {}
-  void* At(int64_t granule) const { return begin_ + granule * kGranule.count(); }
+  struct Mapping {
+    char* begin = nullptr;
+    size_t bytes = 0;
+  };
+  HostMemory(const Mapping& around, char* begin, int64_t count, bool reserved)
+      : around_(around), begin_(begin), count_(count), reserved_(reserved) {}
+  static std::unique_ptr<HostMemory> Find(Bytes size);
+  char* At(int64_t granule) const { return begin_ + granule * kGranule.count(); }
 
-  void* mapping_;
-  size_t mapped_;
-  char* begin_;
-  int64_t count_;
+  const Mapping around_;  // all that is ours, the range in it
+  char* const begin_;
+  const int64_t count_;
+  const bool reserved_;  // mapped where it is not committed, too
 };
 
 }  // namespace reprise::replay

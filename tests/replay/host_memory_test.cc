@@ -1,15 +1,19 @@
-// Why: committed memory must be usable and zero after a release, and what is not committed must not be
-// touched by accident.
+// Why: committed memory must be usable and zero after a release, and what is not committed must neither be
+// touched by accident nor count against a limit of the job's.
 #include "replay/host_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "replay/sparse_array.h"
 
@@ -31,23 +35,67 @@ bool IsDumped(uintptr_t address) {
   return false;
 }
 
-// A job that crashes leaves a core of its own size, not of all that we have reserved.
-TEST(HostMemory, OnlyWhatIsCommittedIsDumped) {
+// A job that crashes leaves a core of its own size.
+TEST(HostMemory, IsDumpedAndTablesAreNot) {
   const auto memory = HostMemory::Reserve(kGiB);
-  ASSERT_TRUE(memory.ok());
-  const auto at = [&](int64_t granule) {
-    return (*memory)->begin() + granule * HostMemory::kGranule.count();
-  };
-  ASSERT_TRUE((*memory)->Commit(0, 2));
-  memset(reinterpret_cast<char*>(at(0)), 7, 2 * HostMemory::kGranule.count());
-  EXPECT_TRUE(IsDumped(at(0)));
-  EXPECT_TRUE(IsDumped(at(1)));
-  (*memory)->Release(1, 1);
-  EXPECT_TRUE(IsDumped(at(0)));
-  EXPECT_FALSE(IsDumped(at(1)));
-  EXPECT_FALSE(IsDumped(at(100)));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  ASSERT_TRUE((*memory)->Commit(0, 1));
+  EXPECT_TRUE(IsDumped((*memory)->begin()));
   SparseArray<char> table(1 << 20);
   EXPECT_FALSE(IsDumped(reinterpret_cast<uintptr_t>(table.data())));
+}
+
+// Bytes of address space that this process has.
+int64_t Mapped() {
+  int64_t pages = -1;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+// A job may limit its address space, or lock all of it, whenever it likes.
+TEST(HostMemory, WhatIsNotCommittedIsNotMapped) {
+  const int64_t before = Mapped();
+  const auto memory = HostMemory::Reserve(kGiB * 64);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_LT(Mapped() - before, kGiB.count());
+  ASSERT_TRUE((*memory)->Commit(0, 512));
+  EXPECT_GE(Mapped() - before, kGiB.count());
+  (*memory)->Release(0, 512);
+  EXPECT_LT(Mapped() - before, kGiB.count());
+}
+
+// Each in a place of its own; where there is no such place any more, the range is reserved.
+TEST(HostMemory, ManyAtOnce) {
+  std::vector<std::unique_ptr<HostMemory>> all;
+  for (int i = 0; i < 8; ++i) {
+    absl::StatusOr<std::unique_ptr<HostMemory>> memory = HostMemory::Reserve(kGiB);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    for (const auto& other : all) {
+      EXPECT_TRUE((*memory)->end() <= other->begin() || other->end() <= (*memory)->begin());
+    }
+    all.push_back(*std::move(memory));
+  }
+  for (const auto& memory : all) {
+    auto* const bytes = reinterpret_cast<char*>(memory->begin());
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_TRUE(memory->Commit(0, 1));
+      EXPECT_EQ(bytes[0], 0);
+      bytes[0] = 7;
+      memory->Release(0, 1);
+    }
+  }
+}
+
+TEST(HostMemory, WhatSomebodyElseHasMappedThereIsLeftAlone) {
+  const auto memory = HostMemory::Reserve(kGiB);
+  ASSERT_TRUE(memory.ok());
+  auto* const theirs = reinterpret_cast<char*>((*memory)->begin()) + HostMemory::kGranule.count();
+  ASSERT_EQ(mmap(theirs, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            theirs);
+  theirs[0] = 7;
+  EXPECT_FALSE((*memory)->Commit(0, 2));
+  EXPECT_EQ(theirs[0], 7);
+  EXPECT_TRUE((*memory)->Commit(0, 1));
 }
 
 TEST(HostMemory, BeginsAtAGranule) {

@@ -68,6 +68,9 @@ class Serving(CoreTest):
         without = run([built("JOB"), "more_than_there_is"], **untouched)
         self.assertEqual(self.job("more_than_there_is", **untouched).stdout, without.stdout)
 
+    def test_a_limit_that_the_job_sets_later_counts_what_is_the_jobs(self):
+        self.assertEqual(self.served("limits_itself")["passed"], 1, "what is more than the limit")
+
     def test_an_iteration_is_served_by_plan(self):
         # The plan is made beside the job, so how many iterations pass until then depends on the machine.
         for iterations in [2000, 8000, 32000, 128000]:

@@ -173,6 +173,26 @@ static void more_than_there_is(void) {
   }
 }
 
+/* Enough for all that is the job's own, and not for more: in a child first, then in the process itself. */
+static void limits_itself(void) {
+  static const size_t limit = (size_t)4 << 30;
+  void* const before = take(64, kLarge); /* the core is open from here on */
+  int status = 0;
+  const pid_t child = fork();
+  CHECK(child == 0 || (child > 0 && waitpid(child, &status, 0) == child && status == 0));
+  const struct rlimit most = {limit, limit};
+  CHECK(setrlimit(RLIMIT_AS, &most) == 0);
+  void* const ordinary = malloc(256 << 20);
+  void* const aligned = take(64, 256 << 20);
+  CHECK(ordinary && all_are(before, kLarge, 0x5A));
+  errno = 0;
+  CHECK(aligned_alloc(64, limit) == NULL && errno == ENOMEM);
+  free(ordinary);
+  free(aligned);
+  free(before);
+  if (child == 0) _exit(0);
+}
+
 static void* in_thread(void* kept) {
   for (int i = 0; i < 1000; ++i) free(take(64, 4096 + 64 * i));
   *(void**)kept = take(64, kLarge);
@@ -419,6 +439,7 @@ int main(int argc, char** argv) {
               {"ordinary", ordinary},
               {"own_descriptors", own_descriptors},
               {"more_than_there_is", more_than_there_is},
+              {"limits_itself", limits_itself},
               {"sized_frees", sized_frees},
               {"fork_handlers", fork_handlers},
               {"cancelled", cancelled},

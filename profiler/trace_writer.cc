@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +18,18 @@ namespace {
 
 constexpr int kCompressionLevel = 3;
 constexpr int64_t kFooterReserve = 512;  // bytes kept free below a size limit for the footer
+
+// A trace stays open while a job runs, whose own files are to have the numbers that they have without us: a new one
+// gets the lowest, and programs count on that.
+int OutOfTheWay(int fd) {
+  rlimit limit{};
+  if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return AboveStandard(fd);
+  const rlim_t from = std::max<rlim_t>(std::min<rlim_t>(limit.rlim_cur, 1024) / 2, STDERR_FILENO + 1);
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(from));
+  if (high < 0) return AboveStandard(fd);
+  close(fd);
+  return high;
+}
 
 }  // namespace
 
@@ -40,7 +54,7 @@ absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Open(const std::string
   ZSTD_CCtx_setParameter(writer->compressor_, ZSTD_c_checksumFlag, 1);
   writer->stored_.resize(kFramingBytes + MostStoredBytes());
 
-  writer->fd_ = AboveStandard(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  writer->fd_ = OutOfTheWay(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (writer->fd_ < 0) return absl::ErrnoToStatus(errno, path + ": cannot be created");
   struct stat file;
   if (fstat(writer->fd_, &file) != 0) return absl::ErrnoToStatus(errno, path + ": cannot be examined");

@@ -203,6 +203,25 @@ TEST_F(TraceWriterTest, TakesNoneOfTheStandardDescriptors) {
   EXPECT_EQ(Read().events.size(), 1u);
 }
 
+// A job's next file has the lowest number that is free, as it has without us; also where numbers are few.
+TEST_F(TraceWriterTest, TakesNoNumberThatTheJobWouldGet) {
+  const int other = InChild([&] {
+    const int lowest = dup(STDIN_FILENO);
+    close(lowest);
+    auto writer = TraceWriter::Open(path_, {}, {});
+    return writer.ok() && dup(STDIN_FILENO) == lowest ? 0 : 1;
+  });
+  EXPECT_EQ(other, 0);
+  const int few = InChild([&] {
+    const rlim_t two_more = static_cast<rlim_t>(STDERR_FILENO) + 3;
+    const rlimit limit{two_more, two_more};
+    for (int fd = STDERR_FILENO + 1; fd < 1024; ++fd) close(fd);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return TraceWriter::Open(path_, {}, {}).ok() ? 0 : 1;
+  });
+  EXPECT_EQ(few, 0);
+}
+
 // A job that closes every descriptor it finds may get ours for its next file.
 TEST_F(TraceWriterTest, NeverWritesIntoAFileThatTheJobOpened) {
   auto writer = Open();

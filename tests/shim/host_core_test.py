@@ -261,6 +261,9 @@ class Files(CoreTest):
         self.assertEqual((done.returncode, done.stdout), (0, b"not served\n"))
         self.assertEqual(os.path.getsize(os.path.join(self.out, "trace.reprise")), 0)
 
+    def test_the_jobs_files_have_the_numbers_that_they_have_without_a_trace(self):
+        self.served("ordinary")
+
     def test_trace_limit(self):
         summary = self.served("1", "0", "60000", program="CHAOS", REPRISE_TRACE_LIMIT="64KiB")
         self.assertLessEqual(os.path.getsize(summary["trace"]), 64 * 1024)

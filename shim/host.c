@@ -88,8 +88,26 @@ static void move_out(char* to, char* from, size_t bytes) {
   memcpy(to, from, bytes);
 }
 
-/* In place where the block is large enough, else into an ordinary block: a realloc promises no alignment. A
- * block that shrinks by much keeps its addresses, not its memory. */
+/* Into an ordinary block, which holds `bytes`, of which `kept` are there already. */
+static void* move_to(void* to, void* block, size_t kept, size_t bytes) {
+  if (reprise_wants(bytes)) reprise_count_passed(bytes);
+  move_out(to, block, kept);
+  reprise_release(block);
+  return to;
+}
+
+/* For less than half of a block, or NULL. Where the C library shrinks a block it stays where it is, and so it keeps
+ * its alignment; here, up to a page of it. */
+static void* smaller_block(const void* block, size_t bytes) {
+  const int saved = errno;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t alignment = (uintptr_t)block & -(uintptr_t)block;
+  void* const smaller = REAL(memalign)(alignment < page ? alignment : page, bytes);
+  errno = saved;
+  return smaller;
+}
+
+/* In place where the block is large enough and most of it is kept, else into an ordinary block. */
 RARE static void* realloc_ours(void* block, size_t bytes) {
   if (bytes == 0) {
     reprise_release(block);
@@ -101,16 +119,13 @@ RARE static void* realloc_ours(void* block, size_t bytes) {
     errno = ENOMEM;
     return NULL;
   }
-  if (bytes <= usable) {
-    if (usable - bytes >= worth_giving_back) give_back((char*)block + bytes, usable - bytes);
-    return block;
+  if (bytes > usable) {
+    void* const larger = REAL(realloc)(NULL, bytes);
+    return larger ? move_to(larger, block, usable, bytes) : NULL;
   }
-  void* const larger = REAL(realloc)(NULL, bytes);
-  if (!larger) return NULL;
-  reprise_count_passed(bytes);
-  move_out(larger, block, usable);
-  reprise_release(block);
-  return larger;
+  if (usable - bytes >= worth_giving_back) give_back((char*)block + bytes, usable - bytes);
+  void* const smaller = bytes < usable / 2 ? smaller_block(block, bytes) : NULL;
+  return smaller ? move_to(smaller, block, bytes, bytes) : block;
 }
 
 EXPORTED void* realloc(void* block, size_t bytes) {

@@ -59,9 +59,12 @@ class Serving(CoreTest):
 
     def test_large_blocks_grow_and_shrink(self):
         summary = self.served("reallocate_large", MALLOC_PERTURB_="0")  # which would touch all that malloc hands out
-        self.assertEqual(summary["passed"], 1, "the one that grows")
-        large = 65536
-        self.assertEqual(self.trace(os.path.join(self.out, "trace.reprise"))["passed"], (192 << 20) + 12345 + large)
+        self.assertEqual(summary["passed"], 2, "one that grows, and one that shrinks by most of it")
+        grown, shrunk = (192 << 20) + 12345 + 65536, (10 << 20) + 321
+        self.assertEqual(self.trace(os.path.join(self.out, "trace.reprise"))["passed"], grown + shrunk)
+
+    def test_blocks_that_shrink_keep_what_they_hold(self):
+        self.assertLess(self.served("shrink_many")["live_peak"], 2 << 20)
 
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}

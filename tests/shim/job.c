@@ -114,11 +114,11 @@ static long held_at_most(void) {
 /* A large block that grows is not there twice, and one that shrinks gives its memory back; the blocks beside
  * it, which share pages with it, stay as they are. */
 static void reallocate_large(void) {
-  enum { kMuch = (192 << 20) + 12345, kLittle = (10 << 20) + 321 };
+  enum { kMuch = (192 << 20) + 12345, kMost = (100 << 20) + 123, kLittle = (10 << 20) + 321 };
   unsigned char* const before = take(64, kLarge + 77);
   unsigned char* grown = take(64, kMuch);
   unsigned char* const between = take(64, kLarge + 77);
-  unsigned char* const shrunk = take(64, kMuch);
+  unsigned char* shrunk = take(64, kMuch);
   unsigned char* const after = take(64, kLarge + 77);
   memset(grown + kMuch / 2, 0x33, kMuch / 4);
   long has = held_at_most();
@@ -128,11 +128,16 @@ static void reallocate_large(void) {
   CHECK(all_are(grown + kMuch / 2 + kMuch / 4, kMuch / 4, 0x5A));
   has = held();
   errno = 77;
-  CHECK(realloc(shrunk, kLittle) == shrunk && errno == 77);
+  CHECK(realloc(shrunk, kMost) == shrunk && errno == 77);
+  CHECK(held() < has - 64);
+  CHECK(all_are(shrunk, kMost, 0x5A));
+  CHECK(realloc(shrunk, kMuch) == shrunk);
+  memset(shrunk + kMost, 0x5A, kMuch - kMost);
+  has = held();
+  shrunk = realloc(shrunk, kLittle);
+  CHECK(errno == 77 && (uintptr_t)shrunk % 64 == 0);
   CHECK(held() < has - 128);
   CHECK(all_are(shrunk, kLittle, 0x5A));
-  CHECK(realloc(shrunk, kMuch) == shrunk);
-  memset(shrunk, 0x33, kMuch);
   CHECK(all_are(before, kLarge + 77, 0x5A) && all_are(between, kLarge + 77, 0x5A));
   CHECK(all_are(after, kLarge + 77, 0x5A));
   free(before);
@@ -140,6 +145,19 @@ static void reallocate_large(void) {
   free(after);
   free(shrunk);
   free(grown);
+}
+
+/* Buffers that were taken for the worst case and shrink to what they hold: none keeps what it gave up. */
+static void shrink_many(void) {
+  enum { kCount = 300, kWorst = 1000000, kKept = 5000 };
+  static unsigned char* block[kCount];
+  const long has = held();
+  for (int i = 0; i < kCount; ++i) block[i] = realloc(take(4096, kWorst), kKept);
+  CHECK(held() < has + 64);
+  for (int i = 0; i < kCount; ++i) {
+    CHECK((uintptr_t)block[i] % 4096 == 0 && all_are(block[i], kKept, 0x5A));
+    free(block[i]);
+  }
 }
 
 /* The frees of C23, where there are any: under the library, always. */
@@ -431,6 +449,7 @@ int main(int argc, char** argv) {
               {"served", served},
               {"reallocate", reallocate},
               {"reallocate_large", reallocate_large},
+              {"shrink_many", shrink_many},
               {"threads", threads},
               {"interrupted", interrupted},
               {"exit_from_handler", exit_from_handler},

@@ -4,6 +4,7 @@
 // destructors of other libraries run after ours and still free our blocks.
 // Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
 // first exception the core serves nothing new (law 4).
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -38,6 +39,15 @@ Bytes MachineMemory() {
   struct sysinfo machine;
   if (sysinfo(&machine) != 0) return kUsualReserve;
   return Bytes(static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit));
+}
+
+// The whole pages among these bytes to the system.
+void GiveBackPages(void* begin, Bytes bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto from = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t first = (from + page - 1) / page * page;
+  const uintptr_t last = (from + static_cast<uintptr_t>(bytes.count())) / page * page;
+  if (first < last) madvise(static_cast<char*>(begin) + (first - from), last - first, MADV_DONTNEED);
 }
 
 class ErrnoKept {
@@ -115,6 +125,7 @@ class HostCore {
   bool HoldsForksLock(const int* depth) const noexcept;
   void ReleaseForksLock() noexcept;
   void TakeInLateFrees(const Engine::Guard& guard);
+  void LetGo(void* block);
   void Fail() noexcept;
   Bytes PassedBytes() const {
     return Bytes(passed_bytes_.load() + __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED));
@@ -216,8 +227,8 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
 
 void HostCore::Release(void* block) noexcept {
   const ErrnoKept errno_kept;
-  if (inert_.load(std::memory_order_relaxed)) return;
   try {
+    if (inert_.load(std::memory_order_relaxed)) return LetGo(block);
     if (const std::optional<Engine::Guard> guard = TakeLock()) {
       TakeInLateFrees(*guard);
       engine_->Free(*guard, OffsetOf(block), Stream{});
@@ -227,6 +238,13 @@ void HostCore::Release(void* block) noexcept {
   } catch (...) {
     Fail();
   }
+}
+
+// Of an inert core, which hands out nothing again: a fork's child that lives on and takes new blocks from the real
+// allocator would have everything twice. Who has the lock meanwhile may be a thread that is not here.
+void HostCore::LetGo(void* block) {
+  if (const std::optional<Engine::Guard> guard = engine_->TryLock())
+    GiveBackPages(block, engine_->UsableSize(*guard, OffsetOf(block)));
 }
 
 void HostCore::ReleaseLater(void* block) noexcept {
@@ -257,7 +275,7 @@ size_t HostCore::UsableSize(void* block) noexcept {
   }
 }
 
-// Live blocks stay where they are and readable; their frees are ignored from now on.
+// Live blocks stay where they are and readable; freed ones are not handed out again.
 void HostCore::Fail() noexcept {
   inert_ = true;
   if (errors_.fetch_add(1) == 0) Log(LogLevel::kWarn, "an error inside Reprise; nothing more is served");

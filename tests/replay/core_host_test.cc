@@ -3,9 +3,11 @@
 // free).
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -149,9 +151,9 @@ TEST(CoreHost, AForkedChildIsInert) {
     int wrong = 0;
     if (Core()->allocate(8192, 64) != nullptr) wrong |= 1;
     if (Core()->usable_size(block) < 8192) wrong |= 2;
+    if (block[0] != 5 || block[8191] != 5) wrong |= 4;
     Core()->release(block);
     Core()->release_later(block);
-    if (block[0] != 5 || block[8191] != 5) wrong |= 4;
     if (depth != 0) wrong |= 8;
     _exit(wrong);
   }
@@ -159,6 +161,38 @@ TEST(CoreHost, AForkedChildIsInert) {
   EXPECT_EQ(depth, 0);
   EXPECT_NE(Core()->allocate(8192, 64), nullptr);
   Core()->release(block);
+}
+
+bool IsResident(const char* address) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  unsigned char resident = 0;
+  void* const begin = const_cast<char*>(address - reinterpret_cast<uintptr_t>(address) % page);
+  return mincore(begin, page, &resident) == 0 && (resident & 1) != 0;
+}
+
+// One that lives on takes its new blocks elsewhere, and would have all that it has freed as well.
+TEST(CoreHost, AForkedChildKeepsNoMemoryOfWhatItFrees) {
+  constexpr size_t kBytes = (1 << 20) + 700;  // whose first and last page are others' too
+  std::array<char*, 3> blocks{};
+  for (char*& block : blocks) {
+    block = static_cast<char*>(Core()->allocate(kBytes, 64));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 5, kBytes);
+  }
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int wrong = IsResident(blocks[1] + kBytes / 2) ? 0 : 1;
+    Core()->release(blocks[1]);
+    if (IsResident(blocks[1] + kBytes / 2)) wrong |= 2;
+    for (const char* const block : {blocks[0], blocks[2]}) {
+      if (std::count(block, block + kBytes, 5) != kBytes) wrong |= 4;
+    }
+    _exit(wrong);
+  }
+  EXPECT_EQ(StatusOf(child), 0);
+  EXPECT_TRUE(IsResident(blocks[1] + kBytes / 2));
+  for (char* const block : blocks) Core()->release(block);
 }
 
 TEST(CoreHost, AForkHandlerMayWaitForAThreadThatAllocates) {

@@ -75,6 +75,9 @@ struct reprise_host_core {
   /* The usable bytes of a live block of ours, 0 for any other pointer. Also between before_fork and after it,
    * on the thread that forks. */
   size_t (*usable_size)(void* block);
+  /* Returns memory that is free, and that no plan is about to use, to the system; whether there was any. errno is
+   * left as it was. */
+  int (*trim)(void);
   /* Around every fork of the process, on the thread that forks: the first before it, then one of the others.
    * They raise and lower that thread's depth, which is not 0 where a signal handler that interrupted the core
    * forks. */

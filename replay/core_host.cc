@@ -89,6 +89,7 @@ class HostCore {
   void Release(void* block) noexcept;
   void ReleaseLater(void* block) noexcept;
   size_t UsableSize(void* block) noexcept;
+  bool Trim() noexcept;
 
   void BeforeFork() noexcept;
   void AfterForkInParent() noexcept;
@@ -275,6 +276,21 @@ size_t HostCore::UsableSize(void* block) noexcept {
   }
 }
 
+// What a plan covers stays: a job that trims in every round would have it to fault in again each time.
+bool HostCore::Trim() noexcept {
+  const ErrnoKept errno_kept;
+  if (inert_.load(std::memory_order_relaxed)) return false;
+  try {
+    const std::optional<Engine::Guard> guard = TakeLock();
+    if (!guard) return false;
+    TakeInLateFrees(*guard);
+    return engine_->GiveBack(*guard, /*plan_too=*/false) > Bytes(0);
+  } catch (...) {
+    Fail();
+    return false;
+  }
+}
+
 // Live blocks stay where they are and readable; freed ones are not handed out again.
 void HostCore::Fail() noexcept {
   inert_ = true;
@@ -438,6 +454,7 @@ const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
              [](void* block) { host->Release(block); },
              [](void* block) { host->ReleaseLater(block); },
              [](void* block) { return host->UsableSize(block); },
+             [] { return host->Trim() ? 1 : 0; },
              [] { host->BeforeFork(); },
              [] { host->AfterForkInParent(); },
              [] { host->AfterForkInChild(); }};

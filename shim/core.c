@@ -224,6 +224,14 @@ size_t reprise_usable_size(void* block) {
   return bytes;
 }
 
+int reprise_trim(void) {
+  const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
+  if (!core || depth) return 0;
+  int given;
+  INSIDE(given = core->trim());
+  return given;
+}
+
 __thread int reprise_probe_hits __attribute__((tls_model("initial-exec")));
 
 int reprise_blocks_come_back(void) {

@@ -36,4 +36,6 @@ void reprise_count_passed(size_t bytes);
 void reprise_release(void* block);
 size_t reprise_usable_size(void* block); /* 0: not a live block, or the thread is inside the core already */
 
+int reprise_trim(void); /* whether free memory of ours went back to the system */
+
 #endif

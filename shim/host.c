@@ -150,3 +150,8 @@ EXPORTED size_t malloc_usable_size(void* block) {
   probe_reached();
   return 0;
 }
+
+EXPORTED int malloc_trim(size_t pad) {
+  const int given = reprise_trim();
+  return REAL(malloc_trim)(pad) || given;
+}

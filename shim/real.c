@@ -30,6 +30,7 @@ static void* libc_reallocarray(void* block, size_t count, size_t bytes) {
   return NULL;
 }
 static size_t libc_malloc_usable_size(void* block) { return 0; }
+static int libc_malloc_trim(size_t pad) { return 0; }
 
 static void leak(void* block) {}
 

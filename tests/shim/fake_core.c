@@ -72,6 +72,7 @@ static void release(void* block) {
 static void release_later(void* block) { __atomic_fetch_add(&counts.later, 1, __ATOMIC_RELAXED); }
 
 static size_t usable_size(void* block) { return *header(block); }
+static int trim(void) { return 0; }
 
 static void* take_aligned_memory(void* unused) {
   void* block = NULL;
@@ -110,9 +111,18 @@ static void let_a_thread_fork(void) {
 }
 
 const struct reprise_host_core* reprise_core_open_host(const struct reprise_host_shim* caller) {
-  static struct reprise_host_core core = {
-      REPRISE_ABI_VERSION, sizeof core, FAKE_ARENA_BEGIN, FAKE_ARENA_END,       allocate,           release,
-      release_later,       usable_size, before_fork,      after_fork_in_parent, after_fork_in_child};
+  static struct reprise_host_core core = {REPRISE_ABI_VERSION,
+                                          sizeof core,
+                                          FAKE_ARENA_BEGIN,
+                                          FAKE_ARENA_END,
+                                          allocate,
+                                          release,
+                                          release_later,
+                                          usable_size,
+                                          trim,
+                                          before_fork,
+                                          after_fork_in_parent,
+                                          after_fork_in_child};
   if (caller->version != REPRISE_ABI_VERSION || caller->size < sizeof *caller) return NULL;
   shim = caller;
   if (told("refuse")) return NULL;

@@ -66,6 +66,9 @@ class Serving(CoreTest):
     def test_blocks_that_shrink_keep_what_they_hold(self):
         self.assertLess(self.served("shrink_many")["live_peak"], 2 << 20)
 
+    def test_what_is_free_goes_back_when_the_job_asks(self):
+        self.assertEqual(self.served("trims")["passed"], 0)
+
     def test_more_than_the_machine_has_is_refused_as_ever(self):
         untouched = {"MALLOC_PERTURB_": "0"}
         without = run([built("JOB"), "more_than_there_is"], **untouched)

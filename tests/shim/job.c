@@ -160,6 +160,19 @@ static void shrink_many(void) {
   }
 }
 
+/* What is free goes back when the job asks for it, and what is live stays as it is. */
+static void trims(void) {
+  enum { kCount = 300, kMuch = 1 << 20 };
+  static unsigned char* block[kCount];
+  const long has = held();
+  for (int i = 0; i < kCount; ++i) block[i] = take(64, kMuch);
+  for (int i = 1; i < kCount; ++i) free(block[i]);
+  CHECK(malloc_trim(0) == 1);
+  CHECK(held() < has + 64);
+  CHECK(all_are(block[0], kMuch, 0x5A));
+  free(block[0]);
+}
+
 /* The frees of C23, where there are any: under the library, always. */
 static void sized_frees(void) {
   CHECK(dlerror() == NULL); /* that the C library has none is not told to the job */
@@ -450,6 +463,7 @@ int main(int argc, char** argv) {
               {"reallocate", reallocate},
               {"reallocate_large", reallocate_large},
               {"shrink_many", shrink_many},
+              {"trims", trims},
               {"threads", threads},
               {"interrupted", interrupted},
               {"exit_from_handler", exit_from_handler},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,8 +50,10 @@ std::string WhyNothingCaught(bool host) {
     return fmt::format("nothing is served where the {} is limited, here to {}; '{}' lifts it", limit.of,
                        FormatSize(limit.bytes), limit.lifted_by);
   }
-  return "a static binary, a program with an allocator of its own or under a sanitizer, or no aligned "
-         "allocation above the threshold";
+  return "a static binary, a program with an allocator of its own or under a sanitizer, one with more rights "
+         "than its caller (setuid) or without the variables set here (env -i), or no aligned allocation "
+         "above "
+         "the threshold";
 }
 
 // An errno; 0: files can be made in that folder.
@@ -58,25 +61,24 @@ int WhyNotWritable(const std::string& folder) {
   return access((folder + "/").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
 }
 
-// The folder that is there in which the first of those that are not would be made.
-std::string NearestAbove(const std::string& folder) {
+// An errno; 0: a folder that is not there can be made. Tried, because not every place tells.
+int WhyNotMade(const std::string& folder) {
   std::error_code error;
-  fs::path path = fs::absolute(folder, error);
-  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
-  return path.string();
+  fs::path first = fs::absolute(folder, error).lexically_normal();
+  while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
+  if (mkdir(first.c_str(), 0700) == 0) return rmdir(first.c_str()) == 0 ? 0 : errno;
+  return errno == EEXIST ? 0 : errno;
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {
   const int error = folder.made_here ? 0 : WhyNotWritable(folder.path);
-  const int above = error == ENOENT ? WhyNotWritable(NearestAbove(folder.path)) : 0;
+  const int unmade = error == ENOENT ? WhyNotMade(folder.path) : 0;
   if (error != 0 && error != ENOENT) {
     Say(fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(error)));
-  } else if (above != 0) {
-    Say(fmt::format("no files came: {} cannot be made ({})", folder.path, strerror(above)));
+  } else if (unmade != 0) {
+    Say(fmt::format("no files came: {} cannot be made ({})", folder.path, strerror(unmade)));
   } else {
-    // Whoever is caught makes the folder: that it is not there may also be because nobody could.
-    Say(fmt::format("no process left a summary: nothing was caught ({}){}", WhyNothingCaught(host),
-                    error == 0 ? "" : fmt::format(", or {} could not be made", folder.path)));
+    Say(fmt::format("no process left a summary: nothing was caught ({})", WhyNothingCaught(host)));
   }
   SayNext("doctor");
 }

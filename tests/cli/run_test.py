@@ -565,8 +565,15 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
         done = self.run_host("--out", "/proc/x", "--", sys.executable, "-c", JOB, "0")
         self.assert_status(done, 0)
         self.assertIn("cannot make the folder /proc/x", done.err)
-        self.assertRegex(done.err, r"no process left a summary: nothing was caught \(.*\), or /proc/x could not be made\n|"
-                                   r"no files came: /proc/x cannot be made \(Permission denied\)\n")
+        self.assertRegex(done.err, r"no files came: /proc/x cannot be made \(.*\)\n")
+        self.assertNotIn("nothing was caught", done.err)
+
+    def test_folder_that_nobody_was_there_to_make(self):
+        done = self.run_host("--out", "deep/er", "--", "env", "-i", "true")
+        self.assert_status(done, 0)
+        self.assertRegex(done.err, r"nothing was caught \(.*\(env -i\).*\)\n")
+        self.assertNotIn("deep", done.err)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_folder_that_may_not_be_made_is_named(self):
         def bound_by_modes():

@@ -81,16 +81,16 @@ OutputFolder NamedFolder(const std::string& out) {
   return folder;
 }
 
-// reprise-out, or reprise-out.2 and so on, whichever is not there yet. Made at once, so that no other run
-// takes the same.
+// reprise-out, or reprise-out.2 and so on, whichever is not there yet. Made only to see whether it can be: a job may
+// expect the folder that it begins in to be empty, or take all that is in it, so whoever leaves something makes it.
+// Where another run has chosen the same meanwhile, each has names of its own in it.
 OutputFolder NewFolder() {
   std::error_code error;
   for (int number = 1; number <= kMostFolders; ++number) {
     const std::string name = number == 1 ? "reprise-out" : fmt::format("reprise-out.{}", number);
     if (fs::create_directory(name, error)) {
-      OutputFolder folder = NamedFolder(name);
-      folder.made_here = true;
-      return folder;
+      fs::remove(name, error);
+      return NamedFolder(name);
     }
     if (error && error != std::errc::file_exists) break;
   }
@@ -132,11 +132,6 @@ std::string PagePath(const OutputFolder& folder) {
     page = fmt::format("{}/report.{}.html", folder.path, number);
   }
   return page;
-}
-
-void RemoveIfEmpty(const OutputFolder& folder) {
-  std::error_code error;
-  if (folder.made_here) fs::remove(folder.path, error);
 }
 
 }  // namespace reprise::cli

@@ -14,7 +14,6 @@ namespace reprise::cli {
 struct OutputFolder {
   std::string pattern;           // for REPRISE_OUT, absolute; empty: no files
   std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
-  bool made_here = false;        // and ours to remove if nothing came
   std::set<std::string> before;  // what was in it
   // Which of the others are of this run: other jobs may leave theirs at the same time. Empty: not told apart,
   // because whoever started this rank does, or nobody looks for them here.
@@ -33,8 +32,5 @@ std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)
 
 // For a page that was not there before.
 std::string PagePath(const OutputFolder& folder);
-
-// Removes a folder that was made for the run if nothing has come.
-void RemoveIfEmpty(const OutputFolder& folder);
 
 }  // namespace reprise::cli

@@ -90,10 +90,7 @@ ChildEnd RunWatched(const RunOptions& options, const std::string& preload,
   const OutputFolder folder = ChooseFolder(options);
   const ChildEnd end = RunChild(job, VariablesOf(options, preload, folder));
   SayIfNotStarted(job, end);
-  if (end.start_error == 0)
-    SayWhatCame(options, folder, end);
-  else
-    RemoveIfEmpty(folder);
+  if (end.start_error == 0) SayWhatCame(options, folder, end);
   return end;
 }
 

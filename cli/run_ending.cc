@@ -51,9 +51,8 @@ std::string WhyNothingCaught(bool host) {
                        FormatSize(limit.bytes), limit.lifted_by);
   }
   return "a static binary, a program with an allocator of its own or under a sanitizer, one with more rights "
-         "than its caller (setuid) or without the variables set here (env -i), or no aligned allocation "
-         "above "
-         "the threshold";
+         "than its caller (setuid) or without our variables (env -i), or no aligned allocation above the "
+         "threshold";
 }
 
 // An errno; 0: files can be made in that folder.
@@ -71,7 +70,7 @@ int WhyNotMade(const std::string& folder) {
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {
-  const int error = folder.made_here ? 0 : WhyNotWritable(folder.path);
+  const int error = WhyNotWritable(folder.path);
   const int unmade = error == ENOENT ? WhyNotMade(folder.path) : 0;
   if (error != 0 && error != ENOENT) {
     Say(fmt::format("no files came: {} cannot be written to ({})", folder.path, strerror(error)));
@@ -200,7 +199,6 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   }
   const std::vector<std::string> summaries = NewFiles(folder, IsSummary);
   const std::vector<std::string> traces = NewFiles(folder, IsTrace);
-  RemoveIfEmpty(folder);
   if (summaries.empty() && traces.empty()) {
     SayNothingCaught(options.host, folder);
     return;

@@ -73,16 +73,6 @@ class Run(command.CommandTest):
         summary = json.loads(self.read("reprise-out/summary.json"))
         self.assertEqual(summary["requests"], 320)
 
-    def test_every_run_has_a_folder_of_its_own(self):
-        for folder in ("reprise-out", "reprise-out.2", "reprise-out.3"):
-            self.run_job()
-            self.assertIn("summary.json", os.listdir(self.path(folder)))
-
-    def test_named_folder(self):
-        self.run_job("--out", "deep/er")
-        self.assertIn("summary.json", os.listdir(self.path("deep/er")))
-        self.assertFalse(os.path.exists(self.path("reprise-out")))
-
     def test_what_another_run_leaves_in_the_folder_meanwhile_is_not_its_own(self):
         # The larger trace is the other's: by its size it would be the one to report on.
         self.write("job.py", JOB)
@@ -554,48 +544,6 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
     def test_recording_follows_no_plan(self):
         self.write("plans.json", "{}")
         self.fails(2, "run", "--host", "--mode", "record", "--plan", "plans.json", "--", "true", says="--plan is to be followed")
-
-    def test_folder_that_cannot_be_written_is_named(self):
-        self.write("file", "")
-        done = self.run_host("--out", "file", "--", sys.executable, "-c", JOB, "0")
-        self.assert_status(done, 0)
-        self.assertIn("no files came: file cannot be written to (Not a directory)", done.err)
-
-    def test_folder_that_cannot_be_made_is_named(self):
-        done = self.run_host("--out", "/proc/x", "--", sys.executable, "-c", JOB, "0")
-        self.assert_status(done, 0)
-        self.assertIn("cannot make the folder /proc/x", done.err)
-        self.assertRegex(done.err, r"no files came: /proc/x cannot be made \(.*\)\n")
-        self.assertNotIn("nothing was caught", done.err)
-
-    def test_folder_that_nobody_was_there_to_make(self):
-        done = self.run_host("--out", "deep/er", "--", "env", "-i", "true")
-        self.assert_status(done, 0)
-        self.assertRegex(done.err, r"nothing was caught \(.*\(env -i\).*\)\n")
-        self.assertNotIn("deep", done.err)
-        self.assertEqual(os.listdir(self.folder), [])
-
-    def test_folder_that_may_not_be_made_is_named(self):
-        def bound_by_modes():
-            drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: root is, too, from its next program on
-            if os.geteuid() == 0:
-                ctypes.CDLL(None).prctl(drop, override, 0, 0, 0)
-
-        os.mkdir(self.path("read only"), 0o555)
-        for out in ("read only/x", self.path("read only/deep/er")):
-            done = self.run_host("--out", out, "--", sys.executable, "-c", JOB, "0", preexec_fn=bound_by_modes)
-            self.assert_status(done, 0)
-            self.assertIn(f"reprise: no files came: {out} cannot be made (Permission denied)\n", done.err)
-            self.assertNotIn("nothing was caught", done.err)
-
-    def test_folder_whose_name_is_not_understood(self):
-        for name in ("x%q", "x%"):
-            self.fails(2, "run", "--host", "--out", name, "--", "true", says=f'"{name}" has a % that is none of %h, ')
-        self.assert_status(self.run_host("--out", "100%%", "--", "true"), 0)
-        done = self.run_host("--", sys.executable, "-c", JOB, "0", env={"REPRISE_OUT": "x%q"})
-        self.assert_status(done, 0)
-        self.assertIn("REPRISE_OUT='x%q' has a % that is none of %h, ", done.err)
-        self.assertNotIn("files are below", done.err)
 
     def test_plans_named_by_the_environment_are_found_from_another_folder(self):
         os.mkdir(self.path("elsewhere"))

@@ -104,9 +104,11 @@ class Core {
   // end_calls.cc
   Result EndContext(cu_context context, Result (*call)(cu_context));
   template <typename Real>
-  Result RetainPrimary(int device, Real real) {
+  Result RetainPrimary(const cu_context* primary, int device, Real real) {
     const auto lock = LockPrimary(device);
-    return real();
+    const Result result = real();
+    if (result == kSuccess && lock) primary_contexts_[static_cast<size_t>(device)] = *primary;
+    return result;
   }
   Result ResetPrimary(int device, Result (*call)(int));
   Result ReleasePrimary(int device, Result (*call)(int));
@@ -243,9 +245,9 @@ class Core {
   void AwaitVisits(cu_context context);
   std::vector<Visit> Peers();
   Device* KnownDevice(int ordinal) const;
-  Device* DeviceOfEnding(cu_context context);
+  Device* DeviceThatKnows(cu_context context) const;
   template <typename Call>
-  Result End(cu_context context, bool reset, Call call);
+  Result End(cu_context context, Device* device, bool reset, Call call);
   // Held from before a device's primary context is retained, released, reset or asked for until what that means
   // is written down: a context that is gone is not begun anew before. Taken before any other lock, and again by
   // a thread that has it, as from within a callback of the driver's. It is held while the driver waits for the
@@ -268,6 +270,7 @@ class Core {
   std::atomic<int> devices_met_{0};  // the refused ones too
   std::mutex opening_;
   std::array<std::recursive_mutex, kMostDevices> primaries_;  // by ordinal
+  std::array<cu_context, kMostDevices> primary_contexts_{};   // the last known; each under its lock
 
   Timeline* timeline_ = nullptr;  // null: none is wanted, or can be had
 

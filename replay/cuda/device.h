@@ -89,6 +89,13 @@ class Device {
     return IsFirst(guard, owner) ? used + (engine_->committed(guard) - engine_->placed(guard)).count() : used;
   }
 
+  // Whether anything here is that context's.
+  bool Knows(const Engine::Guard&, cu_context context) const {
+    return !streams_.OfContext(context).empty() ||
+           std::find(contexts_.begin(), contexts_.end(), context) != contexts_.end() ||
+           memory_->LiesIn(context);
+  }
+
   // Drops the streams of a context that is gone, and its blocks; the device has finished with them. Blocks in
   // stream order are the device's, whichever context ends: they go only where their memory went with it.
   // Returns the numbers under which those ran that are dropped.

@@ -55,6 +55,8 @@ class DeviceMemory : public MemorySource {
   virtual void AllowHost(bool allowed) {}
   // A context has been destroyed, with everything that belonged to it.
   virtual void OnContextGone(cu_context context) {}
+  // Whether it would be gone with that context.
+  virtual bool LiesIn(cu_context context) const { return false; }
   // Whether a context's blocks may lie in it. Memory that has an owner goes with that.
   virtual bool Serves(cu_context context) const { return true; }
   // Whether that was all of the memory: what the arena has taken it still has for committed.
@@ -131,6 +133,7 @@ class SlabMemory : public DeviceMemory {
   bool Serves(cu_context context) const override {
     return !lost_ && context == (planned_ == 0 ? driver_.Current() : context_);
   }
+  bool LiesIn(cu_context context) const override { return planned_ > 0 && !lost_ && context == context_; }
   bool lost() const override { return lost_; }
 
  private:

@@ -31,28 +31,29 @@ void Core::DropContext(Device& device, cu_context context, bool reset) {
   if (reset || device.memory().lost()) device.engine().GiveBack(guard, /*plan_too=*/true);
 }
 
-// The device of a context that is about to end, with all that was queued done; null: nothing of ours is in
-// it.
-Device* Core::DeviceOfEnding(cu_context context) {
-  int ordinal = -1;
-  const ContextScope scope(driver_, context);
-  Device* const device =
-      scope.ok() && driver_.CtxGetDevice(&ordinal) == kSuccess ? KnownDevice(ordinal) : nullptr;
-  if (device != nullptr) driver_.CtxSynchronize();
-  return device;
+// Where something of ours is in a context; null: there is nothing. The driver is not asked: once work has failed in a
+// context it may answer with that error, and a handle may be of a context that has ended already.
+Device* Core::DeviceThatKnows(cu_context context) const {
+  for (int i = 0; context != nullptr && i < device_count_.load(std::memory_order_acquire); ++i) {
+    if (in_use_[i]->Knows(in_use_[i]->Lock(), context)) return in_use_[i];
+  }
+  return nullptr;
 }
 
 // A device's primary context while it is active, else null. The driver tells it only to those who retain it:
-// under the lock, or ours might be the last reference.
+// under the lock, or ours might be the last reference. Once work has failed it may tell nothing any more.
 cu_context Core::Primary(int ordinal) {
+  if (ordinal < 0 || ordinal >= kMostDevices) return nullptr;
   const auto lock = LockPrimary(ordinal);
+  cu_context& known = primary_contexts_[static_cast<size_t>(ordinal)];
   unsigned flags = 0;
   int active = 0;
   cu_context primary = nullptr;
-  if (driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) != kSuccess || active == 0) return nullptr;
-  if (driver().cuDevicePrimaryCtxRetain(&primary, ordinal) != kSuccess) return nullptr;
+  if (driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) != kSuccess) return known;
+  if (active == 0) return nullptr;
+  if (driver().cuDevicePrimaryCtxRetain(&primary, ordinal) != kSuccess) return known;
   driver().cuDevicePrimaryCtxRelease_v2(ordinal);
-  return primary;
+  return known = primary;
 }
 
 Core::Visit Core::VisitPrimary(int ordinal) {
@@ -61,13 +62,14 @@ Core::Visit Core::VisitPrimary(int ordinal) {
   return primary == nullptr ? Visit() : BeginVisit(primary);
 }
 
-// `call` ends the context. Its streams are taken out before: while it ends another thread may be given the
-// handle of one of them, and none may use one. Its blocks stay until it is gone: the driver may refuse.
+// `call` ends the context, in which the device has something of ours. All that was queued there is done before. And its
+// streams are taken out: while it ends another thread may be given the handle of one of them, and none may use one. Its
+// blocks stay until it is gone: the driver may refuse.
 template <typename Call>
-Result Core::End(cu_context context, bool reset, Call call) {
-  Device* const device = context == nullptr ? nullptr : DeviceOfEnding(context);
+Result Core::End(cu_context context, Device* device, bool reset, Call call) {
   StreamTable::Taken streams;
   if (device != nullptr) {
+    if (const ContextScope scope(driver_, context); scope.ok()) driver_.CtxSynchronize();
     const Engine::Guard guard = device->Lock();
     streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
     device->streams(guard).Suspend(context);
@@ -89,12 +91,14 @@ Result Core::End(cu_context context, bool reset, Call call) {
 }
 
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
-  return End(context, /*reset=*/false, [&] { return call(context); });
+  return End(context, DeviceThatKnows(context), /*reset=*/false, [&] { return call(context); });
 }
 
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
   const auto lock = LockPrimary(ordinal);
-  return End(Primary(ordinal), /*reset=*/true, [&] { return call(ordinal); });
+  const cu_context primary = Primary(ordinal);
+  Device* const device = primary == nullptr ? nullptr : KnownDevice(ordinal);
+  return End(primary, device, /*reset=*/true, [&] { return call(ordinal); });
 }
 
 // The last release ends the context.

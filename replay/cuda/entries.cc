@@ -226,7 +226,7 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   calls.cuCtxDetach = EndContext<&Calls::cuCtxDetach>;
   calls.cuDevicePrimaryCtxRetain = [](cu_context* context, int device) {
     const auto real = [&] { return core->driver().cuDevicePrimaryCtxRetain(context, device); };
-    return Answer([&] { return core->RetainPrimary(device, real); }, real);
+    return Answer([&] { return core->RetainPrimary(context, device, real); }, real);
   };
   calls.cuDevicePrimaryCtxReset = ResetPrimary<&Calls::cuDevicePrimaryCtxReset>;
   calls.cuDevicePrimaryCtxReset_v2 = ResetPrimary<&Calls::cuDevicePrimaryCtxReset_v2>;

@@ -198,6 +198,12 @@ class BothWays(CudaTest):
             with self.subTest(slow):
                 self.assert_same(without, self.under(scenario, SIMCUDA_SLOW=slow))
 
+    def test_a_primary_context_that_nothing_is_told_of_any_more(self):
+        scenario = "end_of_the_primary_context_after_an_error"
+        for unknown in ["cuDevicePrimaryCtxGetState:1+", "cuDevicePrimaryCtxRetain:2"]:
+            with self.subTest(unknown):
+                self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL=unknown + ":700"))
+
     def test_streams_come_while_the_primary_context_ends(self):
         scenario = "end_of_the_primary_context_beside_new_streams"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuDevicePrimaryCtxGetState"))

@@ -299,6 +299,59 @@ SCENARIO(end_of_the_primary_context_leaves_nothing) {
   NOTE(simPhysicalBytes(0));
 }
 
+// Work that fails leaves its error in the context for good, and what is asked there answers with it: all but the end,
+// after which another context serves the program.
+static void EndAfterAnError(CUresult (*end)(CUcontext)) {
+  CUcontext context = nullptr;
+  DO(cuCtxGetCurrent(&context));
+  CUstream streams[3] = {};
+  CUdeviceptr blocks[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    streams[i] = NewStream();
+    DO(cuMemAllocAsync(&blocks[i], 4 * kMiB, streams[i]));
+    DO(WorkFill(blocks[i], 4 * kMiB, i, streams[i]));
+  }
+  for (int i = 0; i < 3; ++i) DO(cuMemFreeAsync(blocks[i], streams[i]));
+  CUdeviceptr synchronous = 0;
+  DO(cuMemAlloc(&synchronous, kMiB));
+  DO(WorkFill(kMiB, kMiB, 1, streams[0]));  // nobody has that address
+  DO(cuCtxSynchronize());
+  DO(end(context));
+  PrimaryContext(0);
+  DO(cuMemFree(synchronous));
+  DO(cuMemPoolTrimTo(DefaultPool(0), 0));
+  for (int i = 0; i < 3; ++i) {
+    const CUstream stream = NewStream();
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, 4 * kMiB, stream));
+    DO(WorkFill(block, 4 * kMiB, i, stream));
+    DO(WorkVerify(block, 4 * kMiB, i, stream));
+    DO(cuMemFreeAsync(block, stream));
+    DO(cuStreamSynchronize(stream));
+  }
+  NOTE(simCorruptedBytes());
+}
+
+SCENARIO(end_of_a_context_after_an_error) {
+  NewContext(0);
+  EndAfterAnError(cuCtxDestroy);
+}
+
+SCENARIO(end_of_the_primary_context_after_an_error) {
+  EndAfterAnError([](CUcontext) { return cuDevicePrimaryCtxReset(0); });
+}
+
+// The second time it is no context any more.
+SCENARIO(end_of_a_context_twice) {
+  CUdeviceptr block = 0;
+  const CUcontext context = NewContext(0);
+  DO(cuMemAllocAsync(&block, kMiB, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuCtxDestroy(context));
+  DO(cuCtxDestroy(context));
+  DO(cuCtxSetCurrent(MainContext()));
+}
+
 #endif
 
 // Only what the context had ends with it, and no less.

@@ -108,6 +108,7 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
+  if (device->streams(guard).Suspended(context)) return std::nullopt;
   // Two threads may meet here with a stream that neither has seen. Of another context is a stream that has ended with
   // it, and whose handle has come again.
   if (const std::optional<StreamTable::Place> known = streams_.Find(key);

@@ -170,16 +170,18 @@ class Core {
   void AddDefaultPool(Device& device);
   Result AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
-  // Where a capture began.
+  // Where a capture began. A later one of the same origin has another number.
   struct Capture {
     StreamKey origin;
     cu_context context = nullptr;
+    uint64_t number = 0;
   };
   Capture CaptureOn(cu_stream stream, DefaultStream means) const;
-  bool AddCapture(const Capture& capture);
+  bool AddCapture(Capture capture);
   void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
   bool TakeCapture(const StreamKey& origin);
-  void TakeCapturesOf(cu_context context);
+  std::vector<uint64_t> CapturesOf(cu_context context);
+  void DropCaptures(const std::vector<uint64_t>& numbers);
   // Writes down what the driver has done: it must not be done again where that fails.
   template <typename Run>
   void Note(Run run) noexcept {
@@ -243,6 +245,16 @@ class Core {
   Visit BeginVisit(cu_context context);
   void EndVisit(cu_context context);
   void AwaitVisits(cu_context context);
+  // From before a context ends, or may, until what that means is written down: another thread may have been given its
+  // handle by then, and nobody can tell whose that is. One at a time for a handle. A primary context's lock is taken
+  // before.
+  struct EndOfEnding {
+    Core* core = nullptr;
+    void operator()(cu_context context) const { core->EndEnding(context); }
+  };
+  using Ending = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfEnding>;
+  Ending BeginEnding(cu_context context);
+  void EndEnding(cu_context context);
   std::vector<Visit> Peers();
   Device* KnownDevice(int ordinal) const;
   Device* DeviceThatKnows(cu_context context) const;
@@ -288,6 +300,7 @@ class Core {
   std::shared_mutex waiting_;
   std::mutex captures_mutex_;
   std::vector<Capture> capturing_;
+  uint64_t last_capture_ = 0;
   std::atomic<int> pool_changes_{0};
   // Devices that may use another's blocks, a bit each: what is queued in a block's own context is not all.
   std::atomic<uint64_t> peers_{0};
@@ -296,6 +309,8 @@ class Core {
   std::mutex visits_mutex_;
   std::condition_variable visit_over_;
   std::vector<cu_context> visited_;  // once for each visit
+  std::condition_variable ending_over_;
+  std::vector<std::pair<cu_context, uint64_t>> ending_;  // and the thread in whose call
   std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> stopped_{false};

@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   return device;
 }
 
-Stream Device::SynchronousStream(const Engine::Guard&, cu_context context) {
+std::optional<Stream> Device::SynchronousStream(const Engine::Guard&, cu_context context) {
+  if (streams_.Suspended(context)) return std::nullopt;
   auto known = std::find(contexts_.begin(), contexts_.end(), context);
   if (known == contexts_.end()) known = std::find(contexts_.begin(), contexts_.end(), nullptr);
   if (known == contexts_.end()) known = contexts_.emplace(contexts_.end());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,8 @@ class Device {
   StreamOrder::Snapshot TakeContext(const Engine::Guard& guard, cu_context context) {
     return engine_->order(guard)->Take(streams_.OfContext(context));
   }
-  // The number under which a context's synchronous blocks run.
-  Stream SynchronousStream(const Engine::Guard&, cu_context context);
+  // The number under which a context's synchronous blocks run; none while it is suspended.
+  std::optional<Stream> SynchronousStream(const Engine::Guard&, cu_context context);
 
   // What has been served from a pool, and the most it has looked like to the job. Bytes.
   struct PoolUse {

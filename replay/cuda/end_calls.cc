@@ -64,7 +64,8 @@ Core::Visit Core::VisitPrimary(int ordinal) {
 
 // `call` ends the context, in which the device has something of ours. All that was queued there is done before. And its
 // streams are taken out: while it ends another thread may be given the handle of one of them, and none may use one. Its
-// blocks stay until it is gone: the driver may refuse.
+// blocks stay until it is gone: the driver may refuse. What is under its handle then is its own, for nothing is added
+// there while it is suspended.
 template <typename Call>
 Result Core::End(cu_context context, Device* device, bool reset, Call call) {
   StreamTable::Taken streams;
@@ -75,6 +76,7 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     device->streams(guard).Suspend(context);
   }
   const bool peer = TakePeer(context);
+  const std::vector<uint64_t> captures = CapturesOf(context);
   AwaitVisits(context);
   const Result result = call();
   if (result != kSuccess) {
@@ -84,19 +86,21 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     return result;
   }
   Note([&] {
-    if (context != nullptr) TakeCapturesOf(context);
+    DropCaptures(captures);
     if (device != nullptr) DropContext(*device, context, reset);
   });
   return result;
 }
 
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+  const Ending ending = BeginEnding(context);
   return End(context, DeviceThatKnows(context), /*reset=*/false, [&] { return call(context); });
 }
 
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
   const auto lock = LockPrimary(ordinal);
   const cu_context primary = Primary(ordinal);
+  const Ending ending = BeginEnding(primary);
   Device* const device = primary == nullptr ? nullptr : KnownDevice(ordinal);
   return End(primary, device, /*reset=*/true, [&] { return call(ordinal); });
 }
@@ -104,19 +108,22 @@ Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
 // The last release ends the context.
 Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   const auto lock = LockPrimary(ordinal);
-  Device* const device = KnownDevice(ordinal);
   const cu_context primary = Primary(ordinal);
+  if (primary == nullptr) return call(ordinal);
+  const Ending ending = BeginEnding(primary);
+  Device* const device = KnownDevice(ordinal);
   if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
+  const std::vector<uint64_t> captures = CapturesOf(primary);
   AwaitVisits(primary);
   ++releasing_;
   streams_.Doubt();
   const Result result = call(ordinal);
   unsigned flags = 0;
   int active = 0;
-  if (result == kSuccess && primary != nullptr &&
-      driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess && active == 0) {
+  if (result == kSuccess && driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess &&
+      active == 0) {
     Note([&] {
-      TakeCapturesOf(primary);
+      DropCaptures(captures);
       if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
     });
   } else if (device != nullptr) {
@@ -182,6 +189,24 @@ void Core::AwaitVisits(cu_context context) {
   visit_over_.wait(lock, [&] { return std::ranges::find(visited_, context) == visited_.end(); });
 }
 
+// Waits until others have ended theirs. This very thread may come again, from a callback in the driver's call.
+Core::Ending Core::BeginEnding(cu_context context) {
+  std::unique_lock lock(visits_mutex_);
+  ending_over_.wait(lock, [&] {
+    return std::ranges::none_of(ending_, [&](const auto& ending) {
+      return ending.first == context && ending.second != ThreadNumber();
+    });
+  });
+  if (context != nullptr) ending_.emplace_back(context, ThreadNumber());
+  return Ending(context, {this});
+}
+
+void Core::EndEnding(cu_context context) {
+  const std::lock_guard lock(visits_mutex_);
+  ending_.erase(std::ranges::find(ending_, std::pair(context, ThreadNumber())));
+  ending_over_.notify_all();
+}
+
 // Blocks of the peer's device are from now on within reach of the current one. Where ours cannot be, the driver's are not
 // either, so that the job may ask again.
 Result Core::AllowPeer(cu_context peer, int flags) {
@@ -218,13 +243,18 @@ Core::Capture Core::CaptureOn(cu_stream stream, DefaultStream means) const {
   return capture;
 }
 
-// False: it is known already, and counted.
-bool Core::AddCapture(const Capture& capture) {
+// False: it is known already, and counted; or another was that ended with a stream or context of the same handle, whose
+// end is about to be written down and will not be this one's.
+bool Core::AddCapture(Capture capture) {
   const std::lock_guard lock(captures_mutex_);
-  const auto is_it = [&](const Capture& c) { return c.origin == capture.origin; };
-  if (std::any_of(capturing_.begin(), capturing_.end(), is_it)) return false;
-  capturing_.push_back(capture);
-  return true;
+  capture.number = ++last_capture_;
+  const auto known = std::ranges::find(capturing_, capture.origin, &Capture::origin);
+  if (known == capturing_.end()) {
+    capturing_.push_back(capture);
+    return true;
+  }
+  *known = capture;
+  return false;
 }
 
 bool Core::TakeCapture(const StreamKey& origin) {
@@ -233,10 +263,19 @@ bool Core::TakeCapture(const StreamKey& origin) {
 }
 
 // A capture ends with the context of its stream.
-void Core::TakeCapturesOf(cu_context context) {
+std::vector<uint64_t> Core::CapturesOf(cu_context context) {
   const std::lock_guard lock(captures_mutex_);
-  captures_ -=
-      static_cast<int>(std::erase_if(capturing_, [&](const Capture& c) { return c.context == context; }));
+  std::vector<uint64_t> numbers;
+  for (const Capture& capture : capturing_) {
+    if (capture.context == context) numbers.push_back(capture.number);
+  }
+  return numbers;
+}
+
+void Core::DropCaptures(const std::vector<uint64_t>& numbers) {
+  const std::lock_guard lock(captures_mutex_);
+  captures_ -= static_cast<int>(std::erase_if(
+      capturing_, [&](const Capture& c) { return std::ranges::find(numbers, c.number) != numbers.end(); }));
 }
 
 // Whatever the driver says: a stream that is not being captured any more has ended its capture.

@@ -169,7 +169,7 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   };
   if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
-  if (!place) return real();
+  if (!place) return AskAgain(real);
   Device& device = *place->device;
   if (!MayServe()) return PassUnserved(device, bytes, real);
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
@@ -201,11 +201,14 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
                              .alignment = profiler::kDeviceAlignment,
                              .thread = ThreadNumber()};
+  std::optional<Stream> stream;
   {
     const Engine::Guard guard = device->Lock();
-    request.stream = device->SynchronousStream(guard, context);
+    stream = device->SynchronousStream(guard, context);
     request.place = device->engine().serving(guard) && !exported_ && devices_met_ == 1;
   }
+  if (!stream) return AskAgain(real);
+  request.stream = *stream;
   return Serve(*device, out, request, real);
 }
 
@@ -224,7 +227,9 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
   BlockInfo left;
   {
     const Engine::Guard guard = device->Lock();
-    request.stream = device->SynchronousStream(guard, driver_.Current());
+    const std::optional<Stream> stream = device->SynchronousStream(guard, driver_.Current());
+    if (!stream) return result;
+    request.stream = *stream;
     device->engine().Allocate(guard, request, &left);
   }
   return PassRecorded(*device, out, request, left, [] { return kSuccess; });

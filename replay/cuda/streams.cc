@@ -87,6 +87,7 @@ StreamEvents::Event DeviceStreams::Record(Stream stream) {
 // A stream that is not captured by now will not be any more: its caller is destroying it.
 StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
   const Entry& entry = streams_[static_cast<size_t>(stream)];
+  if (Suspended(entry.context)) return nullptr;
   int status = 0;
   if (driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0) return nullptr;
   return RecordIn(entry);

@@ -79,9 +79,12 @@ class DeviceStreams : public StreamEvents {
   std::vector<Stream> OfContext(cu_context context) const;
   // Its streams and events are gone with it.
   void DropContext(cu_context context);
-  // While a context ends, or may: nothing that is its is named to the driver, which may have done away with
-  // it.
+  // While a context ends, or may: nothing that is its is named to the driver, which may have done away with it. And
+  // nothing is added under its handle, which may be another one's already: what is not known here is the driver's.
   void Suspend(cu_context context) { suspended_.push_back(context); }
+  bool Suspended(cu_context context) const {
+    return std::find(suspended_.begin(), suspended_.end(), context) != suspended_.end();
+  }
   void Resume(cu_context context) { std::erase(suspended_, context); }
   // The number of a stream that a block has outlived with its context is not given again: the block would be
   // taken for one of another context.
@@ -111,9 +114,6 @@ class DeviceStreams : public StreamEvents {
     pid_t thread = 0;  // of a per-thread default stream
   };
 
-  bool Suspended(cu_context context) const {
-    return std::find(suspended_.begin(), suspended_.end(), context) != suspended_.end();
-  }
   Event RecordIn(const Entry& entry);
   Result Query(const Recorded& recorded) const;
 

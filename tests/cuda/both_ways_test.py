@@ -254,6 +254,16 @@ class BothWays(CudaTest):
                 self.assert_same(self.play(scenario, "warm"),
                                  self.under(scenario, "warm", SIMCUDA_SLOW="cuCtxPushCurrent,cuCtxSynchronize"))
 
+    def test_a_context_whose_handle_comes_again_while_it_ends(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario, end in [("end_of_a_context_whose_handle_comes_again", "cuCtxDestroy:after"),
+                              ("end_of_the_primary_context_whose_handle_comes_again", "cuDevicePrimaryCtxRelease:after")]:
+            with self.subTest(scenario):
+                at_once = {"SIMCUDA_REUSE_CONTEXTS": "1", "SIMCUDA_SLOW": end}
+                without = self.play(scenario, "warm", **at_once)
+                self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
+                self.assert_same(without, self.under(scenario, "warm", **at_once))
+
     def test_a_stream_comes_while_a_thread_ends(self):
         scenario = "threads_that_free_at_their_end"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuEventRecord,cuEventQuery,cuStreamGetFlags"))

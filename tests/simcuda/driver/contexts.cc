@@ -26,9 +26,23 @@ void Activate(Call& call, Context& context) {
   context.legacy->legacy = true;
 }
 
+// One that has ended, where a handle may come again: then nobody is told of who still uses it.
+Context* Ended(sim::Simulator& sim) {
+  if (!sim.config.reuse_contexts) return nullptr;
+  for (const auto& context : sim.contexts) {
+    if (context->alive) continue;
+    sim::Device& device = sim.DeviceOf(*context);
+    if (device.primary == context.get()) device.primary = nullptr;
+    *context = Context();
+    return context.get();
+  }
+  return nullptr;
+}
+
 Context* NewContext(Call& call, CUdevice device, unsigned flags, bool primary) {
-  call.sim.contexts.push_back(std::make_unique<Context>());
-  Context& context = *call.sim.contexts.back();
+  Context* again = Ended(call.sim);
+  if (again == nullptr) again = call.sim.contexts.emplace_back(std::make_unique<Context>()).get();
+  Context& context = *again;
   context.device = device;
   context.flags = flags;
   context.primary = primary;

@@ -180,7 +180,8 @@ class Core {
   bool AddCapture(Capture capture);
   void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
   bool TakeCapture(const StreamKey& origin);
-  std::vector<uint64_t> CapturesOf(cu_context context);
+  template <typename IsIt>
+  std::vector<uint64_t> CapturesThat(IsIt is_it);
   void DropCaptures(const std::vector<uint64_t>& numbers);
   // Writes down what the driver has done: it must not be done again where that fails.
   template <typename Run>

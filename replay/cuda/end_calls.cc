@@ -62,6 +62,17 @@ Core::Visit Core::VisitPrimary(int ordinal) {
   return primary == nullptr ? Visit() : BeginVisit(primary);
 }
 
+// A capture ends with its stream, or the stream's context. Which those are is known before the end alone.
+template <typename IsIt>
+std::vector<uint64_t> Core::CapturesThat(IsIt is_it) {
+  const std::lock_guard lock(captures_mutex_);
+  std::vector<uint64_t> numbers;
+  for (const Capture& capture : capturing_) {
+    if (is_it(capture)) numbers.push_back(capture.number);
+  }
+  return numbers;
+}
+
 // `call` ends the context, in which the device has something of ours. All that was queued there is done before. And its
 // streams are taken out: while it ends another thread may be given the handle of one of them, and none may use one. Its
 // blocks stay until it is gone: the driver may refuse. What is under its handle then is its own, for nothing is added
@@ -76,7 +87,7 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     device->streams(guard).Suspend(context);
   }
   const bool peer = TakePeer(context);
-  const std::vector<uint64_t> captures = CapturesOf(context);
+  const auto captures = CapturesThat([&](const Capture& c) { return c.context == context; });
   AwaitVisits(context);
   const Result result = call();
   if (result != kSuccess) {
@@ -113,7 +124,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   const Ending ending = BeginEnding(primary);
   Device* const device = KnownDevice(ordinal);
   if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
-  const std::vector<uint64_t> captures = CapturesOf(primary);
+  const auto captures = CapturesThat([&](const Capture& c) { return c.context == primary; });
   AwaitVisits(primary);
   ++releasing_;
   streams_.Doubt();
@@ -141,8 +152,9 @@ Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
     place->device->engine().order(guard)->Retire(place->stream);
     place->device->streams(guard).Remove(place->stream);
   }
+  const auto captures = CapturesThat([&](const Capture& c) { return c.origin == StreamKey{stream}; });
   const Result result = call(stream);
-  if (result == kSuccess && TakeCapture({stream})) --captures_;
+  if (result == kSuccess) DropCaptures(captures);
   return result;
 }
 
@@ -260,16 +272,6 @@ bool Core::AddCapture(Capture capture) {
 bool Core::TakeCapture(const StreamKey& origin) {
   const std::lock_guard lock(captures_mutex_);
   return std::erase_if(capturing_, [&](const Capture& c) { return c.origin == origin; }) > 0;
-}
-
-// A capture ends with the context of its stream.
-std::vector<uint64_t> Core::CapturesOf(cu_context context) {
-  const std::lock_guard lock(captures_mutex_);
-  std::vector<uint64_t> numbers;
-  for (const Capture& capture : capturing_) {
-    if (capture.context == context) numbers.push_back(capture.number);
-  }
-  return numbers;
 }
 
 void Core::DropCaptures(const std::vector<uint64_t>& numbers) {

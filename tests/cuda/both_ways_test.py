@@ -264,6 +264,13 @@ class BothWays(CudaTest):
                 self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
                 self.assert_same(without, self.under(scenario, "warm", **at_once))
 
+    def test_a_stream_whose_handle_is_captured_while_it_ends(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "end_of_a_stream_whose_handle_is_captured_at_once"
+        at_once = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1",  # for all threads
+                   "SIMCUDA_SLOW": "cuStreamDestroy:after"}
+        self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", **at_once))
+
     def test_a_stream_comes_while_a_thread_ends(self):
         scenario = "threads_that_free_at_their_end"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuEventRecord,cuEventQuery,cuStreamGetFlags"))

@@ -106,3 +106,45 @@ SCENARIO(end_of_the_primary_context_whose_handle_comes_again) {
   }
   CheckBytes();
 }
+
+#ifndef __CUDACC__  // there it does not come again at will, and frees beside a capture may not end
+
+// The next stream of a handle may be captured before the call has come back that destroyed the last.
+SCENARIO(end_of_a_stream_whose_handle_is_captured_at_once) {
+  Checked check;
+  for (int i = 0; i < 20; ++i) {
+    const CUstream stream = NewStream();
+    CUdeviceptr block = 0;
+    CUdeviceptr passing = 0;
+    check(cuMemAlloc(&block, kMiB));
+    check(cuMemAllocAsync(&passing, kMiB, stream));
+    check(cuMemFreeAsync(passing, stream));
+    check(cuStreamSynchronize(stream));
+    std::atomic<bool> over{false};
+    std::atomic<bool> captures{false};
+    std::atomic<bool> freed{false};
+    std::thread other([&] {
+      check(cuCtxSetCurrent(MainContext()));
+      std::vector<CUstream> made;
+      do {
+        made.push_back(NewStream());
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      } while (made.back() != stream && !over);
+      check(cuStreamBeginCapture(made.back(), CU_STREAM_CAPTURE_MODE_RELAXED));
+      captures = true;
+      while (!freed) std::this_thread::yield();
+      CUgraph graph = nullptr;
+      check(cuStreamEndCapture(made.back(), &graph));
+      if (graph != nullptr) check(cuGraphDestroy(graph));
+      for (const CUstream each : made) check(cuStreamDestroy(each));
+    });
+    check(cuStreamDestroy(stream));
+    over = true;
+    while (!captures) std::this_thread::yield();
+    check(cuMemFree(block));
+    freed = true;
+    other.join();
+  }
+}
+
+#endif

@@ -222,7 +222,6 @@ class Core {
     }
     return result;
   }
-  Result FinishQueued(cu_context context);
   Result FreeOurs(Device& device, cu_address block);
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
@@ -244,6 +243,7 @@ class Core {
   };
   using Visit = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfVisit>;
   Visit BeginVisit(cu_context context);
+  Visit TryVisit(cu_context context);  // none where another thread is ending it
   void EndVisit(cu_context context);
   void AwaitVisits(cu_context context);
   // From before a context ends, or may, until what that means is written down: another thread may have been given its
@@ -256,7 +256,10 @@ class Core {
   using Ending = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfEnding>;
   Ending BeginEnding(cu_context context);
   void EndEnding(cu_context context);
+  bool EndsElsewhere(cu_context context) const;  // under visits_mutex_
+  void AwaitEnding(cu_context context);
   std::vector<Visit> Peers();
+  Result FinishQueued(cu_context context, const std::vector<Visit>& peers);
   Device* KnownDevice(int ordinal) const;
   Device* DeviceThatKnows(cu_context context) const;
   template <typename Call>

@@ -201,16 +201,30 @@ void Core::AwaitVisits(cu_context context) {
   visit_over_.wait(lock, [&] { return std::ranges::find(visited_, context) == visited_.end(); });
 }
 
-// Waits until others have ended theirs. This very thread may come again, from a callback in the driver's call.
+Core::Visit Core::TryVisit(cu_context context) {
+  const std::lock_guard lock(visits_mutex_);
+  if (EndsElsewhere(context)) return {};
+  visited_.push_back(context);
+  return Visit(context, {this});
+}
+
+// This very thread may come again, from a callback in the driver's call.
+bool Core::EndsElsewhere(cu_context context) const {
+  return std::ranges::any_of(ending_, [&](const auto& ending) {
+    return ending.first == context && ending.second != ThreadNumber();
+  });
+}
+
 Core::Ending Core::BeginEnding(cu_context context) {
   std::unique_lock lock(visits_mutex_);
-  ending_over_.wait(lock, [&] {
-    return std::ranges::none_of(ending_, [&](const auto& ending) {
-      return ending.first == context && ending.second != ThreadNumber();
-    });
-  });
+  ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
   if (context != nullptr) ending_.emplace_back(context, ThreadNumber());
   return Ending(context, {this});
+}
+
+void Core::AwaitEnding(cu_context context) {
+  std::unique_lock lock(visits_mutex_);
+  ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
 }
 
 void Core::EndEnding(cu_context context) {

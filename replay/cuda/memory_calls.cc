@@ -252,24 +252,33 @@ Result Core::Free(cu_address block) {
 // nothing.
 Result Core::FreeOurs(Device& device, cu_address block) {
   const Offset offset(device.OffsetOf(block));
-  cu_context context = nullptr;
-  Result waited = driver_.CtxGetCurrent(&context);  // which says whether the driver is still there
+  cu_context current = nullptr;
+  Result waited = driver_.CtxGetCurrent(&current);  // which says whether the driver is still there
   StreamOrder::Snapshot snapshot;
-  {
-    const Engine::Guard guard = device.Lock();
-    const std::optional<Engine::Found> found = device.engine().Find(guard, offset);
-    if (!found || found->begin != offset) {
-      device.engine().Free(guard, offset, kEveryStream);  // counts it
-      return kInvalidValue;
-    }
-    context = nullptr;
-    if (IsEveryStream(found->info.stream)) {
+  std::vector<Visit> peers;
+  Visit own;
+  for (bool synchronous = false;; synchronous = true) {
+    if (synchronous) peers = Peers();
+    cu_context context = nullptr;
+    {
+      const Engine::Guard guard = device.Lock();
+      const std::optional<Engine::Found> found = device.engine().Find(guard, offset);
+      if (!found || found->begin != offset) {
+        device.engine().Free(guard, offset, kEveryStream);  // counts it
+        return kInvalidValue;
+      }
+      if (!IsEveryStream(found->info.stream)) break;
+      if (!synchronous) continue;  // once more, with the peers, who are visited first
       context = device.SynchronousContext(guard, found->info.stream);
+      own = TryVisit(context);
       snapshot = device.TakeContext(guard, context);
     }
+    if (own != nullptr) break;
+    peers.clear();  // their ends wait for these visits, and this end may wait for theirs
+    AwaitEnding(context);
   }
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
-  if (context != nullptr) waited = FinishQueued(context);
+  if (own != nullptr) waited = FinishQueued(own.get(), peers);
 #endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
   const Engine::Guard guard = device.Lock();
@@ -282,11 +291,11 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // Waits for everything queued in the context, and by peers. While something is being captured no context may be
 // synchronised, nor can one that must not be current here, but a free may be allowed, which waits as well: the
 // driver says, about a block of its own.
-Result Core::FinishQueued(cu_context context) {
+Result Core::FinishQueued(cu_context context, const std::vector<Visit>& peers) {
   const ContextScope scope(driver_, context);
   if (const std::shared_lock waiting(waiting_); captures_.load() == 0 && scope.ok()) {
     bool all = true;
-    for (const Visit& peer : Peers()) {
+    for (const Visit& peer : peers) {
       const ContextScope in_peer(driver_, peer.get());
       all &= in_peer.ok();
       if (in_peer.ok()) driver_.CtxSynchronize();  // what went wrong there is not this free's
@@ -347,7 +356,7 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   if (!place || place->device != device) {
     cu_context context = nullptr;
     Result waited = driver_.StreamGetCtx(KeyOf(stream, means).handle, &context);
-    if (waited == kSuccess) waited = FinishQueued(context);
+    if (waited == kSuccess) waited = FinishQueued(context, Peers());
     return waited == kSuccess ? FreeOurs(*device, block) : waited;
   }
   const Engine::Guard guard = device->Lock();

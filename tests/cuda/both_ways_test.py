@@ -249,7 +249,10 @@ class BothWays(CudaTest):
     def test_contexts_end_that_others_wait_for(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in ["contexts_that_end_beside_a_thread_that_frees",
-                         "contexts_that_end_beside_a_thread_without_memory"]:
+                         "contexts_that_end_beside_a_thread_without_memory",
+                         "end_of_a_context_beside_a_thread_that_frees",
+                         "end_of_the_primary_context_beside_a_thread_that_frees",
+                         "end_of_the_primary_context_for_one_of_two_beside_a_thread_that_frees"]:
             with self.subTest(scenario):
                 self.assert_same(self.play(scenario, "warm"),
                                  self.under(scenario, "warm", SIMCUDA_SLOW="cuCtxPushCurrent,cuCtxSynchronize"))

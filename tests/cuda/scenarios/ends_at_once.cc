@@ -107,7 +107,64 @@ SCENARIO(end_of_the_primary_context_whose_handle_comes_again) {
   CheckBytes();
 }
 
-#ifndef __CUDACC__  // there it does not come again at will, and frees beside a capture may not end
+namespace {
+
+// Meanwhile another thread, in another context or none, frees blocks of the one that ends: they are there, or not.
+template <typename Ends>
+void EndBesideFrees(CUcontext current, Checked& check, Ends ends) {
+  CUdeviceptr blocks[16] = {};
+  for (CUdeviceptr& block : blocks) check(cuMemAlloc(&block, kMiB));
+  check(cuCtxSetCurrent(current));
+  std::atomic<bool> goes_on{false};
+  std::thread other([&] {
+    while (!goes_on) std::this_thread::yield();
+    for (const CUdeviceptr block : blocks) {
+      const CUresult freed = cuMemFree(block);
+      if (freed != CUDA_ERROR_INVALID_VALUE) check(freed);
+    }
+  });
+  goes_on = true;
+  std::this_thread::sleep_for(std::chrono::microseconds(500));
+  check(ends());
+  other.join();
+}
+
+}  // namespace
+
+#ifndef __CUDACC__  // there a handle does not come again at will, and frees may not end, or find nothing to end
+
+SCENARIO(end_of_a_context_beside_a_thread_that_frees) {
+  Checked check;
+  for (int i = 0; i < kContexts; ++i) {
+    const CUcontext context = NewContext(0);
+    EndBesideFrees(MainContext(), check, [&] { return cuCtxDestroy(context); });
+  }
+  CheckBytes();
+}
+
+SCENARIO(end_of_the_primary_context_beside_a_thread_that_frees) {
+  Checked check;
+  for (int i = 0; i < 2 * kContexts; ++i) {
+    const bool resets = i % 2 == 0;
+    EndBesideFrees(nullptr, check,
+                   [&] { return resets ? cuDevicePrimaryCtxReset(0) : cuDevicePrimaryCtxRelease(0); });
+    if (resets) check(cuDevicePrimaryCtxRelease(0));
+    PrimaryContext(0);
+  }
+  CheckBytes();
+}
+
+// A release that is not the last ends nothing: the blocks are there, whoever frees them meanwhile.
+SCENARIO(end_of_the_primary_context_for_one_of_two_beside_a_thread_that_frees) {
+  Checked check;
+  for (int i = 0; i < kContexts; ++i) {
+    PrimaryContext(0);
+    EndBesideFrees(nullptr, check, [] { return cuDevicePrimaryCtxRelease(0); });
+    check(cuCtxSetCurrent(MainContext()));
+  }
+  CheckBytes();
+  CheckInfo(0);
+}
 
 // The next stream of a handle may be captured before the call has come back that destroyed the last.
 SCENARIO(end_of_a_stream_whose_handle_is_captured_at_once) {

@@ -120,7 +120,9 @@ class Core {
     FinishCallsUnderWay();
     const Capture capture = CaptureOn(stream, means);
     const Result result = call();
-    if (result != kSuccess || !AddCapture(capture)) --captures_;
+    Note([&] {
+      if (result != kSuccess || !AddCapture(capture)) --captures_;
+    });
     return result;
   }
   Result EndCapture(cu_stream stream, void** graph, DefaultStream means);
@@ -202,6 +204,7 @@ class Core {
                       Real real);
   template <typename Real>
   Result PassUnserved(Device& device, size_t bytes, Real real);
+  void KeepPitched(cu_address* out, size_t bytes);
   std::optional<Offset> ServeAfterWait(Device& device, const Engine::Request& request, const BlockInfo& left);
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);
   bool WaitForDevice(Device& device, cu_context context);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace reprise::replay::cuda {
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreSession& session, int ordinal,
@@ -31,17 +33,27 @@ std::optional<Stream> Device::SynchronousStream(const Engine::Guard&, cu_context
 }
 
 std::vector<Stream> Device::DropContext(const Engine::Guard& guard, cu_context context, StreamTable& table) {
-  std::vector<Stream> gone = streams_.OfContext(context);
-  table.TakeAll(*this, gone);
-  streams_.DropContext(context);
-  for (const Stream stream : gone) engine_->order(guard)->Abandon(stream);
-  memory_->OnContextGone(context);
+  std::vector<Stream> ordered;
+  std::vector<Stream> synchronous;
+  {
+    const absl::Cleanup forgotten = [&] {  // whatever fails
+      streams_.DropContext(context);
+      memory_->OnContextGone(context);
+      std::ranges::replace(contexts_, context, nullptr);
+    };
+    ordered = streams_.OfContext(context);
+    table.TakeAll(*this, ordered);
+    for (size_t i = 0; i < contexts_.size(); ++i) {
+      if (contexts_[i] == context) synchronous.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
+    }
+  }
+  for (const Stream stream : ordered) engine_->order(guard)->Abandon(stream);
+  std::vector<Stream> gone = std::move(synchronous);
   std::vector<Stream> outlived;
-  if (!memory_->lost()) std::swap(gone, outlived);
-  for (size_t i = 0; i < contexts_.size(); ++i) {
-    if (contexts_[i] != context) continue;
-    gone.push_back(Stream{static_cast<uint64_t>(kEveryStream) + i});
-    contexts_[i] = nullptr;
+  if (memory_->lost()) {
+    gone.insert(gone.end(), ordered.begin(), ordered.end());
+  } else {
+    outlived = std::move(ordered);
   }
   std::vector<Offset> blocks;
   engine_->ForEachLive(guard, [&](Offset offset, const BlockInfo& info) {

@@ -92,7 +92,7 @@ class Device {
 
   // Whether anything here is that context's.
   bool Knows(const Engine::Guard&, cu_context context) const {
-    return !streams_.OfContext(context).empty() ||
+    return streams_.Knows(context) ||
            std::find(contexts_.begin(), contexts_.end(), context) != contexts_.end() ||
            memory_->LiesIn(context);
   }

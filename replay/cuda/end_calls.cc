@@ -1,4 +1,7 @@
 // What ends: contexts, streams, captures. And peers, who begin.
+//
+// Whatever fails in here, the driver's call is made, once, and what ends is not named to the driver again. So the lock is
+// the engine's own, without what else is tended at a request.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -16,7 +19,7 @@ Device* Core::KnownDevice(int ordinal) const {
 // that may have done with the device: what is free is given back. So it is where the driver has taken the memory
 // already, or that would count as held.
 void Core::DropContext(Device& device, cu_context context, bool reset) {
-  const Engine::Guard guard = device.Lock();
+  const Engine::Guard guard = device.engine().Lock();
   const std::vector<Stream> gone = device.DropContext(guard, context, streams_);
   {
     const std::lock_guard lock(outside_mutex_);
@@ -35,7 +38,7 @@ void Core::DropContext(Device& device, cu_context context, bool reset) {
 // context it may answer with that error, and a handle may be of a context that has ended already.
 Device* Core::DeviceThatKnows(cu_context context) const {
   for (int i = 0; context != nullptr && i < device_count_.load(std::memory_order_acquire); ++i) {
-    if (in_use_[i]->Knows(in_use_[i]->Lock(), context)) return in_use_[i];
+    if (in_use_[i]->Knows(in_use_[i]->engine().Lock(), context)) return in_use_[i];
   }
   return nullptr;
 }
@@ -80,25 +83,28 @@ std::vector<uint64_t> Core::CapturesThat(IsIt is_it) {
 template <typename Call>
 Result Core::End(cu_context context, Device* device, bool reset, Call call) {
   StreamTable::Taken streams;
+  std::vector<uint64_t> captures;
   if (device != nullptr) {
     if (const ContextScope scope(driver_, context); scope.ok()) driver_.CtxSynchronize();
-    const Engine::Guard guard = device->Lock();
-    streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
-    device->streams(guard).Suspend(context);
+    Note([&] {
+      const Engine::Guard guard = device->engine().Lock();
+      device->streams(guard).Suspend(context);
+      streams = streams_.TakeAll(*device, device->streams(guard).OfContext(context));
+    });
   }
   const bool peer = TakePeer(context);
-  const auto captures = CapturesThat([&](const Capture& c) { return c.context == context; });
+  Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
   AwaitVisits(context);
   const Result result = call();
-  if (result != kSuccess) {
-    if (peer) AddPeer(context);
-    if (device != nullptr) device->streams(device->Lock()).Resume(context);
-    for (const auto& [key, place] : streams) streams_.Add(key, place);
-    return result;
-  }
   Note([&] {
-    DropCaptures(captures);
-    if (device != nullptr) DropContext(*device, context, reset);
+    if (result == kSuccess) {
+      DropCaptures(captures);
+      if (device != nullptr) DropContext(*device, context, reset);
+      return;
+    }
+    if (device != nullptr) device->streams(device->engine().Lock()).Resume(context);
+    if (peer) AddPeer(context);
+    for (const auto& [key, place] : streams) streams_.Add(key, place);
   });
   return result;
 }
@@ -123,8 +129,11 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   if (primary == nullptr) return call(ordinal);
   const Ending ending = BeginEnding(primary);
   Device* const device = KnownDevice(ordinal);
-  if (device != nullptr) device->streams(device->Lock()).Suspend(primary);
-  const auto captures = CapturesThat([&](const Capture& c) { return c.context == primary; });
+  std::vector<uint64_t> captures;
+  Note([&] {
+    if (device != nullptr) device->streams(device->engine().Lock()).Suspend(primary);
+    captures = CapturesThat([&](const Capture& c) { return c.context == primary; });
+  });
   AwaitVisits(primary);
   ++releasing_;
   streams_.Doubt();
@@ -138,7 +147,7 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
       if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
     });
   } else if (device != nullptr) {
-    device->streams(device->Lock()).Resume(primary);
+    device->streams(device->engine().Lock()).Resume(primary);
   }
   --releasing_;
   return result;
@@ -148,11 +157,12 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
 Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
   const std::optional<StreamTable::Place> place = streams_.Take({stream});
   if (place) {
-    const Engine::Guard guard = place->device->Lock();
-    place->device->engine().order(guard)->Retire(place->stream);
+    const Engine::Guard guard = place->device->engine().Lock();
+    Note([&] { place->device->engine().order(guard)->Retire(place->stream); });
     place->device->streams(guard).Remove(place->stream);
   }
-  const auto captures = CapturesThat([&](const Capture& c) { return c.origin == StreamKey{stream}; });
+  std::vector<uint64_t> captures;
+  Note([&] { captures = CapturesThat([&](const Capture& c) { return c.origin == StreamKey{stream}; }); });
   const Result result = call(stream);
   if (result == kSuccess) DropCaptures(captures);
   return result;
@@ -218,8 +228,13 @@ bool Core::EndsElsewhere(cu_context context) const {
 Core::Ending Core::BeginEnding(cu_context context) {
   std::unique_lock lock(visits_mutex_);
   ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
-  if (context != nullptr) ending_.emplace_back(context, ThreadNumber());
-  return Ending(context, {this});
+  Ending ending;
+  if (context == nullptr) return ending;
+  Note([&] {
+    ending_.emplace_back(context, ThreadNumber());
+    ending = Ending(context, {this});
+  });
+  return ending;
 }
 
 void Core::AwaitEnding(cu_context context) {
@@ -258,7 +273,7 @@ Result Core::AllowPeer(cu_context peer, int flags) {
 // Other threads may have found that nothing is captured, and be about to record an event, or to wait. That is
 // done under a device's lock, or that for waiting; who takes one from now on sees the capture.
 void Core::FinishCallsUnderWay() {
-  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->Lock();
+  for (int i = 0; i < device_count_.load(std::memory_order_acquire); ++i) in_use_[i]->engine().Lock();
   const std::unique_lock waiting(waiting_);
 }
 

@@ -217,10 +217,15 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
 Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t height, unsigned element) {
   const Result result =
       AskAgain([&] { return driver().cuMemAllocPitch_v2(out, pitch, width, height, element); });
+  if (result == kSuccess) Note([&] { KeepPitched(out, *pitch * height); });
+  return result;
+}
+
+void Core::KeepPitched(cu_address* out, size_t bytes) {
   Device* const device = DeviceOf(driver_.Current());
-  if (result != kSuccess || device == nullptr || !MayServe()) return result;
+  if (device == nullptr || !MayServe()) return;
   device->others.fetch_add(1, std::memory_order_relaxed);
-  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(*pitch * height)),
+  Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
                              .alignment = profiler::kDeviceAlignment,
                              .thread = ThreadNumber(),
                              .place = false};
@@ -228,11 +233,11 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
   {
     const Engine::Guard guard = device->Lock();
     const std::optional<Stream> stream = device->SynchronousStream(guard, driver_.Current());
-    if (!stream) return result;
+    if (!stream) return;
     request.stream = *stream;
     device->engine().Allocate(guard, request, &left);
   }
-  return PassRecorded(*device, out, request, left, [] { return kSuccess; });
+  PassRecorded(*device, out, request, left, [] { return kSuccess; });
 }
 
 Result Core::Free(cu_address block) {
@@ -270,6 +275,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
       if (!IsEveryStream(found->info.stream)) break;
       if (!synchronous) continue;  // once more, with the peers, who are visited first
       context = device.SynchronousContext(guard, found->info.stream);
+      if (context == nullptr) break;  // it is gone, and an error has kept the block
       own = TryVisit(context);
       snapshot = device.TakeContext(guard, context);
     }

@@ -19,7 +19,7 @@ bool IsPlain(const cu_pool_props& props) {
 
 Result Core::PoolCreate(cu_pool* pool, const cu_pool_props* props) {
   const Result result = driver().cuMemPoolCreate(pool, props);
-  if (result == kSuccess && IsPlain(*props)) pools_.Add(*pool, props->location.id);
+  if (result == kSuccess && IsPlain(*props)) Note([&] { pools_.Add(*pool, props->location.id); });
   return result;
 }
 
@@ -35,9 +35,11 @@ Result Core::PoolDestroy(cu_pool pool) {
   CurrentPoolsChanged();  // a current pool that is destroyed gives way to the default one
   Device* const device = result == kSuccess && known ? KnownDevice(known->device) : nullptr;
   if (device == nullptr || captures_.load() != 0) return result;
-  const Engine::Guard guard = device->Lock();
-  if (!device->pool_use(guard, known->owner).served) return result;
-  device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
+  Note([&] {
+    const Engine::Guard guard = device->Lock();
+    if (!device->pool_use(guard, known->owner).served) return;
+    device->engine().GiveBack(guard, /*plan_too=*/device->IsFirst(guard, known->owner));
+  });
   return result;
 }
 

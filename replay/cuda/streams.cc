@@ -65,7 +65,8 @@ cu_context DeviceStreams::AnyContext() const {
 }
 
 void DeviceStreams::DropContext(cu_context context) {
-  for (const Stream stream : OfContext(context)) streams_[static_cast<size_t>(stream)] = {};
+  std::ranges::replace_if(
+      streams_, [&](const Entry& entry) { return entry.context == context; }, Entry());
   Resume(context);
   unused_.erase(context);
   for (const auto& recorded : all_) {

@@ -76,8 +76,11 @@ class DeviceStreams : public StreamEvents {
   // One that has streams here; null: there is none.
   cu_context AnyContext() const;
   // Removed ones too.
+  bool Knows(cu_context context) const {
+    return std::ranges::find(streams_, context, &Entry::context) != streams_.end();
+  }
   std::vector<Stream> OfContext(cu_context context) const;
-  // Its streams and events are gone with it.
+  // Its streams and events are gone with it. Does not fail.
   void DropContext(cu_context context);
   // While a context ends, or may: nothing that is its is named to the driver, which may have done away with it. And
   // nothing is added under its handle, which may be another one's already: what is not known here is the driver's.

@@ -137,6 +137,22 @@ class BothWays(CudaTest):
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
+    def test_the_host_has_no_memory_for_us(self):
+        """Once, at each request in turn: what the driver has done is not asked of it again, nor is what has ended."""
+        first, last = 40, 110  # before it is the opening
+        for scenario in ["end_of_a_context", "end_of_a_stream_with_blocks_in_flight", "capture_relaxed",
+                         "pool_destroyed_with_a_live_block"]:
+            without = self.play(scenario)
+            counted = os.path.join(self.at.folder, "count")
+            preload = [self.at.shim, built("FAILING_NEW")]
+            self.play(scenario, preload=preload, FAILING_NEW_COUNT=counted)
+            with open(counted) as file:
+                count = int(file.read())
+            self.assertGreater(count, first)
+            for number in range(first, min(count, last) + 1):
+                with self.subTest(scenario, number=number):
+                    self.assert_same(without, self.play(scenario, preload=preload, FAILING_NEW=str(number)))
+
     def test_an_end_that_the_driver_refuses(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for call, scenario, *how in [

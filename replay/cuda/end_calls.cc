@@ -93,7 +93,8 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     });
   }
   const bool peer = TakePeer(context);
-  Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
+  if (context != nullptr)
+    Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
   AwaitVisits(context);
   const Result result = call();
   Note([&] {

@@ -20,6 +20,11 @@ namespace {
 constexpr double kSecondsABuffer = 50e-6;
 constexpr double kLeastSeconds = 0.05;
 
+// A plan that is above its bound by more than this part of it is none. What is free in it would be needed elsewhere all the
+// time, and granules be moved for nearly every request: of a job with random lifetimes, all placed by a plan 54 % above its bound,
+// it made a run of five times as long. The arena's best fit does better, and what is planned later may, too.
+constexpr int64_t kMostGapParts = 4;
+
 double SecondsFor(const planner::Problem& problem, double most) {
   return std::min(most,
                   std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
@@ -34,6 +39,10 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
     return absl::CancelledError("planning was told to stop");
   if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
     return checked;
+  // Where streams share nothing the bound does not know what that costs.
+  const Bytes gap = solution->placement.slab - solution->lower_bound;
+  if (request.problem.reuse == planner::Reuse::kAllowed && gap * kMostGapParts > solution->lower_bound)
+    return absl::ResourceExhaustedError("the plan is far above its bound");
   return PlanOf(request, solution->placement, solution->lower_bound);
 }
 

@@ -272,6 +272,22 @@ TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
   EXPECT_EQ(candidate.status.code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(Plan, FarAboveItsBoundIsNone) {
+  for (const int64_t parts : {8, 2}) {  // so far above, of the bound
+    const Solver solve = [&](const planner::Problem& problem, const planner::Budget& budget) {
+      auto solution = planner::Solve(problem, budget);
+      const Bytes up(RoundUp(solution->lower_bound, Bytes(4096)).count() / parts / 512 * 512);
+      for (Offset& offset : solution->placement.offsets) offset = offset + up;
+      solution->placement.slab += up;
+      return solution;
+    };
+    Candidate candidate;
+    Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate, solve);
+    EXPECT_TRUE(candidate.ready);
+    EXPECT_EQ(candidate.status.ok(), parts == 8) << candidate.status;
+  }
+}
+
 TEST(Plan, CancelledBeforeItBeganSaysSo) {
   Candidate candidate;
   candidate.cancel = true;

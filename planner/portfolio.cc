@@ -81,7 +81,7 @@ constexpr Solver kSolvers[] = {
      BeginLargeByBestFit,
      {2, 2, 2},
      Opens::kAlways,
-     /*places=*/true,
+     /*places=*/false,
      /*on_cycles=*/{0, 0, 0}},
     {"chains", BeginChains, {0, 0, 0}, Opens::kNever, /*places=*/true, /*on_cycles=*/{16, 0, 32}},
     {"first-fit-crowd-size", Once<FirstFitBy<Order::kCrowdSize>>, {1, 0, 1}},

@@ -27,7 +27,8 @@ struct Solver {
   Turn (*begin)(Search& search, std::string_view name);
   Shares shares{};
   Opens opens = Opens::kAlways;
-  bool places = true;         // otherwise it only refutes heights, and cannot be asked alone
+  bool places =
+      true;  // otherwise it cannot be asked alone: it only refutes heights, or knows no way with some problems
   Shares on_cycles = shares;  // where time is a ring; `shares` where it is a line
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "planner/crossings.h"
@@ -30,6 +31,16 @@ double SecondsFor(const planner::Problem& problem, double most) {
                   std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
 }
 
+// Of several the bound does not know what it costs that they share nothing.
+bool HasOneLane(const planner::Problem& problem) {
+  std::optional<int32_t> lane;
+  return std::ranges::all_of(problem.buffers, [&](const planner::Buffer& buffer) {
+    if (buffer.pinned) return true;
+    if (!lane) lane = buffer.lane;
+    return buffer.lane == *lane;
+  });
+}
+
 absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
                                 const Solver& solve) {
   const absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
@@ -39,9 +50,8 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
     return absl::CancelledError("planning was told to stop");
   if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
     return checked;
-  // Where streams share nothing the bound does not know what that costs.
   const Bytes gap = solution->placement.slab - solution->lower_bound;
-  if (request.problem.reuse == planner::Reuse::kAllowed && gap * kMostGapParts > solution->lower_bound)
+  if (gap * kMostGapParts > solution->lower_bound && HasOneLane(request.problem))
     return absl::ResourceExhaustedError("the plan is far above its bound");
   return PlanOf(request, solution->placement, solution->lower_bound);
 }

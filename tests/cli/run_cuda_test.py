@@ -14,7 +14,10 @@ TENSORFLOW = {"TF_GPU_ALLOCATOR": "cuda_malloc_async"}
 JAX = {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 OURS = {**PYTORCH, **TENSORFLOW, **JAX}
 # Leaves the summary that the core would leave.
-LEAVE = "import os; open(os.path.join(os.environ['REPRISE_OUT'], 'summary.json'), 'w').write({!r})"
+LEAVE = (
+    "import os; out = os.environ['REPRISE_OUT']; os.makedirs(out, exist_ok=True); "
+    "open(os.path.join(out, 'summary.json'), 'w').write({!r})"
+)
 
 
 class RunCuda(command.CommandTest):

@@ -130,6 +130,7 @@ TEST(Eject, ComesCloserToTheBoundOnADenseLineThanTheHybridAlone) {
     const Problem line = SkewedLine(4000, seed);  // too many for the exact search
     Budget budget{.seconds = 3600, .steps = 20'000'000};
     budget.rules.SwitchOff("best-fit");
+    budget.rules.SwitchOff("best-fit-large");
     const auto all = Solve(line, budget);
     budget.rules.SwitchOff("eject");
     const auto others = Solve(line, budget);

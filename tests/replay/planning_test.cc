@@ -273,16 +273,19 @@ TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
 }
 
 TEST(Plan, FarAboveItsBoundIsNone) {
+  profiler::Iteration iteration{.period = 2};
+  for (int64_t i = 0; i < 2; ++i)
+    iteration.slots.push_back({.bytes = Bytes(1 << 20), .alignment = Bytes(512), .begin = i, .length = 2});
   for (const int64_t parts : {8, 2}) {  // so far above, of the bound
     const Solver solve = [&](const planner::Problem& problem, const planner::Budget& budget) {
       auto solution = planner::Solve(problem, budget);
-      const Bytes up(RoundUp(solution->lower_bound, Bytes(4096)).count() / parts / 512 * 512);
+      const Bytes up(solution->lower_bound.count() / parts);
       for (Offset& offset : solution->placement.offsets) offset = offset + up;
       solution->placement.slab += up;
       return solution;
     };
     Candidate candidate;
-    Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate, solve);
+    Plan(MakeRequest(iteration, {}), 1.0, candidate, solve);
     EXPECT_TRUE(candidate.ready);
     EXPECT_EQ(candidate.status.ok(), parts == 8) << candidate.status;
   }

@@ -88,6 +88,7 @@ std::vector<DeviceUse> DevicesOf(PickleValue segments, PickleValue traces, size_
     }
   }
   std::vector<DeviceUse> devices;
+  devices.reserve(peaks.size());
   for (const auto& [device, peak] : peaks) devices.push_back({device, peak});
   std::ranges::stable_sort(devices, std::ranges::greater(), &DeviceUse::live_peak);
   return devices;

@@ -27,8 +27,8 @@ struct Solver {
   Turn (*begin)(Search& search, std::string_view name);
   Shares shares{};
   Opens opens = Opens::kAlways;
-  bool places =
-      true;  // otherwise it cannot be asked alone: it only refutes heights, or knows no way with some problems
+  // Otherwise it cannot be asked alone: it only refutes heights, or has no answer to some problems.
+  bool places = true;
   Shares on_cycles = shares;  // where time is a ring; `shares` where it is a line
 };
 

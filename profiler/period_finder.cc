@@ -321,8 +321,12 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
       c = candidates_[--live_candidates_];
       continue;
     }
-    if (matched && Repeats(c) && BeatsTracker(c) && !std::exchange(c.examined, true)) LookBack(c);
-    if (matched && Repeats(c) && BeatsTracker(c) && (best == nullptr || Lag(c) > Lag(*best))) best = &c;
+    bool earned = matched && Repeats(c) && BeatsTracker(c);
+    if (earned && !std::exchange(c.examined, true)) {
+      LookBack(c);
+      earned = Repeats(c);
+    }
+    if (earned && (best == nullptr || Lag(c) > Lag(*best))) best = &c;
     ++i;
   }
   return best;

@@ -185,6 +185,47 @@ TEST(Rules, ThePlanLendsItsMemory) {
   EXPECT_GE(reserved.without, reserved.with + 0.1);
 }
 
+// Steps of micro-batches that are all alike, and an optimizer that allocates nothing: of a token only its number in the step
+// tells in which micro-batch it is.
+std::vector<profiler::Event> AlikeMicroBatches(int steps, int micro_batches) {
+  constexpr int64_t kLayers = 24;
+  std::vector<profiler::Event> events;
+  uint64_t next = 0;
+  const auto alloc = [&](int64_t kib) {
+    events.push_back({.kind = profiler::EventKind::kAlloc, .id = BlockId{next}, .bytes = Bytes(kib << 10)});
+    return BlockId{next++};
+  };
+  const auto free = [&](BlockId id) { events.push_back({.kind = profiler::EventKind::kFree, .id = id}); };
+  for (int step = 0; step < steps; ++step) {
+    std::vector<BlockId> gradients;
+    for (int m = 0; m < micro_batches; ++m) {
+      std::vector<BlockId> activations;
+      for (int64_t layer = 0; layer < kLayers; ++layer)
+        activations.push_back(alloc(2000 + 64 * (layer * 7 % 11)));
+      for (int64_t layer = kLayers; layer-- > 0;) {
+        const BlockId gradient = alloc(800 + 64 * (layer * 5 % 13));
+        m == 0 ? gradients.push_back(gradient) : free(gradient);
+        free(activations[static_cast<size_t>(layer)]);
+      }
+    }
+    for (const BlockId gradient : gradients) free(gradient);
+  }
+  return events;
+}
+
+TEST(Rules, APlanIsJoinedInTheMicroBatchThatItIs) {
+  for (const int64_t behind : {0, 100, 300}) {
+    SimulationOptions options;
+    options.plan_seconds = 0.05;
+    options.behind = behind;
+    const auto result = Simulate(AlikeMicroBatches(/*steps=*/20, /*micro_batches=*/8), options);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result->counters.period, int64_t{8 * 2 * 24});
+    EXPECT_GT(result->planned_bytes_after_plan, 0.99) << behind;
+    EXPECT_LE(result->counters.conflicts, 10) << behind;
+  }
+}
+
 TEST(Rules, TheHostWaitsForADeviceThatIsBehind) {
   SimulationOptions waits;
   waits.behind = 300;

@@ -14,6 +14,19 @@ int DeviceOf(CUdeviceptr block) {
   return device;
 }
 
+CUdeviceptr FilledOn(CUstream stream) {
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kMiB, stream));
+  DO(WorkFill(block, kMiB, 1, stream));
+  DO(cuStreamSynchronize(stream));
+  return block;
+}
+
+CUresult LetTheOtherUseThePool() {
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return cuMemPoolSetAccess(DefaultPool(0), &access, 1);
+}
+
 void UseOn(CUstream stream, int seed) {
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, kMiB, stream));
@@ -141,13 +154,9 @@ SCENARIO(device_that_is_a_peer_which_may_write_later) {
 // The pool is opened before anything has been asked of it, as start-up code does.
 SCENARIO(device_that_is_a_peer_before_it_is_used) {
   if (!TwoDevices()) return;
-  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  if (DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1)) != CUDA_SUCCESS) return;
+  if (DO(LetTheOtherUseThePool()) != CUDA_SUCCESS) return;
   const CUstream stream = NewStream();
-  CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, kMiB, stream));
-  DO(WorkFill(block, kMiB, 1, stream));
-  DO(cuStreamSynchronize(stream));
+  const CUdeviceptr block = FilledOn(stream);
   PrimaryContext(1);
   const CUstream peer = NewStream();
   DO(WorkVerify(block, kMiB, 1, peer));
@@ -164,14 +173,10 @@ template <typename Let>
 void ReadByAPeer(Let let) {
   if (!TwoDevices()) return;
   const CUstream stream = NewStream();
-  CUdeviceptr block = 0;
-  DO(cuMemAllocAsync(&block, kMiB, stream));
-  DO(WorkFill(block, kMiB, 1, stream));
-  DO(cuStreamSynchronize(stream));
+  const CUdeviceptr block = FilledOn(stream);
   PrimaryContext(1);
   for (int tries = 0; tries < 3 && let() != CUDA_SUCCESS;) ++tries;
-  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  DO(cuMemPoolSetAccess(DefaultPool(0), &access, 1));
+  DO(LetTheOtherUseThePool());
   const CUstream peer = NewStream();
   DO(WorkVerify(block, kMiB, 1, peer));
   DO(cuStreamSynchronize(peer));
@@ -183,12 +188,7 @@ void ReadByAPeer(Let let) {
 
 }  // namespace
 
-SCENARIO(device_that_is_a_peer_of_a_pool_when_asked_again) {
-  ReadByAPeer([] {
-    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return cuMemPoolSetAccess(DefaultPool(0), &access, 1);
-  });
-}
+SCENARIO(device_that_is_a_peer_of_a_pool_when_asked_again) { ReadByAPeer(LetTheOtherUseThePool); }
 
 SCENARIO(device_that_is_a_peer_of_contexts_when_asked_again) {
   ReadByAPeer([] { return cuCtxEnablePeerAccess(MainContext(), 0); });

@@ -214,8 +214,8 @@ int64_t Arena::ReleaseFree(int64_t wanted, bool plan_too) {
   if (wanted == 0) return 0;
   if (order_ != nullptr) {
     const size_t streams = wanted == kAll ? StreamOrder::kAllStreams : StreamOrder::kSomeStreams;
-    order_->LearnFinished(
-        streams);  // what the host has waited for is idle, though no event has been recorded since
+    // What the host has waited for is idle, though no event has been recorded since.
+    order_->LearnFinished(streams);
     order_->Refresh(streams);
   }
   const int looks = wanted == kAll ? std::numeric_limits<int>::max() : kMostLooks;  // of each group

@@ -366,10 +366,7 @@ void PeriodFinder::Count(Candidate& c, int64_t tick, int64_t past_tick) {
   const bool fallen = HasFallen(tick, past_tick);
   if (fallen && !std::exchange(c.fallen, true)) BeginStep(c, tick);
   c.fallen = fallen;
-  if (past_tick >= c.step) {
-    c.trough = std::min(c.trough, token.level);
-    c.floor = std::min(c.floor, past.level);
-  }
+  if (past_tick >= c.step) Lower(c, tick, past_tick);
   const uint32_t excess = token.level > past.level ? token.level - past.level : 0;
   c.excess = std::max(c.excess, excess);
   if (c.excess > Swing() / kAccumulationParts && excess < c.excess / kReleaseParts &&
@@ -384,20 +381,40 @@ void PeriodFinder::Count(Candidate& c, int64_t tick, int64_t past_tick) {
   c.swing = std::max(c.swing, c.highest - c.lowest);
 }
 
+// The lowest levels of tokens that have come again.
+void PeriodFinder::Lower(Candidate& c, int64_t tick, int64_t past_tick) const {
+  c.trough = std::min(c.trough, At(tick).level);
+  c.floor = std::min(c.floor, At(past_tick).level);
+}
+
 // Before it is confirmed: whether it is a micro-batch that was found in the middle of its step, so that the tokens before
-// its first one match as well, and what had been left behind was freed among them. (Where they only match at a lower level,
-// they may be a job's first steps.) Once a candidate, O(1) a token that is held back.
+// its first one match as well. Those that match one by one belong to it. Of others, from which a few tokens part it, it only
+// counts whether what had been left behind was freed among them: where they match at a lower level they may be a job's
+// first steps. Once a candidate, O(1) a token that is held back.
 void PeriodFinder::LookBack(Candidate& c) const {
+  if (c.step > c.start) return;
   int64_t lag = c.window;
-  const int64_t oldest = std::max<int64_t>(0, now_ - capacity()) + kRingMargin;
-  const int64_t farthest = std::max(c.start - kHoldBackPeriods * lag, oldest + lag + kMaxShift);
-  for (int64_t tick = c.start - 1; tick >= farthest && c.step == kNever; --tick) {
-    if (At(tick).hash != At(tick - lag).hash) lag = LagNear(lag, tick);
-    if (lag == 0) return;
-    if (!HasFallen(tick, tick - lag)) continue;
-    c.step = tick;
-    c.trough = c.floor = kNoLevel;
+  const int64_t oldest = std::max<int64_t>(0, now_ - capacity() + kRingMargin);
+  const int64_t farthest = std::max(c.start - kHoldBackPeriods * lag, oldest + lag);
+  bool of_candidate = true;
+  int64_t step = kNever;  // the first of the latest run of tokens that have fallen
+  for (int64_t tick = c.start - 1; tick >= farthest; --tick) {
+    if (At(tick).hash != At(tick - lag).hash) {
+      of_candidate = false;
+      lag = LagNear(lag, tick);
+      if (lag == 0) break;
+    }
+    if (HasFallen(tick, tick - lag)) {
+      step = tick;
+    } else if (step != kNever) {
+      break;
+    }
+    if (of_candidate) Lower(c, tick, tick - lag);
   }
+  if (step == kNever) return;
+  c.step = step;
+  c.trough = c.floor = kNoLevel;
+  for (int64_t tick = step + Lag(c); tick < now_; ++tick) Lower(c, tick, tick - Lag(c));
 }
 
 // The distance nearest to `lag` at which `tick` and those before it match, as a step has a few tokens more than its

@@ -155,6 +155,7 @@ class PeriodFinder {
   const Candidate* FollowCandidates();
   void Propose(int64_t lag);
   void Count(Candidate& c, int64_t tick, int64_t past_tick);
+  void Lower(Candidate& c, int64_t tick, int64_t past_tick) const;
   void LookBack(Candidate& c) const;
   int64_t LagNear(int64_t lag, int64_t tick) const;
   bool HasFallen(int64_t tick, int64_t past_tick) const;

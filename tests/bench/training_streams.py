@@ -3,12 +3,12 @@
 jobs do whose steps vary.
 
   training_streams.py REPRISE DIR [--steps 12] [--times 64] [--optimizer sgd|adam] [--zero-grad early|late]
-                      [--jobs] [NAME...]
+                      [--micro-batches 1] [--jobs] [NAME...]
 
 Run it with a Python that has PyTorch. Leaves DIR/events/NAME.csv and DIR/lifetimes/NAME.csv of each net, or with --jobs of
 each job, all by default, with every block so many times as large as it was: then they are as large beside a granule as
-those of real jobs. Gradients of a net are freed at the begin of a step, or (late) when its forward pass is over. Jobs
-have an optimizer of their own, and 30 steps unless told.
+those of real jobs. Gradients of a net are freed at the begin of a step, or (late) when its first forward pass is over; a
+step's are the sums over its micro-batches. Jobs have an optimizer of their own, and 30 steps unless told.
 """
 import argparse
 import csv
@@ -43,12 +43,13 @@ def train_net(options):
     for _ in range(options.steps):
         if options.zero_grad == "early":
             optimizer.zero_grad(set_to_none=True)
-        given, wanted = draw()
-        output = model(given)
-        loss = F.cross_entropy(output.reshape(-1, output.shape[-1]), wanted.reshape(-1))
-        if options.zero_grad == "late":
-            optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        for batch in range(options.micro_batches):
+            given, wanted = draw()
+            output = model(given)
+            loss = F.cross_entropy(output.reshape(-1, output.shape[-1]), wanted.reshape(-1))
+            if options.zero_grad == "late" and batch == 0:
+                optimizer.zero_grad(set_to_none=True)
+            loss.backward()
         optimizer.step()
 
 
@@ -96,6 +97,7 @@ def main():
     parser.add_argument("--times", type=int, default=64)
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
     parser.add_argument("--zero-grad", choices=("early", "late"), default="late")
+    parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--train", help=argparse.SUPPRESS)  # the child's
     options = parser.parse_intermixed_args()
     known = JOBS if options.jobs else MODELS
@@ -111,7 +113,8 @@ def main():
     for name in options.names or known:
         path = os.path.join(options.folder, "events", f"{name}.csv")
         arguments = [options.reprise, options.folder, "--train", name, "--steps", str(options.steps),
-                     "--optimizer", options.optimizer, "--zero-grad", options.zero_grad]
+                     "--optimizer", options.optimizer, "--zero-grad", options.zero_grad,
+                     "--micro-batches", str(options.micro_batches)]
         arguments += ["--jobs"] if options.jobs else []
         events = record(options.reprise, arguments, path)
         write_events(events, options.times, path)

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/profiler/streams.h"
@@ -185,34 +186,46 @@ TEST(PeriodFinder, MicroBatchesAreHeldBackForTheirStep) {
 
 // Steps of a few micro-batches that are all alike and an optimizer that allocates hardly anything: the tokens repeat with
 // each micro-batch, the live level with each step alone.
-TEST(PeriodFinder, MicroBatchesAreHeldBackThoughTheOptimizerAllocatesNothing) {
-  constexpr int kLayers = 24;
-  for (const int micro_batches : {2, 3, 4, 8, 16, 32}) {
-    for (const int of_optimizer : {0, 1, 2, 7}) {
-      PeriodFinder finder;
-      Bytes live;
-      std::vector<int64_t> found;
-      const auto alloc = [&](int64_t kib) {
-        if (finder.OnAlloc(Bytes(kib << 10), Stream{}, live)) found.push_back(finder.confirmed()->length);
-        live += Bytes(kib << 10);
-      };
-      const auto free = [&](int64_t kib) { live -= Bytes(kib << 10); };
-      for (int step = 0; step < 12; ++step) {
-        for (int m = 0; m < micro_batches; ++m) {
-          for (int layer = 0; layer < kLayers; ++layer) alloc(2000 + 64 * (layer * 7 % 11));
-          for (int layer = kLayers; layer-- > 0;) {
-            alloc(800 + 64 * (layer * 5 % 13));  // its gradient, which in the first stays
-            if (m > 0) free(800 + 64 * (layer * 5 % 13));
-            free(2000 + 64 * (layer * 7 % 11));
-          }
+std::vector<int64_t> PeriodsOfAlikeMicroBatches(int layers, int blocks, int micro_batches, int of_optimizer) {
+  PeriodFinder finder;
+  Bytes live;
+  std::vector<int64_t> found;
+  const auto alloc = [&](int64_t kib) {
+    if (finder.OnAlloc(Bytes(kib << 10), Stream{}, live)) found.push_back(finder.confirmed()->length);
+    live += Bytes(kib << 10);
+  };
+  const auto free = [&](int64_t kib) { live -= Bytes(kib << 10); };
+  const auto activation = [](int layer, int block) { return 2000 + 64 * (layer * 7 % 11) + 8 * block; };
+  const auto gradient = [](int layer, int block) { return 800 + 64 * (layer * 5 % 13) + 8 * block; };
+  for (int step = 0; step < 12; ++step) {
+    for (int m = 0; m < micro_batches; ++m) {
+      for (int i = 0; i < layers * blocks; ++i) alloc(activation(i / blocks, i % blocks));
+      for (int layer = layers; layer-- > 0;) {
+        for (int block = 0; block < blocks; ++block) {
+          alloc(gradient(layer, block));  // which in the first stays
+          if (m > 0) free(gradient(layer, block));
         }
-        for (int i = 0; i < of_optimizer; ++i) {
-          alloc(500 + i);
-          free(500 + i);
-        }
-        for (int layer = 0; layer < kLayers; ++layer) free(800 + 64 * (layer * 5 % 13));
+        for (int block = 0; block < blocks; ++block) free(activation(layer, block));
       }
-      EXPECT_THAT(found, ElementsAre(micro_batches * 2 * kLayers + of_optimizer)) << of_optimizer;
+    }
+    for (int i = 0; i < of_optimizer; ++i) {
+      alloc(500 + i);
+      free(500 + i);
+    }
+    for (int i = 0; i < layers * blocks; ++i) free(gradient(i / blocks, i % blocks));
+  }
+  return found;
+}
+
+TEST(PeriodFinder, MicroBatchesAreHeldBackThoughTheOptimizerAllocatesNothing) {
+  for (const auto& [layers, blocks] :
+       {std::pair(24, 1), std::pair(24, 2), std::pair(24, 4), std::pair(40, 4)}) {
+    for (const int micro_batches : {2, 3, 4, 8, 16, 32}) {
+      for (const int of_optimizer : {0, 1, 2, 3, 7, 12}) {
+        EXPECT_THAT(PeriodsOfAlikeMicroBatches(layers, blocks, micro_batches, of_optimizer),
+                    ElementsAre(micro_batches * 2 * layers * blocks + of_optimizer))
+            << layers << " layers of " << blocks << ", " << of_optimizer << " of the optimizer";
+      }
     }
   }
 }

@@ -69,6 +69,9 @@ constexpr int64_t kHoldBackPeriods = 32;
 // A challenger matches more than one round of the confirmed cycle, by this part of it: behind an interruption
 // the old cycle is found again at a wrong distance, and matches for one round exactly.
 constexpr int64_t kChallengeParts = 8;
+// So many rounds of a period that is in doubt have to match before it is confirmed again: most steps have come again by
+// then. When it has been in doubt for kHoldBackPeriods, it takes no more than any other.
+constexpr int64_t kDoubtedRounds = 4;
 // A confirmed period that was lost for so many of its lengths no longer has to be beaten.
 constexpr int64_t kGiveUpPeriods = 4;
 // A confirmed period that has not gone round so often before it was given up was a false alarm: lengths that
@@ -220,6 +223,10 @@ bool PeriodFinder::Resynchronise(Follower& f, int64_t affordable) const {
 // ---- the tracker: the confirmed cycle
 
 void PeriodFinder::FollowTracker() {
+  if (in_doubt_) {
+    if (now_ - doubted_at_ == kHoldBackPeriods * confirmed_->length) doubt_ = 0;
+    return;
+  }
   const int64_t before = tracker_.ref;
   const bool was_lost = tracker_.state == State::kLost;
   if (Follow(tracker_)) {
@@ -305,6 +312,16 @@ void PeriodFinder::GiveUp() {
   judged_ = true;
   doubt_ =
       rounds_ < kTrueRounds ? 2 * std::min(std::max(doubt_, Evidence(confirmed_->length)), max_tokens_) : 0;
+}
+
+void PeriodFinder::Doubt() {
+  if (in_doubt_) return;
+  in_doubt_ = given_up_ = judged_ = true;
+  LoseTracker();
+  if (rules_.doubt) doubt_ = std::max(doubt_, kDoubtedRounds * confirmed_->length);
+  Propose(confirmed_->length);
+  if (doubted_at_ != kNever) Propose(now_ - doubted_at_);
+  doubted_at_ = now_;
 }
 
 // ---- candidates
@@ -409,7 +426,7 @@ void PeriodFinder::LookBack(Candidate& c) const {
     } else if (step != kNever) {
       break;
     }
-    if (of_candidate) Lower(c, tick, tick - lag);
+    if (of_candidate || in_doubt_) Lower(c, tick, tick - lag);
   }
   if (step == kNever) return;
   c.step = step;
@@ -439,9 +456,14 @@ bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
 }
 
 // What the rounds had left behind was freed: what they come to is judged from here on. Where that happens
-// the second time, the distance is that of the steps.
+// the second time, the distance is that of the steps; while the confirmed period is in doubt, also where the candidate is
+// another one of the same distance, as what parts two steps may have ended the first.
 void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
   if (c.step != kNever && c.matched > 0) steps_apart_ = tick - c.step;
+  if (in_doubt_ && c.step == kNever && c.matched >= c.window) {
+    if (last_step_.window == c.window) steps_apart_ = tick - last_step_.tick;
+    last_step_ = {c.window, tick};
+  }
   c.step = tick;
   c.matched_before = c.matched;
   c.trough = c.floor = kNoLevel;
@@ -505,7 +527,7 @@ void PeriodFinder::Confirm(const Candidate& c) {
   round_start_ = last_round_ = lost_at_ = now_;
   round_whole_ = true;
   round_misses_ = 0;
-  given_up_ = judged_ = false;
+  given_up_ = judged_ = in_doubt_ = false;
 
   // Longer candidates go on, as challengers of this period.
   int kept = 0;

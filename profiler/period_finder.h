@@ -16,6 +16,8 @@
 // - Holding back: a micro-batch repeats and swings, but rests on gradients that the first one left behind. Where these are
 //   freed a step ends: what the micro-batches come to is judged anew from there, and the distance from one such place to
 //   the next is proposed as a period, as an optimizer that allocates nothing leaves no token that would tell it.
+// - In doubt: a micro-batch may have been confirmed before its step was over, as nothing in the rest of the step tells it from
+//   an iteration. Who serves by it sees that blocks outlive it in the next step (Doubt), and it is judged anew.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
 //   reported only when it matches more than one round of the old cycle and one of its own, and does so where
 //   the tracker did not.
@@ -70,6 +72,11 @@ class PeriodFinder {
 
   // The period reported last; it stays when the job leaves it (see in_step).
   const std::optional<Period>& confirmed() const { return confirmed_; }
+  // Whether the confirmed period is being judged anew, as it may be a micro-batch's: until it is confirmed again, or another
+  // one is.
+  bool in_doubt() const { return in_doubt_; }
+  // From now on it is: blocks outlive what it says of them.
+  void Doubt();
   // Whether the latest token belonged to the confirmed cycle, noise aside.
   bool in_step() const { return confirmed_.has_value() && tracker_.state == State::kInStep; }
   // Complete iterations seen of the periods confirmed: one at each confirmation, then one a matched round.
@@ -151,7 +158,6 @@ class PeriodFinder {
   bool CycleHeld() const;
   void LoseTracker();
   void GiveUp();
-
   const Candidate* FollowCandidates();
   void Propose(int64_t lag);
   void Count(Candidate& c, int64_t tick, int64_t past_tick);
@@ -190,18 +196,25 @@ class PeriodFinder {
   Follower tracker_;
   std::optional<Period> confirmed_;
   int64_t iterations_ = 0;
-  int64_t rounds_ = 0;        // matched since confirmed
-  int64_t last_round_ = 0;    // when the latest one was complete
-  int64_t round_start_ = 0;   // where the present round began
-  bool round_whole_ = false;  // no interruption in it so far
-  int64_t round_misses_ = 0;  // tracker_.misses when it began
-  int64_t lost_at_ = 0;       // when it was last lost
-  int64_t cut_ = 0;           // the token of least level of the cycle
-  int64_t cut_of_ = -1;       // that begins here
-  bool given_up_ = true;      // nothing is confirmed, or it has been lost for long
-  bool judged_ = true;        // it has been told whether the confirmation was a false alarm
-  int64_t doubt_ = 0;         // matches asked for after false alarms
+  int64_t rounds_ = 0;           // matched since confirmed
+  int64_t last_round_ = 0;       // when the latest one was complete
+  int64_t round_start_ = 0;      // where the present round began
+  bool round_whole_ = false;     // no interruption in it so far
+  int64_t round_misses_ = 0;     // tracker_.misses when it began
+  int64_t lost_at_ = 0;          // when it was last lost
+  int64_t cut_ = 0;              // the token of least level of the cycle
+  int64_t cut_of_ = -1;          // that begins here
+  bool given_up_ = true;         // nothing is confirmed, or it has been lost for long
+  bool in_doubt_ = false;        // blocks outlived it, and it was not confirmed again since
+  int64_t doubted_at_ = kNever;  // when that began the last time
+  bool judged_ = true;           // it has been told whether the confirmation was a false alarm
+  int64_t doubt_ = 0;            // matches asked for after false alarms
 
+  // Where a candidate that had gone round met the first begin of a step, and the distance it was proposed for.
+  struct {
+    int64_t window = 0;
+    int64_t tick = kNever;
+  } last_step_;
   int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
   std::array<Candidate, kCandidates> candidates_;

@@ -318,6 +318,8 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
       return;
     }
     ++counters_.conflicts;
+    const Arena::Block taker = split_ ? Arena::Block() : arena_.FindAround(planned.offset);
+    if (taker) sequence.OnTaken(slot, request.bytes, Arena::Info(taker).token, arena_.OffsetOf(taker));
     sequence.OnConflict(request.bytes);
   }
   outcome.block = PlaceAnywhere(sequence, request, outcome.token);
@@ -341,9 +343,8 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, T
   return block;
 }
 
-// Whether a block is known to stay. Where the job has begun otherwise than it did then, the plans are forgotten that it
-// has not followed: its first step may not be over when they say so, and what stays of it would lie in their places, or
-// all of it had to be kept out of their range.
+// Whether a block is known to stay. Where the job has begun otherwise than it did then, the plans that it has not followed
+// are forgotten: what stays of its first step would lie in their places, or all of it had to be kept out of their range.
 bool Engine::IsToStay(Tick token, Bytes bytes) {
   if (token > stays_.back().token) return false;
   const auto then = std::ranges::lower_bound(stays_, token, {}, &Sequence::Staying::token);
@@ -385,8 +386,8 @@ int64_t Engine::Remaining(const BlockInfo& info, const Sequence& sequence, const
   const int64_t tokens = step.token - info.token;
   uint32_t slot = SlotOf(info, cycle, step.token - step.slot);
   if (slot != Matcher::kNoSlot) return cycle[slot].length - tokens;
-  // A job's first step has more in it than the cycle: there the matcher says which slot it was. It was so in the
-  // latest round, as far as is known.
+  // A job's first step has more in it than the cycle: there the matcher says which slot it was. It was so in the latest
+  // round, as far as is known.
   slot = sequence.SlotInStart(info.token);
   if (slot == Matcher::kNoSlot) return Resident::kStays;
   const size_t round = cycle.size() / static_cast<size_t>(RoundsOf(*sequence.plan()));
@@ -524,9 +525,9 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
 }
 
-// The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot
-// where the cycle will not free it by itself: it is none, or older than the slot's lifetime. (Size and
-// position alone are not enough: an optimizer's state, allocated among the first gradients, looks like them.)
+// The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot where the cycle
+// will not free it by itself: it is none, or older than the slot's lifetime. (Size and position alone are not enough: an
+// optimizer's state, allocated among the first gradients, looks like them.)
 uint32_t Engine::SlotOf(const BlockInfo& info, std::span<const profiler::Slot> cycle, Tick origin) const {
   const auto period = static_cast<int64_t>(cycle.size());
   const int64_t turn = (info.token - origin) % period;

@@ -34,6 +34,8 @@ constexpr int64_t kLooksAPeriod = 8;
 constexpr size_t kMostWaiting = 3;
 // More than this part of a round's bytes not where they were planned: something lies in the way.
 constexpr int64_t kConflictParts = 50;
+// More than this part of the swing of a cycle where its own blocks still lie, and its period is in doubt.
+constexpr int64_t kOutstayParts = 16;
 // Rounds after which a plan has proved itself, and the most to wait before planning again. Rounds shorter than so many
 // allocations are counted as parts of one: what is planned every few milliseconds keeps a core busy.
 constexpr int64_t kGoodRounds = 8;
@@ -65,13 +67,14 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
   step.token = history_.OnAlloc(bytes, alignment, stream, live);
   history_.Reserve(finder_.capacity());
   last_stream_ = stream;
-  step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream, step.slot);
+  step.at_cut = PollCandidate() && CandidateAtCut(bytes, stream, step.slot) && !IsDoubted(candidate_cycle_);
   if (!step.at_cut && (active_ != nullptr || !waiting_.empty())) {
     if (active_ != nullptr) step.slot = active_->matcher->Step(bytes, stream);
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
     if (active_ != nullptr) {
       CountShare(bytes, step);
-      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0)) FollowFromEntry(bytes, stream, step);
+      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0) || finder_.in_doubt())
+        FollowFromEntry(bytes, stream, step);
     }
   }
   if (step.token == ask_again_at_) step.wants_plan = true;
@@ -329,9 +332,34 @@ void Sequence::CountShare(Bytes bytes, Step& step) {
   step.wants_plan = true;
 }
 
+// Whether a block was placed there by the plan in use, whose present slot is `slot`, and lives for longer than that says.
+bool Sequence::Outstays(uint32_t slot, Tick since, Offset offset) const {
+  if (since < Tick(0)) return false;
+  const ServingPlan& plan = active_->plan;
+  const auto cycle = static_cast<int64_t>(plan.slots.size());
+  const int64_t age = history_.now() - 1 - since;
+  const auto its = static_cast<size_t>(((slot - age) % cycle + cycle) % cycle);
+  return plan.slots[its].offset == offset && age > plan.cycle[its].length;
+}
+
+// Then the job does not do what was planned.
+void Sequence::OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset) {
+  if (!rules_.doubt || IsAstray(*active_) || !Outstays(slot, since, offset)) return;
+  active_->astray += bytes;
+  const std::optional<profiler::Period>& period = finder_.confirmed();
+  if (active_->astray * kOutstayParts > active_->plan.swing && period.has_value() &&
+      period->length == active_->cycle.period.length)
+    finder_.Doubt();
+}
+
 // What was none of a plan's slots while its place was lost, or came while another plan was in use, lies elsewhere. At an
 // entry little of it is still live.
 void Sequence::CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const {
+  if (IsDoubted(active.cycle)) {
+    active.doubted = true;
+    active.astray = active.plan.swing + Bytes(1);  // all of it
+    return;
+  }
   if (!rules_.entries) return;
   if (slot != Matcher::kNoSlot && active.plan.slots[slot].entry) {
     active.astray = Bytes(0);
@@ -347,6 +375,16 @@ void Sequence::FollowFromEntry(Bytes bytes, Stream stream, Step& step) {
   if (step.slot == Matcher::kNoSlot || !IsAstray(*active_)) return;
   ++counters_.withheld;
   step.slot = Matcher::kNoSlot;
+}
+
+// Whether it is of a period that is judged anew: what is done in the meantime is not what was planned.
+bool Sequence::IsDoubted(const Cycle& cycle) const {
+  return rules_.doubt && finder_.in_doubt() && cycle.period.length == finder_.confirmed()->length;
+}
+
+// Whether the plan in use turned out to be of a micro-batch whose step has been found.
+bool Sequence::Outgrown() const {
+  return active_ != nullptr && active_->doubted && finder_.confirmed()->length > active_->cycle.period.length;
 }
 
 // Whether the period found last is the one of a plan: found again after something else, or another as long?
@@ -365,9 +403,11 @@ std::optional<profiler::Iteration> Sequence::IterationToPlan() {
 // The iteration of the period found last, unless it has its plan.
 std::optional<profiler::Iteration> Sequence::NewIteration() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
-  if (!period.has_value()) return std::nullopt;
-  bool have_one = (active_ != nullptr && (active_->matched_share >= kGoodShare || ServedBy(*active_))) ||
-                  (candidate_ != nullptr && candidate_cycle_.period.found_at == period->found_at);
+  if (!period.has_value() || (rules_.doubt && finder_.in_doubt())) return std::nullopt;
+  const bool outgrown = Outgrown();
+  bool have_one =
+      (active_ != nullptr && !outgrown && (active_->matched_share >= kGoodShare || ServedBy(*active_))) ||
+      (candidate_ != nullptr && candidate_cycle_.period.found_at == period->found_at);
   for (const auto& plan : waiting_) have_one = have_one || ServedBy(*plan);
   if (have_one && exact_) return std::nullopt;
   const Tick now = history_.now();
@@ -392,7 +432,8 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   next_cycle_ = {.period = *period,
                  .fingerprint = fingerprint,
                  .from = FirstRound(iteration.period),
-                 .origin = iteration.origin};
+                 .origin = iteration.origin,
+                 .replaces = outgrown ? active_->cycle.fingerprint : 0};
   return iteration;
 }
 
@@ -413,7 +454,8 @@ Tick Sequence::FirstRound(int64_t period) const {
 // something lies in their places.
 std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   const bool awaits = candidate_ != nullptr && ShadowRounds() < kRoundsToAdopt;
-  if (active_ == nullptr || awaits || history_.now().count() < replan_from_) return std::nullopt;
+  if (active_ == nullptr || awaits || IsDoubted(active_->cycle) || Outgrown()) return std::nullopt;
+  if (history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
   const bool changed = rules_.replan && active_->matched_share < kGoodShare;
   const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matched_share >= kGoodShare;

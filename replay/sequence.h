@@ -8,6 +8,10 @@
 // use, it is followed again from an entry on: where a round has just begun or little of the cycle is live. Anywhere else
 // what it has live would not lie in its places, and memory be held for both.
 //
+// A micro-batch may be found and planned before its step is over. What the first one of the next step leaves is then in the
+// way of all that follow. So where a plan's places are held by blocks of its own, it rests until its period is confirmed anew
+// or the step's has been found and planned.
+//
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
 // the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
 // around what is in the way. Either at most once in so many rounds, which double each time and fall back once
@@ -44,6 +48,7 @@ class Sequence {
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
+    bool doubt = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -60,8 +65,10 @@ class Sequence {
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
   void OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step);
   void OnFree(Tick token, Stream stream) { history_.OnFree(token, stream); }
-  // The place of a planned slot was taken.
+  // The place of a planned slot was taken,
   void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
+  // by a block that was the token `since` (negative: none) and lies at `offset`.
+  void OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset);
 
   // A block of a job's start that is no part of the cycle and stays: weights, an optimizer's state.
   struct Staying {
@@ -155,7 +162,7 @@ class Sequence {
     Reason reason = Reason::kFound;
     Tick from{0};           // where the first round of it began, as far as is known
     Tick origin{0};         // of the iteration that is planned
-    uint64_t replaces = 0;  // the fingerprint of the one that has changed
+    uint64_t replaces = 0;  // the fingerprint of the one that has changed, or was its micro-batch
   };
   struct Active {
     ServingPlan plan;
@@ -173,6 +180,7 @@ class Sequence {
     double matched_share = 1.0;
     // So much of what it may have live lies elsewhere, since its latest entry; no longer counted where it is enough.
     Bytes astray;
+    bool doubted = false;         // its period may be a micro-batch, or may have been
     bool in_the_way = false;      // something lies where its slots should
     int64_t good_rounds = 0;      // in a row
     int64_t last_used = 0;        // the token of its latest use
@@ -183,6 +191,9 @@ class Sequence {
   };
 
   bool ServedBy(const Active& active) const;
+  bool IsDoubted(const Cycle& cycle) const;
+  bool Outgrown() const;
+  bool Outstays(uint32_t slot, Tick since, Offset offset) const;
   std::nullopt_t AskAgain(int64_t tokens);
   std::optional<profiler::Iteration> NewIteration();
   std::optional<profiler::Iteration> ChangedIteration();

@@ -186,8 +186,9 @@ TEST(Rules, ThePlanLendsItsMemory) {
 }
 
 // Steps of micro-batches that are all alike, and an optimizer that allocates nothing: of a token only its number in the step
-// tells in which micro-batch it is.
-std::vector<profiler::Event> AlikeMicroBatches(int steps, int micro_batches) {
+// tells in which micro-batch it is. Or the first of them has more in it than the others, as where it makes the gradients
+// that they add to.
+std::vector<profiler::Event> MicroBatches(int steps, int micro_batches, int64_t more_in_first = 0) {
   constexpr int64_t kLayers = 24;
   std::vector<profiler::Event> events;
   uint64_t next = 0;
@@ -205,6 +206,7 @@ std::vector<profiler::Event> AlikeMicroBatches(int steps, int micro_batches) {
       for (int64_t layer = kLayers; layer-- > 0;) {
         const BlockId gradient = alloc(800 + 64 * (layer * 5 % 13));
         m == 0 ? gradients.push_back(gradient) : free(gradient);
+        if (m == 0 && layer < more_in_first) free(alloc(300));
         free(activations[static_cast<size_t>(layer)]);
       }
     }
@@ -218,11 +220,29 @@ TEST(Rules, APlanIsJoinedInTheMicroBatchThatItIs) {
     SimulationOptions options;
     options.plan_seconds = 0.05;
     options.behind = behind;
-    const auto result = Simulate(AlikeMicroBatches(/*steps=*/20, /*micro_batches=*/8), options);
+    const auto result = Simulate(MicroBatches(/*steps=*/20, /*micro_batches=*/8), options);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->counters.period, int64_t{8 * 2 * 24});
     EXPECT_GT(result->planned_bytes_after_plan, 0.99) << behind;
     EXPECT_LE(result->counters.conflicts, 10) << behind;
+  }
+}
+
+// They come so often, or differ so much from the first, that they are planned before the step is over.
+TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
+  for (const auto& [micro_batches, more_in_first] : {std::pair(48, 0), std::pair(8, 12)}) {
+    SimulationOptions options;
+    options.plan_seconds = 0.05;
+    SimulationOptions without = options;
+    without.sequence_rules.doubt = false;
+    const std::vector<profiler::Event> events = MicroBatches(/*steps=*/20, micro_batches, more_in_first);
+    const auto with = Simulate(events, options);
+    const auto never_doubted = Simulate(events, without);
+    ASSERT_TRUE(with.ok() && never_doubted.ok());
+    EXPECT_EQ(with->overlaps, 0);
+    EXPECT_EQ(with->counters.period % (micro_batches * int64_t{2 * 24} + more_in_first), 0);
+    EXPECT_LE(2 * with->counters.conflicts, never_doubted->counters.conflicts) << micro_batches;
+    EXPECT_LE(with->reserved_peak, never_doubted->reserved_peak) << micro_batches;
   }
 }
 

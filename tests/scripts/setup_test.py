@@ -27,10 +27,19 @@ class Setup(unittest.TestCase):
             out.write(text)
         os.chmod(path, 0o755)
 
-    def setup_demo(self, **more):
+    def setup(self, *groups, **more):
         environment = {"PATH": os.path.join(self.folder, "bin") + ":/usr/bin:/bin", **more}
-        return subprocess.run([os.path.join(self.folder, "scripts/setup"), "demo"], env=environment, capture_output=True,
+        return subprocess.run([os.path.join(self.folder, "scripts/setup"), *groups], env=environment, capture_output=True,
                               text=True, timeout=120)
+
+    def setup_demo(self, **more):
+        return self.setup("demo", **more)
+
+    def test_a_group_that_there_is_not_is_said_and_is_no_success(self):
+        for groups in (["tset"], ["build", "tset"], ["--build"]):
+            done = self.setup(*groups)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("usage: scripts/setup", done.stderr)
 
     @unittest.skipUnless(os.path.exists(SYSTEM_PYTHON), "the system has no Python of its own")
     def test_a_pytorch_by_pip_needs_no_blas_of_the_systems(self):

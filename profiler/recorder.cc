@@ -185,7 +185,7 @@ void Recorder::Consumer::Publish() {
   activities_written_ = writer_->activities_written();
   activities_lost_ = writer_->activities_lost();
   activities_full_ = writer_->activities_full();
-  full_ = absl::IsResourceExhausted(writer_->status());
+  full_ = writer_->full();
 }
 
 void Recorder::Consumer::Append(const std::vector<Activity>& activities) {

@@ -186,6 +186,7 @@ absl::Status TraceWriter::WriteBlock(std::string_view raw, int64_t reserve) {
   if (!block.ok()) return block.status();
   const int64_t after = bytes_written_ - activity_bytes_ + static_cast<int64_t>(block->size());
   if (most_bytes_ > 0 && after + reserve > most_bytes_) {
+    full_ = full_ || status_.ok();
     return Fail(absl::ResourceExhaustedError(
         fmt::format("{}: recording stopped at the size limit of {} bytes", path_, most_bytes_)));
   }

@@ -59,7 +59,8 @@ class TraceWriter {
   // For the footer.
   void SetPassed(Bytes passed) { passed_ = passed; }
 
-  const absl::Status& status() const { return status_; }  // ResourceExhausted: stopped at the size limit
+  const absl::Status& status() const { return status_; }
+  bool full() const { return full_; }  // stopped at the size limit, which a full disk is not
   uint64_t pending() const { return encoder_.events() + activity_encoder_.activities(); }
   uint64_t events_written() const { return events_written_; }
   uint64_t events_lost() const {
@@ -100,7 +101,7 @@ class TraceWriter {
   bool closed_ = false;
   uint64_t dropped_ = 0, events_written_ = 0, events_lost_ = 0;
   uint64_t activities_dropped_ = 0, activities_written_ = 0, activities_lost_ = 0;
-  bool activities_full_ = false;
+  bool full_ = false, activities_full_ = false;
   Bytes passed_;
   int64_t bytes_written_ = 0, activity_bytes_ = 0;
 };

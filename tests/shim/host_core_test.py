@@ -258,6 +258,20 @@ class Files(CoreTest):
         self.assertGreater(facts["events"], 0)
         self.assertFalse(facts["closed"])
 
+    def test_a_disk_that_is_full_is_no_limit_that_was_set(self):
+        """`merge` counts the one as a fault, and not the other."""
+        os.mkdir(self.out)
+        small = 'mount -t tmpfs -o size=96k none "$1" || exit 77; LD_PRELOAD=$2 "$3" 1 0 120000 >&2; cat "$1/summary.json"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", small, "sh", self.out, self.at.shim, built("CHAOS")],
+                              capture_output=True, text=True, timeout=TIMEOUT,
+                              env=clean_environment([], REPRISE_MODE="record", REPRISE_OUT=self.out, REPRISE_THRESHOLD="1"))
+        if done.returncode in (1, 77):
+            self.skipTest(f"no disk of our own here: {done.stderr}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads(done.stdout)
+        self.assertIn("No space left on device", summary["trace_stopped"])
+        self.assertFalse(summary["trace_full"])
+
     def test_no_file_may_be_written(self):
         """Not even a trace's first blocks, which the job's own thread writes, nor the line that says so."""
         with open(os.path.join(self.folder, "stderr"), "w") as stderr:

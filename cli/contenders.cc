@@ -69,6 +69,9 @@ absl::StatusOr<std::vector<Contender>> AllContenders(const std::vector<profiler:
 }
 
 absl::StatusOr<Contender> Recorded(const profiler::Snapshot& snapshot, Bytes live_peak) {
+  if (snapshot.converted) {
+    return absl::NotFoundError("it was converted to a snapshot, and no allocator has held its segments");
+  }
   // No allocator holds less than what is live: segments have gone since, and their end is not in the history.
   if (snapshot.reserved_peak < live_peak) {
     return absl::NotFoundError(

@@ -36,7 +36,7 @@ std::string ToSpeedscope(const std::vector<Event>& events, const StackTable& sta
 std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stacks,
                        const std::vector<Activity>& activities = {});
 // `addresses`: by event, where the block of an allocation lies, no two live ones in one place; an allocation
-// with a negative one is left out, and its free.
+// with a negative one is left out, and its free. The snapshot says that it was converted: nothing lay there.
 std::string ToSnapshot(const std::vector<Event>& events, const StackTable& stacks,
                        std::span<const Offset> addresses);
 

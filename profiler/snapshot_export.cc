@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/exports.h"
+#include "profiler/snapshot_import.h"
 
 namespace reprise::profiler {
 namespace {
@@ -58,6 +59,7 @@ class SnapshotWriter {
 
   std::string Write() {
     out_.BeginDict();
+    Text(kConvertedKey, "converted: addresses and segments are made up");
     out_.String("device_traces");
     out_.BeginList();
     out_.BeginList();

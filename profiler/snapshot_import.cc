@@ -288,6 +288,11 @@ class SnapshotReader {
           fmt::format("{}: {}", name_, std::string_view(s.message().data(), s.message().size())));
     }
     snapshot_.stacks = frames_.Take();
+    snapshot_.converted = root_.Find(kConvertedKey).has_value();
+    if (snapshot_.converted) {
+      ForgetPlaces();
+      return std::move(snapshot_);
+    }
     snapshot_.reserved_at_end = reserved_;
     snapshot_.reserved_at_begin = std::max(reserved_ - Bytes(change_), Bytes(0));
     snapshot_.reserved_peak = snapshot_.reserved_at_begin + Bytes(most_change_);
@@ -297,6 +302,12 @@ class SnapshotReader {
     }
     AddNotes();
     return std::move(snapshot_);
+  }
+
+  void ForgetPlaces() {
+    snapshot_.segments.clear();
+    snapshot_.addresses.clear();
+    snapshot_.unseen = Bytes(0);
   }
 
   void AddNotes() {

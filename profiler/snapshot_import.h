@@ -26,6 +26,9 @@
 
 namespace reprise::profiler {
 
+// In a snapshot that was converted from something else (exports.h), beside PyTorch's own keys.
+inline constexpr char kConvertedKey[] = "reprise";
+
 struct SnapshotBlock {
   Offset address;
   Bytes size;       // as the allocator holds it
@@ -46,7 +49,7 @@ struct Snapshot {
   // The blocks live at the begin in order of address, then the history. A consistent sequence
   // (event_check.h).
   std::vector<Event> events;
-  std::vector<Offset> addresses;  // of each event's block
+  std::vector<Offset> addresses;  // of each event's block; empty where they are made up
   StackTable stacks{};            // that the events name
   size_t live_at_begin = 0;       // that many events stand for blocks without an alloc in the history
   std::vector<SnapshotSegment> segments{};  // of the device, at the moment of the snapshot
@@ -56,6 +59,9 @@ struct Snapshot {
   Bytes reserved_at_end;        // and at the moment of the snapshot
   int64_t segment_changes = 0;  // segments taken, given back, mapped or unmapped within the history
   int64_t ooms = 0;
+  // It was written for PyTorch's page: no allocator has held its segments, so nothing of them is kept, nor of the
+  // addresses.
+  bool converted = false;
   // By how much the job's live peak may be above that of the events, as it may have been before the history:
   // it was within what was reserved when that begins, unless the job had given some of that back. nullopt: by
   // anything, there is no history.

@@ -161,7 +161,7 @@ class Convert(command.CommandTest):
             out = pickle.loads(self.read("out.pickle"))
             used = {opcode.name for opcode, _, _ in pickletools.genops(self.read("out.pickle"))}
             self.assertLessEqual(used, READ_BY_MEMORY_VIZ)
-            self.assertEqual(set(out), {"device_traces", "segments"})
+            self.assertEqual(set(out), {"device_traces", "reprise", "segments"})
             self.same(name, "out.pickle", "sites")
             segment = out["segments"][0]
             at = segment["address"]
@@ -236,6 +236,18 @@ class Convert(command.CommandTest):
         self.fails(3, "convert", "big.csv", "out.lifetimes.csv", says="big.csv:3: .*largest offset")
         self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("out")])
         self.ok("convert", "big.reprise", "out.folded")
+
+    def test_what_was_made_up_for_a_snapshot_is_not_taken_for_recorded(self):
+        """Its one segment is as high as the places are, so above the live peak."""
+        self.write("gap.csv", "event,id,bytes,stream\nalloc,0,4096,0\nalloc,1,8192,0\nfree,0,,0\nalloc,2,8192,0\n")
+        self.ok("convert", "gap.csv", "out.pickle")
+        segment = pickle.loads(self.read("out.pickle"))["segments"][0]
+        self.assertGreater(segment["total_size"], self.json("stats", "out.pickle")["live_peak"])
+        self.assertEqual(self.json("stats", "out.pickle")["notes"], [])
+        self.assertTrue(self.json("stats", "out.pickle")["whole"])
+        self.assertNotIn("as recorded", [row["name"] for row in self.json("compare", "out.pickle")["allocators"]])
+        self.assertIn("no allocator has held its segments", self.ok("compare", "out.pickle").err)
+        self.ok("report", "out.pickle", "-o", "out.html")
 
     def test_a_snapshot_without_a_block_is_not_written(self):
         half = 1 << 60

@@ -20,6 +20,9 @@ namespace {
 using profiler::FrameId;
 using profiler::StackId;
 
+// Of one frame. A line of code makes as many calls, and so often the same code may have been made.
+constexpr int kMostKept = 16;
+
 std::atomic<PythonStacks*> begun{nullptr};
 PythonApi real;  // what redirected calls go on to
 
@@ -184,6 +187,7 @@ StackId PythonStacks::Known(std::span<const Position> positions, uint64_t hash) 
 
 StackId PythonStacks::Learn(std::span<const Position> positions, uint64_t hash) {
   std::vector<FrameId> frames;
+  bool all_kept = true;
   for (const Position& position : positions) {
     FrameId id{};
     {
@@ -194,12 +198,17 @@ StackId PythonStacks::Learn(std::span<const Position> positions, uint64_t hash) 
       id = source_.stacks().Intern(Describe(position));  // Python is asked without our lock
       if (id == FrameId(0)) return StackId(0);
       const std::lock_guard lock(mutex_);
-      if (frames_.try_emplace(position, id).second) api_.keep(position.code);
+      all_kept = all_kept && kept_[id] < kMostKept;
+      if (kept_[id] < kMostKept && frames_.try_emplace(position, id).second) {
+        ++kept_[id];
+        api_.keep(position.code);
+      }
     }
     frames.push_back(id);
   }
   const StackId id = source_.stacks().Intern(frames);
-  if (id == StackId(0)) return id;
+  // The address of code that is not kept may come to mean another one.
+  if (id == StackId(0) || !all_kept) return id;
   const std::lock_guard lock(mutex_);
   stacks_[hash].push_back({{positions.begin(), positions.end()}, id});
   return id;

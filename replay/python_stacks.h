@@ -12,8 +12,9 @@
 // that it holds.
 //
 // Code objects once seen are kept (a reference), so that an address names the same code for ever and a known
-// line costs a look-up. They hold names and constants alone, and there are at most as many as a trace keeps
-// frames.
+// line costs a look-up. They hold names and constants alone, and there are at most some for each frame that a trace
+// keeps: a job that compiles the same source again and again (exec) makes a new one each time, and of these the
+// first are kept and the others asked anew at each allocation.
 #pragma once
 
 #include <cstddef>
@@ -77,8 +78,9 @@ class PythonStacks : public StackTaker {
   std::atomic<unsigned long long> libraries_{0};  // loaded when calls were last redirected
   std::atomic<uint64_t> without_lines_{0};        // times that a thread of Python's had none
 
-  std::mutex mutex_;  // held for a look-up
-  HashMap<Position, profiler::FrameId> frames_;
+  std::mutex mutex_;                                   // held for a look-up
+  HashMap<Position, profiler::FrameId> frames_;        // whose code is kept
+  HashMap<profiler::FrameId, int> kept_;               // how many positions of each frame
   HashMap<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the positions
 };
 

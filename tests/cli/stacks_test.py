@@ -146,6 +146,22 @@ class Python(StacksTest):
                  for site in self.stats["sites"] if site["bytes"] > 4 * KIB}
         self.assertEqual(found, {(f"made_{i}.py", i + 1, f"f{i}") for i in range(1, 40)})
 
+    def test_code_that_is_made_again_and_again_is_not_kept_for_ever(self):
+        """And it is named all the same, the last like the first."""
+        out, sites = self.run_script("""
+            import weakref
+            made = []
+            for i in range(200):
+                code = compile("HELD.allocate(16 * 1024)", "again.py", "exec")
+                made.append(weakref.ref(code))
+                exec(code, {"HELD": HELD})
+                del code
+            print(sum(code() is not None for code in made))
+            """)
+        self.assertLess(int(out), 50)
+        again = [site for site in self.stats["sites"] if site["file"] == "again.py"]
+        self.assertEqual([(site["line"], site["blocks"]) for site in again], [(1, 200)])
+
     def test_an_error_that_is_set_stays(self):
         out, sites = self.run_script("""
             def fails():

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
+#include "cli/or_null.h"
 #include "cli/printable.h"
 #include "cli/status.h"
 #include "replay/summary.h"
@@ -113,10 +115,8 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
                   planned ? FormatSize(job.slab) : "-", job.faults);
   const ProcessSummary& largest = job.ranks[job.largest];
   if (job.ranks.size() > 1) {
-    text +=
-        fmt::format("  largest live peak: rank {} on {}, {}, {:.2f} times the median of {}\n",
-                    largest.launched.rank, Printable(ShortHost(largest.host)), FormatSize(largest.live_peak),
-                    job.LargestOverMedian(), FormatSize(job.median_live_peak));
+    text += fmt::format("  largest live peak: rank {} on {}, {}\n", largest.launched.rank,
+                        Printable(ShortHost(largest.host)), LargestText(job));
   }
   if (!job.further.empty()) {
     text += fmt::format("  further processes, not in the sums: {}\n", job.further.size());
@@ -189,7 +189,7 @@ Json JobJson(const JobRanks& job) {
           {"faults", job.faults},
           {"median_live_peak", job.median_live_peak.count()},
           {"largest_rank", job.ranks.empty() ? Json() : Json(job.ranks[job.largest].launched.rank)},
-          {"largest_over_median", job.LargestOverMedian()},
+          {"largest_over_median", OrNull(job.LargestOverMedian())},
           {"missing", job.missing},
           {"missing_count", job.missing_count},
           {"ranks", std::move(ranks)},
@@ -260,6 +260,12 @@ MergedSummaries MergeBelow(const FilesBelow& files) {
   MergedSummaries merged = MergeSummaries(SummariesOf(files));
   merged.errors.insert(merged.errors.end(), files.errors.begin(), files.errors.end());
   return merged;
+}
+
+std::string LargestText(const JobRanks& job) {
+  const std::optional<double> times = job.LargestOverMedian();
+  return fmt::format("{}, {} the median of {}", FormatSize(job.ranks[job.largest].live_peak),
+                     times ? fmt::format("{:.2f} times", *times) : "above", FormatSize(job.median_live_peak));
 }
 
 std::string NameOf(const JobRanks& job) {

@@ -43,4 +43,7 @@ std::string MergedJson(const MergedSummaries& merged);
 // there are several.
 std::string NameOf(const replay::JobRanks& job);
 
+// Its largest live peak, and how far that is from the median; it has a rank.
+std::string LargestText(const replay::JobRanks& job);
+
 }  // namespace reprise::cli

@@ -291,8 +291,9 @@ std::vector<Run> ByRun(Processes processes, bool numbered) {
 
 }  // namespace
 
-double JobRanks::LargestOverMedian() const {
-  if (ranks.empty() || median_live_peak == Bytes(0)) return 1;
+std::optional<double> JobRanks::LargestOverMedian() const {
+  if (ranks.empty() || ranks[largest].live_peak == Bytes(0)) return 1;
+  if (median_live_peak == Bytes(0)) return std::nullopt;
   return static_cast<double>(ranks[largest].live_peak.count()) /
          static_cast<double>(median_live_peak.count());
 }

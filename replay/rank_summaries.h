@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,8 +79,9 @@ struct JobRanks {
   Bytes median_live_peak;  // of an even number the mean of the two in the middle
   size_t largest = 0;      // of `ranks`, by live peak
 
-  // How far the largest is from the median, as a factor.
-  double LargestOverMedian() const;
+  // How far the largest is from the median, as a factor. nullopt: it is above a median of 0, which most ranks have
+  // where one alone uses the device.
+  std::optional<double> LargestOverMedian() const;
 };
 
 // By job, step and restart, in the order of their names, and by run. Of processes that name none and whose

@@ -52,7 +52,7 @@ function figuresOf(merged, capacity, ranks) {
     figure("median live peak", formatSize(merged.median_live_peak)),
     figure("largest live peak", merged.ranks.length === 0 ? "-" :
       formatSize(Math.max(...merged.ranks.map((rank) => rank.live_peak))), merged.largest_rank === null ? "" :
-      `rank ${merged.largest_rank}, ${merged.largest_over_median.toFixed(2)} times the median`),
+      `rank ${merged.largest_rank}, ${merged.largest_over_median === null ? "above" : `${merged.largest_over_median.toFixed(2)} times`} the median`),
     figure("live peaks together", formatSize(merged.live_peak), "not all at one moment"),
     figure("reserved together", formatSize(merged.reserved_peak)),
     figure("slabs together", formatSize(merged.slab), `bounds ${formatSize(merged.lower_bound)}`),

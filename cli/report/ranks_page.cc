@@ -43,9 +43,8 @@ std::string VerdictOn(const JobRanks& job, const RankTraces& traces, std::option
       fmt::format("{}: summaries of {} of {} ranks.", NameOf(job), job.ranks.size(), job.world_size);
   if (job.ranks.size() > 1) {
     const ProcessSummary& largest = job.ranks[job.largest];
-    const std::string times = fmt::format("{}, {:.2f} times the median of {}", FormatSize(largest.live_peak),
-                                          job.LargestOverMedian(), FormatSize(job.median_live_peak));
-    if (job.LargestOverMedian() >= kStandsOut) {
+    const std::string times = LargestText(job);
+    if (job.LargestOverMedian().value_or(kStandsOut) >= kStandsOut) {
       text += fmt::format(" Rank {} on {} stands out: {}{}.", largest.launched.rank, largest.host, times,
                           MostOfIt(traces, largest.launched.rank));
     } else {

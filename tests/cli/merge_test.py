@@ -5,6 +5,7 @@ import json
 import unittest
 
 import command
+import report_test
 
 
 class Merge(command.CommandTest):
@@ -20,6 +21,16 @@ class Merge(command.CommandTest):
         self.assertEqual([rank["not_in_peaks"] for rank in job["ranks"]], [0, 12])
         self.summary(1)
         self.assertNotIn("left to the real allocator", self.ok("merge", ".").out)
+
+    def test_one_rank_alone_that_holds_anything(self):
+        """It is no multiple of what the others hold, and not their equal either."""
+        for rank, peak in enumerate((0, 10 << 30, 0)):
+            self.summary(rank, live_peak=peak, reserved_peak=peak, world_size=3, host="node")
+        self.assertIn("\n  largest live peak: rank 1 on node, 10.00 GiB, above the median of 0 B\n", self.ok("merge", ".").out)
+        self.assertIsNone(self.json("merge", ".")["jobs"][0]["largest_over_median"])
+        self.ok("report", ".", "-o", "page.html")
+        (job,) = report_test.head_of(self.read("page.html").decode())["jobs"]
+        self.assertIn("Rank 1 on node stands out: 10.00 GiB, above the median of 0 B", job["verdict"])
 
     def test_a_summary_that_names_no_job(self):
         self.summary(0, job="0", step="0")

@@ -251,8 +251,13 @@ TEST(RankSummaries, TotalsMedianAndLargest) {
   EXPECT_EQ(jobs[0].reserved_peak, Bytes(660));
   EXPECT_EQ(jobs[0].ranks[jobs[0].largest].launched.rank, 2);
   EXPECT_EQ(jobs[0].median_live_peak, Bytes(110)) << "the mean of the two in the middle";
-  EXPECT_DOUBLE_EQ(jobs[0].LargestOverMedian(), 300.0 / 110);
+  EXPECT_DOUBLE_EQ(jobs[0].LargestOverMedian().value_or(0), 300.0 / 110);
   EXPECT_THAT(jobs[0].missing, IsEmpty());
+}
+
+TEST(RankSummaries, NoMultipleOfAMedianOfZero) {
+  EXPECT_EQ(ByJob({Rank(0, 300), Rank(1, 0), Rank(2, 0)})[0].LargestOverMedian(), std::nullopt);
+  EXPECT_EQ(ByJob({Rank(0, 0), Rank(1, 0), Rank(2, 0)})[0].LargestOverMedian(), 1);
 }
 
 TEST(RankSummaries, MissingRanks) {

@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/symbols.h"
 #include "profiler/lifetimes.h"
+#include "profiler/site_labels.h"
 #include "profiler/site_stats.h"
 #include "profiler/stats.h"
 #include "profiler/trace_reader.h"
@@ -19,6 +20,13 @@ namespace {
 
 // What a trace held at its peak.
 using Held = RankTable::Held;
+
+// The same by site.
+struct AtPeak {
+  size_t column = 0;          // of the traces with stacks
+  profiler::SiteTable sites;  // those that held something alone
+  std::vector<Bytes> bytes;   // of each
+};
 
 class Comparer {
  public:
@@ -31,12 +39,12 @@ class Comparer {
     }
     RankTraces::Trace rank = {.rank = files.rank};
     if (options_.redactor == nullptr && !files.traces.empty()) rank.file = files.traces.front();
-    Held sites, sizes;
+    Held sizes;
     bool any = false;
-    for (const std::string& path : files.traces) any = AddTrace(path, rank, sites, sizes) || any;
+    for (const std::string& path : files.traces) any = AddTrace(path, rank, sizes) || any;
     if (!any) return;
     const size_t number = result_.traces.size();
-    if (rank.stacks) by_site_.Add(with_stacks_++, sites);
+    if (rank.stacks) ++with_stacks_;
     by_size_.Add(number, sizes);
     result_.traces.push_back(rank);
   }
@@ -46,6 +54,7 @@ class Comparer {
     for (size_t i = 0; i < result_.traces.size(); ++i) {
       if (!result_.by_site || result_.traces[i].stacks) result_.compared.push_back(i);
     }
+    NameSites();
     RankTable& table = result_.by_site ? by_site_ : by_size_;
     RankTable::Rows rows = std::move(table).Take(result_.compared.size(), options_.most_rows);
     result_.rows = std::move(rows.rows);
@@ -63,7 +72,23 @@ class Comparer {
     if (count > 0) result_.notes.push_back(fmt::format("{}: {}", what, count));
   }
 
-  bool AddTrace(const std::string& path, RankTraces::Trace& rank, Held& sites, Held& sizes) {
+  // Once all are known: of two files with one name the labels say the folders too, alike for all ranks.
+  void NameSites() {
+    std::vector<profiler::SiteTable*> tables;
+    tables.reserve(at_peaks_.size());
+    for (AtPeak& each : at_peaks_) tables.push_back(&each.sites);
+    profiler::TellApart(tables);
+    Held held;
+    for (size_t i = 0; i < at_peaks_.size(); ++i) {
+      const AtPeak& each = at_peaks_[i];
+      for (size_t k = 0; k < each.bytes.size(); ++k) held[each.sites.sites[k].label] += each.bytes[k];
+      if (i + 1 < at_peaks_.size() && at_peaks_[i + 1].column == each.column) continue;
+      by_site_.Add(each.column, held);
+      held.clear();
+    }
+  }
+
+  bool AddTrace(const std::string& path, RankTraces::Trace& rank, Held& sizes) {
     absl::StatusOr<profiler::Trace> trace = profiler::ReadTrace(path);
     if (!trace.ok()) {
       result_.errors.push_back(MessageOf(trace.status()));
@@ -84,9 +109,12 @@ class Comparer {
     }
     if (trace->stacks.stacks() == 0) return true;
     const profiler::SiteTable table = profiler::SitesOf(trace->stacks);
+    AtPeak& at_peak = at_peaks_.emplace_back();
+    at_peak.column = with_stacks_;
     for (const profiler::SiteBytes& at :
          profiler::BySite(table, profiler::StacksLiveAt(trace->events, peak.at))) {
-      sites[table.sites[at.site].label] += at.bytes;
+      at_peak.sites.sites.push_back(table.sites[at.site]);
+      at_peak.bytes.push_back(at.bytes);
     }
     return true;
   }
@@ -94,7 +122,8 @@ class Comparer {
   const RankTracesOptions options_;
   Symbols symbols_;
   RankTraces result_;
-  RankTable by_site_, by_size_;  // by the order in which the traces were added: of those with stacks, of all
+  std::vector<AtPeak> at_peaks_;  // by column, of a rank with several traces several
+  RankTable by_site_, by_size_;   // by the order in which the traces were added: of those with stacks, of all
   size_t with_stacks_ = 0;
   size_t late_ = 0;
 };

@@ -3,6 +3,8 @@ ranks had time to leave."""
 
 import os
 import shutil
+import sys
+import textwrap
 import unittest
 
 import command
@@ -42,6 +44,25 @@ class RanksReport(RanksByHand):
             columns = data_of(self.read("page.html").decode())[1]
             rows = {row["label"]: columns[row["column"]][trace["column"]] for row in job["rows"]}
             self.assertEqual({label: count for label, count in rows.items() if count}, held)
+
+    def test_lines_of_files_with_one_name_are_told_apart(self):
+        """By their folders, as stats does: together they would be one line, with the bytes of both."""
+        script = textwrap.dedent("""
+            import ctypes
+            libc = ctypes.CDLL(None)
+            libc.aligned_alloc.restype = ctypes.c_void_p
+            libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+            libc.aligned_alloc(64, 8192)  # the first of a process has no line
+            for folder in ("here", "there"):
+                exec(compile("libc.aligned_alloc(64, 1 << 20)", f"/job/{folder}/model.py", "exec"))
+            """)
+        run = (command.REPRISE, "run", "--host", "--mode", "record", "--stacks", "python", "--out", "out", "--")
+        self.end([self.start(rank, 2, *run, sys.executable, "-c", script) for rank in (0, 1)])
+        (job,) = head_of(self.page("out"))["jobs"]
+        most = {row["label"]: row["most"] for row in job["rows"]}
+        stats = self.json("stats", job["traces"][0]["file"])
+        self.assertEqual(most, {site["label"]: site["bytes"] for site in stats["sites"]})
+        self.assertEqual(most["here/model.py:1 <module>"], 1 << 20)
 
     def test_without_stacks_by_size(self):
         self.record("out", [0, 1], stacks="off")

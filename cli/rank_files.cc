@@ -27,13 +27,14 @@ constexpr std::string_view kTraceBegin = "trace";
 constexpr std::string_view kTraceEnd = ".reprise";
 constexpr std::string_view kSummaryEnd = ".json";
 
-// The number behind `word` in "rank3.restart1"; `otherwise` where there is none.
+// The number behind `word` in "rank3.restart1"; `otherwise` where there is none, or more than any job counts to:
+// that was named by somebody else.
 int NumberBehind(std::string_view text, std::string_view word, int otherwise) {
   const size_t at = text.find(word);
   if (at == text.npos) return otherwise;
   int number = otherwise;
   std::from_chars(text.data() + at + word.size(), text.data() + text.size(), number);
-  return number;
+  return number < replay::kMostRanks ? number : otherwise;
 }
 
 bool IsBetween(std::string_view name, std::string_view begin, std::string_view end) {

@@ -25,7 +25,6 @@ constexpr int kMostDepth = 100;  // of nesting: whoever walks or writes JSON doe
 
 // More than any process can hold or count, and little enough for a few of them to be added.
 constexpr int64_t kMost = int64_t{1} << 60;
-constexpr int kMostRanks = 1 << 24;
 constexpr int kMostNumber = std::numeric_limits<int>::max();
 constexpr size_t kMostDevices = 1024;
 constexpr double kYear9999 = 253402300799;  // seconds since 1970

@@ -18,6 +18,9 @@
 
 namespace reprise::replay {
 
+// More than any job has; a file may say anything.
+inline constexpr int kMostRanks = 1 << 24;
+
 // A device whose memory was not enough: the rest lay in the host's.
 struct Oversubscribed {
   int device = 0;

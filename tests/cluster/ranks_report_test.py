@@ -101,6 +101,14 @@ class RanksReport(RanksByHand):
         self.assertEqual(head["merge"]["jobs"][0]["missing"], [0, 1])
         self.assertEqual(head["jobs"][0]["rows"][0]["most"], 3 << 20)
 
+    def test_a_name_with_a_number_that_no_rank_has_is_no_rank(self):
+        os.mkdir(self.path("out"))
+        for rank in (0, 1, (1 << 31) - 1):
+            self.write(f"out/trace.rank{rank}.reprise", traces.trace([1 << 20]))
+        head = head_of(self.page("out"))
+        self.assertEqual([job["world_size"] for job in head["merge"]["jobs"]], [2])
+        self.assertIn("summaries of 0 of 2 ranks", head["jobs"][0]["verdict"])
+
     def test_what_cannot_be_read_is_named_and_the_rest_shown(self):
         self.record("out", [0, 0, 0])
         trace = self.read("out/trace.rank0.reprise")

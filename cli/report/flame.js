@@ -89,11 +89,14 @@ class Flame {
     this.rowsLeft = 0;
     const rows = Math.floor(box.height / FLAME_ROW);
     const lowest = this.top.depth;
-    const visit = (node, x, width) => {
+    // Without recursion: a snapshot's stacks may be deeper than the browser's own.
+    const pending = [{ node: this.top, x: box.left, width: box.width }];
+    while (pending.length > 0) {
+      let { node, x, width } = pending.pop();
       const row = node.depth - lowest;
       if (width < FLAME_LEAST) {
         ++this.thin;
-        return;
+        continue;
       }
       if (row >= rows) {
         this.rowsLeft = Math.max(this.rowsLeft, row - rows + 1);
@@ -102,11 +105,10 @@ class Flame {
       }
       for (const child of [...node.children.values()].sort((a, b) => b.bytes - a.bytes)) {
         const part = (child.bytes / node.bytes) * width;
-        visit(child, x, part);
+        pending.push({ node: child, x, width: part });
         x += part;
       }
-    };
-    visit(this.top, box.left, box.width);
+    }
     c.textAlign = "left";
     c.textBaseline = "middle";
     for (const b of this.boxes) this.paintBox(c, b);

@@ -146,6 +146,16 @@ class Page(PageTest):
         self.assertEqual(outline, "solid", "focus can be seen")
         self.assert_quiet()
 
+    def test_a_stack_deeper_than_the_browsers_own_is_drawn(self):
+        value = copy.deepcopy(snapshots.SMALL)
+        for event in value["device_traces"][0]:
+            event["frames"] = [{"name": f"f{depth}", "filename": "train.py", "line": depth} for depth in range(1, 20001)]
+        self.write("s.pickle", snapshots.pickled(value))
+        self.open("s.pickle")
+        self.press("flame", "ESCAPE")
+        self.assertRegex(self.text("flame-text"), r"deeper rows? not drawn")
+        self.assert_quiet()
+
     def test_flame_graph_by_keyboard(self):
         self.write("s.pickle", snapshots.pickled(secret_snapshot()))
         self.open("s.pickle")

@@ -21,6 +21,8 @@ import time
 ITERATIONS = {"gpt": 40, "resnet": 40, "lengths": 200}
 REPEATS = ("gpt", "resnet")  # the others may get a plan or not
 HERE = os.path.dirname(os.path.abspath(__file__))
+# What an administrator or a shell has set for Reprise would have it in the runs without it too.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("REPRISE_")}
 
 
 def mode():
@@ -41,7 +43,7 @@ def train(model, folder, prefix=()):
     job = [sys.executable, "-B", os.path.join(HERE, "train.py"), model, str(ITERATIONS[model]), result]
     began = time.perf_counter()
     with open(os.path.join(folder, "stderr.txt"), "w+") as stderr:
-        status = subprocess.run([*prefix, *job], stderr=stderr).returncode
+        status = subprocess.run([*prefix, *job], stderr=stderr, env=ENVIRONMENT).returncode
         if status != 0:
             stderr.seek(0)
             sys.exit(f"{stderr.read()}demo: {model} ended with status {status}")

@@ -21,6 +21,9 @@ using profiler::StackId;
 // Our own frames come first and are not kept.
 constexpr size_t kMostOwnFrames = 16;
 constexpr size_t kMostAddresses = profiler::kMostStackDepth + kMostOwnFrames;
+// More than any job's own code has. Code that is made as the job goes lies elsewhere each time: one frame, and so one
+// stack of the table, has any number of addresses.
+constexpr size_t kMostKnown = size_t{1} << 15;
 
 struct Place {
   uintptr_t address;
@@ -123,7 +126,10 @@ StackId NativeStacks::Known(std::span<void* const> addresses, uint64_t hash) {
   // After one is unloaded, an address may mean another library.
   const unsigned long long unloaded = CountLibraries().unloaded;
   const std::lock_guard lock(mutex_);
-  if (unloaded != unloaded_) stacks_.clear();
+  if (unloaded != unloaded_ || known_ >= kMostKnown) {
+    stacks_.clear();
+    known_ = 0;
+  }
   unloaded_ = unloaded;
   const auto found = stacks_.find(hash);
   if (found == stacks_.end()) return StackId(0);
@@ -161,6 +167,7 @@ StackId NativeStacks::Learn(std::span<void* const> addresses, uint64_t hash) {
   if (id == StackId(0)) return id;
   const std::lock_guard lock(mutex_);
   stacks_[hash].push_back({{addresses.begin(), addresses.end()}, id});
+  ++known_;
   return id;
 }
 

@@ -40,6 +40,7 @@ class NativeStacks : public StackTaker {
   std::mutex mutex_;                                   // held for a look-up
   unsigned long long unloaded_ = 0;                    // libraries, when what is known here was learnt
   HashMap<uint64_t, std::vector<KnownStack>> stacks_;  // by hash of the addresses
+  size_t known_ = 0;                                   // how many are in it
   HashSet<std::string> modules_;                       // told of to the table
 };
 

@@ -4,6 +4,7 @@ lock, and while it has given it up; and the script's results, errors, collection
 
 import json
 import os
+import platform
 import sys
 import textwrap
 import unittest
@@ -268,6 +269,34 @@ class Native(StacksTest):
         self.assertEqual(self.stats["libraries"], [{"library": "libpython_calls.so", "blocks": 3, "bytes": 52 * KIB}])
         self.assertRegex(self.ok("stats", "out/trace.reprise").out,
                          r"by the library that asked\n +52.00 KiB  100.00 %  in 3 blocks  libpython_calls.so")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "machine code of another machine")
+    def test_code_that_is_made_anew_each_time_takes_no_more_memory_each_time(self):
+        out, sites = self.run_script("""
+            import mmap, struct
+            ROUNDS, BYTES = 120_000, 64
+            allocate = ctypes.cast(RELEASED.allocate, ctypes.c_void_p).value
+            # push rbp; mov rbp, rsp; mov rdi, 8192; mov rax, allocate; call rax; pop rbp; ret
+            code = b"\\x55\\x48\\x89\\xe5\\x48\\xbf" + struct.pack("<Q", 8192) + b"\\x48\\xb8" + struct.pack("<Q", allocate)
+            made = mmap.mmap(-1, ROUNDS * BYTES, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+            made.write((code + b"\\xff\\xd0\\x5d\\xc3").ljust(BYTES, b"\\x90") * ROUNDS)
+            begin = ctypes.addressof(ctypes.c_char.from_buffer(made))
+            function = ctypes.CFUNCTYPE(ctypes.c_void_p)
+            free = ctypes.CDLL(None).free
+            free.argtypes = [ctypes.c_void_p]
+
+            def resident():
+                with open("/proc/self/statm") as text:
+                    return int(text.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+            for i in range(ROUNDS):
+                free(function(begin + i * BYTES)())
+                if i == ROUNDS // 3:
+                    before = resident()
+            print(resident() - before)
+            """, stacks="native")
+        self.assertLess(int(out), 16 << 20)
+        self.assertEqual(self.stats["allocs"], 120_001)
 
     def test_another_build_names_nothing(self):
         with open(os.environ["PYTHON_CALLS"], "rb") as library:

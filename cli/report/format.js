@@ -1,6 +1,6 @@
 // Numbers for people, and ticks for axes.
 
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]; // the last as the command's
 
 const READS_AS_1024 = 1024 - 0.005; // to two places
 
@@ -10,10 +10,18 @@ function unitOf(bytes) {
   return unit;
 }
 
+// To two places, and of two that are as near the even one, as the command does it: sizes are often so many eighths of a
+// unit. toFixed takes the larger.
+function twoPlaces(value) {
+  if (Math.abs((value * 8) % 2) !== 1) return value.toFixed(2);
+  const below = Math.floor(value * 100);
+  return ((below % 2 === 0 ? below : below + 1) / 100).toFixed(2);
+}
+
 // As the command prints it.
 function formatSize(bytes) {
   const unit = unitOf(bytes);
-  return unit === 0 ? `${Math.round(bytes)} B` : `${(bytes / 1024 ** unit).toFixed(2)} ${UNITS[unit]}`;
+  return unit === 0 ? `${Math.round(bytes)} B` : `${twoPlaces(bytes / 1024 ** unit)} ${UNITS[unit]}`;
 }
 
 function formatCount(count) {
@@ -21,7 +29,7 @@ function formatCount(count) {
 }
 
 function formatShare(share) {
-  return `${(100 * share).toFixed(2)} %`;
+  return `${twoPlaces(100 * share)} %`;
 }
 
 function formatMicroseconds(us) {

@@ -52,7 +52,7 @@ function figuresOf(merged, capacity, ranks) {
     figure("median live peak", formatSize(merged.median_live_peak)),
     figure("largest live peak", merged.ranks.length === 0 ? "-" :
       formatSize(Math.max(...merged.ranks.map((rank) => rank.live_peak))), merged.largest_rank === null ? "" :
-      `rank ${merged.largest_rank}, ${merged.largest_over_median === null ? "above" : `${merged.largest_over_median.toFixed(2)} times`} the median`),
+      `rank ${merged.largest_rank}, ${merged.largest_over_median === null ? "above" : `${twoPlaces(merged.largest_over_median)} times`} the median`),
     figure("live peaks together", formatSize(merged.live_peak), "not all at one moment"),
     figure("reserved together", formatSize(merged.reserved_peak)),
     figure("slabs together", formatSize(merged.slab), `bounds ${formatSize(merged.lower_bound)}`),
@@ -144,7 +144,7 @@ class RanksPage {
   }
 
   describe(rank) {
-    const times = this.merged.median_live_peak > 0 ? `, ${(rank.live_peak / this.merged.median_live_peak).toFixed(2)} times the median` : "";
+    const times = this.merged.median_live_peak > 0 ? `, ${twoPlaces(rank.live_peak / this.merged.median_live_peak)} times the median` : "";
     const where = rank.host ? ` on ${rank.host}` : "";
     const reserved = rank.summary ? `, ${formatSize(rank.reserved_peak)} reserved` : " in its trace; it has left no summary";
     const whole = rank.trace && rank.trace.why_not_whole ? `. Its trace is not whole: ${rank.trace.why_not_whole}` : "";

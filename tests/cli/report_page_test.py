@@ -3,6 +3,7 @@ report. Opens real pages in a headless Chromium; skipped where there is none."""
 
 import copy
 import json
+import re
 import unittest
 
 import browser
@@ -45,6 +46,17 @@ class Page(PageTest):
         shown = [(row[0], row[1], row[3]) for row in rows]
         size = {s["bytes"]: f"{s['bytes'] / (1 << 20):.2f} MiB" for s in stats["sites"]}
         self.assertEqual(shown, [(s["label"], size[s["bytes"]], str(s["blocks"])) for s in stats["sites"]])
+
+    def test_sizes_and_shares_between_two_numbers_are_rounded_as_the_command_does(self):
+        for size in (4224, 3712, 1152 << 10, 9 << 27, 9 << 57):  # 4.125 KiB, 3.625 KiB, ..., more than a PiB
+            self.write("e.csv", f"event,id,bytes,stream\nalloc,0,{size},0\n")
+            said = re.search(r"live peak +(\S+ \S+) ", self.ok("stats", "e.csv").out)[1]
+            self.open("e.csv")
+            self.assertEqual(self.text("figures").split("\n")[0], said)
+        self.write("e.csv", "event,id,bytes,stream\n" + "".join(f"alloc,{i},{size},0\n" for i, size in enumerate((97, 703))))
+        self.open("e.csv")  # 12.125 % and 87.875 %
+        shares = re.findall(r"\d+\.\d\d %$", self.ok("stats", "e.csv").out, re.M)
+        self.assertEqual(self.js("return [...document.querySelectorAll('#sizes tbody tr')].map(r => r.cells[3].innerText)"), shares)
 
     def test_whose_the_bytes_are(self):
         self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,7\nalloc,1,1024,0\nfree,0,,7\nalloc,2,100,7\n")

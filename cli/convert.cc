@@ -100,7 +100,7 @@ absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view
   if (format == "perfetto") return profiler::ToPerfetto(events, stacks, activities);
   const absl::StatusOr<std::vector<Offset>> places = Places(input, events);
   if (!places.ok()) return places.status();
-  return profiler::ToSnapshot(events, stacks, *places);
+  return profiler::ToSnapshot(events, stacks, *places, WhyNotWhole(input).empty());
 }
 
 // What a person does with it next.

@@ -164,7 +164,7 @@ absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
 }
 
 std::string_view HowToRecordAll(const LoadedInput& input) {
-  return input.content.format == profiler::InputFormat::kSnapshot
+  return input.content.format == profiler::InputFormat::kSnapshot && !input.content.snapshot.converted
              ? "switch the history on before the job's first allocation, with room for all of its entries"
              : "record all of the job, to its end and with --mode record";
 }

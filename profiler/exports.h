@@ -37,7 +37,8 @@ std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stack
                        const std::vector<Activity>& activities = {});
 // `addresses`: by event, where the block of an allocation lies, no two live ones in one place; an allocation
 // with a negative one is left out, and its free. The snapshot says that it was converted: nothing lay there.
+// `whole`: all of the job is in `events`, which the snapshot tells too.
 std::string ToSnapshot(const std::vector<Event>& events, const StackTable& stacks,
-                       std::span<const Offset> addresses);
+                       std::span<const Offset> addresses, bool whole);
 
 }  // namespace reprise::profiler

@@ -54,12 +54,20 @@ class PickleWriter {
 class SnapshotWriter {
  public:
   SnapshotWriter(const std::vector<Event>& events, const StackTable& stacks,
-                 std::span<const Offset> addresses)
-      : events_(events), stacks_(stacks), addresses_(addresses), memo_of_stack_(stacks.stacks() + 1) {}
+                 std::span<const Offset> addresses, bool whole)
+      : events_(events),
+        stacks_(stacks),
+        addresses_(addresses),
+        whole_(whole),
+        memo_of_stack_(stacks.stacks() + 1) {}
 
   std::string Write() {
     out_.BeginDict();
-    Text(kConvertedKey, "converted: addresses and segments are made up");
+    out_.String(kConvertedKey);
+    out_.BeginDict();
+    out_.String(kWholeKey);
+    out_.Bool(whole_);
+    out_.EndDict();
     out_.String("device_traces");
     out_.BeginList();
     out_.BeginList();
@@ -176,6 +184,7 @@ class SnapshotWriter {
   const std::vector<Event>& events_;
   const StackTable& stacks_;
   const std::span<const Offset> addresses_;
+  const bool whole_;
   std::vector<uint32_t> memo_of_stack_;
   PickleWriter out_;
   absl::flat_hash_map<BlockId, size_t> live_;  // index of the allocation
@@ -185,8 +194,8 @@ class SnapshotWriter {
 }  // namespace
 
 std::string ToSnapshot(const std::vector<Event>& events, const StackTable& stacks,
-                       std::span<const Offset> addresses) {
-  return SnapshotWriter(events, stacks, addresses).Write();
+                       std::span<const Offset> addresses, bool whole) {
+  return SnapshotWriter(events, stacks, addresses, whole).Write();
 }
 
 }  // namespace reprise::profiler

@@ -288,9 +288,8 @@ class SnapshotReader {
           fmt::format("{}: {}", name_, std::string_view(s.message().data(), s.message().size())));
     }
     snapshot_.stacks = frames_.Take();
-    snapshot_.converted = root_.Find(kConvertedKey).has_value();
-    if (snapshot_.converted) {
-      ForgetPlaces();
+    if (const std::optional<PickleValue> converted = root_.Find(kConvertedKey)) {
+      ForgetPlaces(converted->Find(kWholeKey));
       return std::move(snapshot_);
     }
     snapshot_.reserved_at_end = reserved_;
@@ -304,10 +303,11 @@ class SnapshotReader {
     return std::move(snapshot_);
   }
 
-  void ForgetPlaces() {
+  void ForgetPlaces(const std::optional<PickleValue>& whole) {
+    snapshot_.converted = true;
     snapshot_.segments.clear();
     snapshot_.addresses.clear();
-    snapshot_.unseen = Bytes(0);
+    if (whole && whole->integer().value_or(0) != 0) snapshot_.unseen = Bytes(0);
   }
 
   void AddNotes() {
@@ -358,7 +358,8 @@ class SnapshotReader {
 }  // namespace
 
 std::string_view Snapshot::WhyNotWhole() const {
-  if (!unseen) return "there is no history in it";
+  if (!unseen)
+    return converted ? "it was converted from what is not all of the job" : "there is no history in it";
   return *unseen > Bytes(0) ? "its history begins when more was reserved than is live at its peak" : "";
 }
 

@@ -26,8 +26,9 @@
 
 namespace reprise::profiler {
 
-// In a snapshot that was converted from something else (exports.h), beside PyTorch's own keys.
-inline constexpr char kConvertedKey[] = "reprise";
+// In a snapshot that was converted from something else (exports.h), beside PyTorch's own keys: a dict that says whether
+// all of the job is in it.
+inline constexpr char kConvertedKey[] = "reprise", kWholeKey[] = "whole";
 
 struct SnapshotBlock {
   Offset address;
@@ -64,7 +65,7 @@ struct Snapshot {
   bool converted = false;
   // By how much the job's live peak may be above that of the events, as it may have been before the history:
   // it was within what was reserved when that begins, unless the job had given some of that back. nullopt: by
-  // anything, there is no history.
+  // anything, there is no history, or it was converted from what is not all of the job.
   std::optional<Bytes> unseen{};
   std::vector<std::string> notes{};  // for people
 

@@ -249,6 +249,16 @@ class Convert(command.CommandTest):
         self.assertIn("no allocator has held its segments", self.ok("compare", "out.pickle").err)
         self.ok("report", "out.pickle", "-o", "out.html")
 
+    def test_a_snapshot_of_what_is_not_whole_is_not_whole_either(self):
+        for end, whole in (("closed", True), ("size limit", False)):
+            self.write("job.reprise", traces.trace([4096, 8192], end=end))
+            self.ok("convert", "job.reprise", "out.pickle")
+            self.assertEqual(pickle.loads(self.read("out.pickle"))["reprise"], {"whole": whole})
+            self.assertEqual(self.json("stats", "out.pickle")["whole"], whole)
+        self.write("less.csv", "event,id,bytes,stream\nalloc,0,4096,0\n")
+        self.fails(3, "diff", "less.csv", "out.pickle", "--fail-above", "1GiB", 
+                   says="converted from what is not all of the job.*; record all of the job, ")
+
     def test_a_snapshot_without_a_block_is_not_written(self):
         half = 1 << 60
         large = half - 200  # offsets are enough for all three, but not when each is rounded up

@@ -1,11 +1,10 @@
 #define _GNU_SOURCE
 #include "shim/cuda_driver.h"
 
-#include <string.h>
-
 #include "shim/environment.h"
 #include "shim/old_glibc.h"
 #include "shim/real_dlsym.h"
+#include "shim/same_name.h"
 
 /* A driver of a later CUDA may mean something else by the names we know: so it does where it has another function. */
 enum { newest_known_cuda = 13999, not_found = 500, per_thread_default_stream = 2 };
@@ -55,7 +54,7 @@ static const struct hook hooks[] = {
 
 static const struct hook* hook_named(const char* name) {
   for (size_t i = 0; i < HOOK_COUNT; ++i) {
-    if (strcmp(hooks[i].symbol, name) == 0) return &hooks[i];
+    if (reprise_is_same_name(hooks[i].symbol, name)) return &hooks[i];
   }
   return NULL;
 }
@@ -155,7 +154,7 @@ void* reprise_swapped(const char* query, int version, uint64_t flags, void* foun
   const struct hook* best = NULL;
   for (size_t i = 0; i < HOOK_COUNT; ++i) {
     const struct hook* const hook = &hooks[i];
-    if (hook->since > version || strcmp(hook->query, query) != 0) continue;
+    if (hook->since > version || !reprise_is_same_name(hook->query, query)) continue;
     if (hook->streams == PER_THREAD && !(flags & per_thread_default_stream)) continue;
     if (!best || hook->since > best->since || (hook->since == best->since && hook->streams > best->streams))
       best = hook;

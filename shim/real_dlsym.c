@@ -3,15 +3,12 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "shim/same_name.h"
 
 reprise_dlsym_fn reprise_real_dlsym;
-
-struct search {
-  int past_ourselves; /* the libraries are visited in the order in which names are looked up */
-  void* found;
-};
 
 /* The tables of a loaded library that the loader itself looks names up in. */
 struct names {
@@ -25,17 +22,13 @@ static const void* at(ElfW(Addr) base, ElfW(Addr) value) {
   return (const void*)(value < base ? base + value : value); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static struct names names_of(const struct dl_phdr_info* library) {
+static struct names names_of(const struct link_map* library) {
   struct names names = {0};
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
-    if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const ElfW(Dyn)* entry = at(library->dlpi_addr, library->dlpi_phdr[i].p_vaddr);
-    for (; entry->d_tag != DT_NULL; ++entry) {
-      const void* const table = at(library->dlpi_addr, entry->d_un.d_ptr);
-      if (entry->d_tag == DT_SYMTAB) names.symbols = table;
-      if (entry->d_tag == DT_STRTAB) names.strings = table;
-      if (entry->d_tag == DT_GNU_HASH) names.hash = table;
-    }
+  for (const ElfW(Dyn)* entry = library->l_ld; entry && entry->d_tag != DT_NULL; ++entry) {
+    const void* const table = at(library->l_addr, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_SYMTAB) names.symbols = table;
+    if (entry->d_tag == DT_STRTAB) names.strings = table;
+    if (entry->d_tag == DT_GNU_HASH) names.hash = table;
   }
   return names;
 }
@@ -48,7 +41,7 @@ static uint32_t gnu_hash(const char* name) {
 
 /* The table is: bucket count, first symbol, filter words, shift; the filter; the buckets; one word a symbol,
  * whose lowest bit marks the last of its bucket. */
-static void* defined_in(const struct dl_phdr_info* library, const char* name) {
+static void* defined_in(const struct link_map* library, const char* name) {
   const struct names names = names_of(library);
   if (!names.symbols || !names.strings || !names.hash || names.hash[0] == 0) return NULL;
   const uint32_t bucket_count = names.hash[0], first = names.hash[1], filter_words = names.hash[2];
@@ -61,43 +54,27 @@ static void* defined_in(const struct dl_phdr_info* library, const char* name) {
     const ElfW(Sym)* const symbol = names.symbols + i;
     const uint32_t word = words[i - first];
     if ((word | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-        strcmp(names.strings + symbol->st_name, name) == 0) {
-      return (void*)(library->dlpi_addr + symbol->st_value); /* NOLINT(performance-no-int-to-ptr) */
+        reprise_is_same_name(names.strings + symbol->st_name, name)) {
+      return (void*)(library->l_addr + symbol->st_value); /* NOLINT(performance-no-int-to-ptr) */
     }
     if (word & 1) return NULL;
   }
 }
 
-static int holds(const struct dl_phdr_info* library, uintptr_t address) {
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
-    const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
-    if (part->p_type == PT_LOAD && address - (library->dlpi_addr + part->p_vaddr) < part->p_memsz) return 1;
-  }
-  return 0;
-}
-
-static int visit(struct dl_phdr_info* library, size_t size, void* data) {
-  struct search* const search = data;
-  if (!search->past_ourselves) {
-    search->past_ourselves = holds(library, (uintptr_t)visit);
-    return 0;
-  }
-  search->found = defined_in(library, "dlsym");
-  return search->found != NULL;
-}
-
+/* The loader's own list, in the order in which names are looked up. dl_iterate_phdr takes a lock, and a sanitizer that
+ * defines it calls dlsym before it can be called. */
 reprise_dlsym_fn reprise_find_dlsym(void) {
   reprise_dlsym_fn found = __atomic_load_n(&reprise_real_dlsym, __ATOMIC_ACQUIRE);
   if (found) return found;
-  struct search search = {0};
-  dl_iterate_phdr(visit, &search);
-  found = (reprise_dlsym_fn)search.found;
+  const struct link_map* library = _r_debug.r_map;
+  while (library && library->l_ld != _DYNAMIC) library = library->l_next;
+  while (library && !found && (library = library->l_next))
+    found = (reprise_dlsym_fn)defined_in(library, "dlsym");
   __atomic_store_n(&reprise_real_dlsym, found, __ATOMIC_RELEASE);
   return found;
 }
 
-/* Before there are threads: to walk the libraries takes a lock of the loader's that dlsym does not take, and that a
- * fork beside a thread that walks them leaves held in the child. */
+/* Before there are threads, which change that list. */
 __attribute__((constructor)) static void find_early(void) { reprise_find_dlsym(); }
 
 void* reprise_dlsym(void* handle, const char* name) {

@@ -8,7 +8,7 @@ from preloading import built
 from shim_files import (Rules, exported, glibc_versions, names_in_map, names_in_table, needed, output, source,
                         stripped_size)
 
-ALSO_EXPORTED = {"reprise_host_marker"}
+ALSO_EXPORTED = {"__asan_default_options", "reprise_host_marker"}
 
 
 def hooks_in_def():

@@ -32,7 +32,8 @@ struct SimulateOptions {
 };
 
 std::string ResultJson(const replay::SimulationResult& result) {
-  nlohmann::ordered_json json = replay::CountersJson(result.counters);
+  nlohmann::ordered_json json;
+  replay::ForEachCounter(result.counters, [&](const char* name, auto value) { json[name] = value; });
   json["host_waits"] = result.counters.host_waits;
   json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
   json["overlaps"] = result.overlaps;

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "profiler/varint.h"
 
 // The file. Fixed numbers are little-endian.
@@ -93,10 +94,7 @@ constexpr int64_t kMostTimeUs = std::numeric_limits<int64_t>::max() / 1000;
 
 enum Code : uint64_t { kCodeFree, kCodeMark, kCodeNewClass, kCodeContext, kCodeJump, kCodeFirstClass };
 
-// Replaces what is not UTF-8 (a command line may hold anything), so that dump has no reason to throw.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-std::string WithType(BlockType type, const Json& json) { return static_cast<char>(type) + Dump(json); }
+std::string WithType(BlockType type, const JsonWriter& json) { return static_cast<char>(type) + json.text(); }
 
 // The JSON object behind the type byte.
 absl::StatusOr<Json> ParseObject(std::string_view raw) {
@@ -374,39 +372,48 @@ std::string_view BlockEncoder::Take(uint64_t dropped) {
 }
 
 std::string EncodeMetadata(const TraceMetadata& metadata) {
-  Json command = Json::array();
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("reprise_version", metadata.reprise_version);
+  json.Key("command");
+  json.BeginArray();
   size_t text = 0;
   for (const std::string& argument : metadata.command) {
-    text += Dump(argument).size() + 1;  // as it is written: quotes, escapes and a comma with it
-    if (text > kMostMetadataText) {     // a block is bounded and a command line is not
-      command.push_back("...");
+    text += JsonWriter::Text(argument).size() + 1;  // as it is written: quotes, escapes and a comma with it
+    if (text > kMostMetadataText) {                 // a block is bounded and a command line is not
+      json.Value("...");
       break;
     }
-    command.push_back(argument);
+    json.Value(argument);
   }
-  return WithType(BlockType::kMetadata, {{"reprise_version", metadata.reprise_version},
-                                         {"command", std::move(command)},
-                                         {"host", metadata.host},
-                                         {"run", metadata.run},
-                                         {"job", metadata.job},
-                                         {"step", metadata.step},
-                                         {"started", metadata.started},
-                                         {"pid", metadata.pid},
-                                         {"threshold", metadata.threshold.count()},
-                                         {"granule", metadata.granule.count()},
-                                         {"device", metadata.device},
-                                         {"rank", metadata.rank},
-                                         {"world_size", metadata.world_size}});
+  json.EndArray();
+  json.Field("host", metadata.host);
+  json.Field("run", metadata.run);
+  json.Field("job", metadata.job);
+  json.Field("step", metadata.step);
+  json.Field("started", metadata.started);
+  json.Field("pid", metadata.pid);
+  json.Field("threshold", metadata.threshold.count());
+  json.Field("granule", metadata.granule.count());
+  json.Field("device", metadata.device);
+  json.Field("rank", metadata.rank);
+  json.Field("world_size", metadata.world_size);
+  json.EndObject();
+  return WithType(BlockType::kMetadata, json);
 }
 
 std::string EncodeFooter(const TraceFooter& footer) {
-  return WithType(BlockType::kFooter, {{"events", footer.events},
-                                       {"dropped", footer.dropped},
-                                       {"end", NameOf(footer.end)},
-                                       {"activities", footer.activities},
-                                       {"activities_dropped", footer.activities_dropped},
-                                       {"activities_end", NameOf(footer.activities_end)},
-                                       {"passed_bytes", footer.passed.count()}});
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("events", footer.events);
+  json.Field("dropped", footer.dropped);
+  json.Field("end", NameOf(footer.end));
+  json.Field("activities", footer.activities);
+  json.Field("activities_dropped", footer.activities_dropped);
+  json.Field("activities_end", NameOf(footer.activities_end));
+  json.Field("passed_bytes", footer.passed.count());
+  json.EndObject();
+  return WithType(BlockType::kFooter, json);
 }
 
 absl::StatusOr<BlockType> TypeOfBlock(std::string_view raw) {

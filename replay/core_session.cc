@@ -135,6 +135,16 @@ void CoreSession::BeginStacks(int* (*depth)()) {
 std::unique_ptr<CoreTrace> CoreSession::BeginTrace(int device, Bytes threshold, Bytes granule,
                                                    std::function<Bytes()> passed) {
   const WriteSignalsHeld signals_held;  // its first blocks are written here, on a thread of the job
+  try {
+    return TryToBeginTrace(device, threshold, granule, std::move(passed));
+  } catch (...) {
+    Log(LogLevel::kWarn, "no memory for a trace; going on without a trace");
+    return nullptr;
+  }
+}
+
+std::unique_ptr<CoreTrace> CoreSession::TryToBeginTrace(int device, Bytes threshold, Bytes granule,
+                                                        std::function<Bytes()> passed) {
   if (!OpenFolder()) return nullptr;
   CoreTrace::Options options;
   options.path = TracePath(device);

@@ -85,6 +85,8 @@ class CoreSession {
   CoreSession(Config config, ProcessNames names, std::vector<std::string> command)
       : config_(std::move(config)), names_(std::move(names)), command_(std::move(command)) {}
   bool OpenFolder();
+  std::unique_ptr<CoreTrace> TryToBeginTrace(int device, Bytes threshold, Bytes granule,
+                                             std::function<Bytes()> passed);
   void WriteInterim(const std::function<Summary()>& so_far);
   void WriteLast(const Summary& summary);
   std::string TracePath(int device) const;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/fnv1a.h"
+#include "base/json_writer.h"
 #include "planner/validator.h"
 #include "replay/arena.h"
 #include "replay/json_fields.h"
@@ -21,7 +22,6 @@ namespace reprise::replay {
 namespace {
 
 using nlohmann::json;
-using Json = nlohmann::ordered_json;  // as it is written
 
 constexpr std::string_view kFormat = "reprise plans of a job";
 constexpr int kVersion = 1;
@@ -66,13 +66,36 @@ std::optional<std::string> WordOf(const json& value) {
 // stream of the free, offset.
 constexpr size_t kColumns = 6;
 
-Json RowOf(const profiler::Slot& slot, Offset offset) {
-  return {slot.bytes.count(),
-          slot.alignment.count(),
-          static_cast<uint64_t>(slot.stream),
-          slot.persistent ? 0 : slot.length,
-          static_cast<uint64_t>(slot.freed_on),
-          offset.count()};
+void WriteRow(JsonWriter& json, const profiler::Slot& slot, Offset offset) {
+  json.BeginArray();
+  json.Value(slot.bytes.count());
+  json.Value(slot.alignment.count());
+  json.Value(static_cast<uint64_t>(slot.stream));
+  json.Value(slot.persistent ? 0 : slot.length);
+  json.Value(static_cast<uint64_t>(slot.freed_on));
+  json.Value(offset.count());
+  json.EndArray();
+}
+
+void WriteCycle(JsonWriter& json, const SavedPlan::Cycle& cycle) {
+  json.BeginObject();
+  json.Field("from", cycle.from.count());
+  json.Field("slab", cycle.slab.count());
+  json.Field("lower_bound", cycle.lower_bound.count());
+  json.Key("slots");
+  json.BeginArray();
+  for (size_t i = 0; i < cycle.slots.size(); ++i) WriteRow(json, cycle.slots[i], cycle.offsets[i]);
+  json.EndArray();
+  json.Key("stays");
+  json.BeginArray();
+  for (const Sequence::Staying& each : cycle.stays) {
+    json.BeginArray();
+    json.Value(each.token.count());
+    json.Value(each.bytes.count());
+    json.EndArray();
+  }
+  json.EndArray();
+  json.EndObject();
 }
 
 void ReadRow(const json& row, JsonFields& fields, int64_t period, SavedPlan::Cycle& cycle) {
@@ -200,27 +223,26 @@ absl::StatusOr<std::vector<Sequence::Expected>> ToExpect(const SavedPlan& saved)
 }
 
 std::string FormatSavedPlan(const SavedPlan& saved) {
-  Json json = {{"format", kFormat}, {"version", kVersion}};
-  Json command = Json::array();
-  for (const std::string& word : saved.job.command) command.push_back(TextOf(word));
-  json["job"] = {{"command", std::move(command)},
-                 {"device", saved.job.device},
-                 {"ordinal", saved.job.ordinal},
-                 {"world_size", saved.job.world_size}};
-  json["cycles"] = Json::array();
-  for (const SavedPlan::Cycle& cycle : saved.cycles) {
-    Json rows = Json::array();
-    for (size_t i = 0; i < cycle.slots.size(); ++i) rows.push_back(RowOf(cycle.slots[i], cycle.offsets[i]));
-    Json stays = Json::array();
-    for (const Sequence::Staying& each : cycle.stays)
-      stays.push_back({each.token.count(), each.bytes.count()});
-    json["cycles"].push_back({{"from", cycle.from.count()},
-                              {"slab", cycle.slab.count()},
-                              {"lower_bound", cycle.lower_bound.count()},
-                              {"slots", std::move(rows)},
-                              {"stays", std::move(stays)}});
-  }
-  const std::string rest = json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(1) + "\n";
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("format", kFormat);
+  json.Field("version", kVersion);
+  json.Key("job");
+  json.BeginObject();
+  json.Key("command");
+  json.BeginArray();
+  for (const std::string& word : saved.job.command) json.Value(TextOf(word));
+  json.EndArray();
+  json.Field("device", saved.job.device);
+  json.Field("ordinal", saved.job.ordinal);
+  json.Field("world_size", saved.job.world_size);
+  json.EndObject();
+  json.Key("cycles");
+  json.BeginArray();
+  for (const SavedPlan::Cycle& cycle : saved.cycles) WriteCycle(json, cycle);
+  json.EndArray();
+  json.EndObject();
+  const std::string rest = json.text().substr(1) + "\n";
   return Beginning(rest) + rest;
 }
 

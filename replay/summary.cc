@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/files.h"
+#include "base/json_writer.h"
 #include "base/shell.h"
 #include "replay/counters_json.h"
 
@@ -158,49 +158,54 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
   return text + PlansRow(device.plans, c) + TraceRows(device.trace);
 }
 
-void AddPlans(nlohmann::ordered_json& json, const PlansSummary& plans) {
-  json["plans_read"] = plans.read;
-  json["plans_refused"] = plans.refused;
-  json["plans_written"] = plans.written;
+void AddCounters(JsonWriter& json, const Counters& counters) {
+  ForEachCounter(counters, [&](const char* name, const auto& value) { json.Field(name, value); });
 }
 
-void AddTrace(nlohmann::ordered_json& json, const TraceSummary& trace) {
-  json["trace"] = trace.path;
-  json["trace_events"] = trace.counters.events;
-  json["trace_bytes"] = trace.counters.bytes.count();
-  json["trace_dropped"] = trace.counters.dropped;
-  json["trace_stopped"] = trace.counters.stopped;
-  json["trace_full"] = trace.counters.full;
-  json["trace_after_end"] = trace.counters.after_end;
-  json["trace_without_stack"] = trace.counters.without_stack;
-  json["trace_activities"] = trace.counters.activities;
-  json["trace_activities_dropped"] = trace.counters.activities_dropped;
-  json["trace_activities_full"] = trace.counters.activities_full;
+void AddPlans(JsonWriter& json, const PlansSummary& plans) {
+  json.Field("plans_read", plans.read);
+  json.Field("plans_refused", plans.refused);
+  json.Field("plans_written", plans.written);
 }
 
-nlohmann::ordered_json DeviceJson(const DeviceSummary& device) {
-  nlohmann::ordered_json json = {{"device", device.ordinal},
-                                 {"name", device.name},
-                                 {"complete", device.complete},
-                                 {"not_served", device.not_served}};
-  json.update(CountersJson(device.counters));
-  json["streams"] = device.counters.streams;
-  json["stream_waits"] = device.counters.stream_waits;
-  json["stream_events"] = device.counters.stream_events;
-  json["host_waits"] = device.counters.host_waits;
-  json["memory_waits"] = device.memory_waits;
-  json["plan_needs"] = device.counters.plan_needs.count();
-  json["granules_in_host"] = device.granules_in_host;
-  json["granules_in_host_peak"] = device.granules_in_host_peak;
-  json["in_host_peak"] = device.in_host_peak.count();
-  json["on_device_full"] = device.on_device_full.count();
-  json["capture_passes"] = device.capture_passes;
-  json["refused_exports"] = device.refused_exports;
-  json["refusal"] = device.refusal;
-  json["segments_only"] = device.segments_only;
+void AddTrace(JsonWriter& json, const TraceSummary& trace) {
+  json.Field("trace", trace.path);
+  json.Field("trace_events", trace.counters.events);
+  json.Field("trace_bytes", trace.counters.bytes.count());
+  json.Field("trace_dropped", trace.counters.dropped);
+  json.Field("trace_stopped", trace.counters.stopped);
+  json.Field("trace_full", trace.counters.full);
+  json.Field("trace_after_end", trace.counters.after_end);
+  json.Field("trace_without_stack", trace.counters.without_stack);
+  json.Field("trace_activities", trace.counters.activities);
+  json.Field("trace_activities_dropped", trace.counters.activities_dropped);
+  json.Field("trace_activities_full", trace.counters.activities_full);
+}
+
+void AddDevice(JsonWriter& json, const DeviceSummary& device) {
+  json.BeginObject();
+  json.Field("device", device.ordinal);
+  json.Field("name", device.name);
+  json.Field("complete", device.complete);
+  json.Field("not_served", device.not_served);
+  AddCounters(json, device.counters);
+  json.Field("streams", device.counters.streams);
+  json.Field("stream_waits", device.counters.stream_waits);
+  json.Field("stream_events", device.counters.stream_events);
+  json.Field("host_waits", device.counters.host_waits);
+  json.Field("memory_waits", device.memory_waits);
+  json.Field("plan_needs", device.counters.plan_needs.count());
+  json.Field("granules_in_host", device.granules_in_host);
+  json.Field("granules_in_host_peak", device.granules_in_host_peak);
+  json.Field("in_host_peak", device.in_host_peak.count());
+  json.Field("on_device_full", device.on_device_full.count());
+  json.Field("capture_passes", device.capture_passes);
+  json.Field("refused_exports", device.refused_exports);
+  json.Field("refusal", device.refusal);
+  json.Field("segments_only", device.segments_only);
   AddPlans(json, device.plans);
   AddTrace(json, device.trace);
-  return json;
+  json.EndObject();
 }
 
 }  // namespace
@@ -241,39 +246,45 @@ std::string SummaryText(const Summary& summary) {
 }
 
 std::string SummaryJson(const Summary& summary) {
-  nlohmann::ordered_json json = {
-      {"mode", NameOf(summary.mode)},
-      {"pid", summary.pid},
-      {"host", summary.host},
-      {"launcher", summary.launched.launcher},
-      {"rank", summary.launched.rank},
-      {"local_rank", summary.launched.local_rank},
-      {"world_size", summary.launched.world_size},
-      {"job", summary.launched.job},
-      {"step", summary.launched.step},
-      {"restart", summary.launched.restart},
-      {"run", summary.run},
-      {"started", summary.started},
-      {"ended", summary.ended},
-      {"running", summary.running},
-      {"command", summary.command},
-      {"threshold", summary.threshold.count()},
-      {"capacity", summary.capacity.count()},
-      {"complete", summary.complete},
-  };
-  json.update(CountersJson(summary.counters));
-  json["requests"] = summary.counters.requests + summary.host_counters.passed;
-  json["passed"] = summary.counters.passed + summary.host_counters.passed;
-  json["late_frees"] = summary.host_counters.late_frees;
-  json["errors"] = summary.host_counters.errors;
+  JsonWriter json(/*indent=*/2);
+  json.BeginObject();
+  json.Field("mode", NameOf(summary.mode));
+  json.Field("pid", summary.pid);
+  json.Field("host", summary.host);
+  json.Field("launcher", summary.launched.launcher);
+  json.Field("rank", summary.launched.rank);
+  json.Field("local_rank", summary.launched.local_rank);
+  json.Field("world_size", summary.launched.world_size);
+  json.Field("job", summary.launched.job);
+  json.Field("step", summary.launched.step);
+  json.Field("restart", summary.launched.restart);
+  json.Field("run", summary.run);
+  json.Field("started", summary.started);
+  json.Field("ended", summary.ended);
+  json.Field("running", summary.running);
+  json.Field("command", summary.command);
+  json.Field("threshold", summary.threshold.count());
+  json.Field("capacity", summary.capacity.count());
+  json.Field("complete", summary.complete);
+  Counters counters = summary.counters;
+  counters.requests += summary.host_counters.passed;
+  counters.passed += summary.host_counters.passed;
+  AddCounters(json, counters);
+  json.Field("late_frees", summary.host_counters.late_frees);
+  json.Field("errors", summary.host_counters.errors);
   AddPlans(json, summary.plans);
-  json["plans_solved_for_ranks"] = summary.solves.solved;
-  json["plans_taken_from_ranks"] = summary.solves.taken;
-  json["plans_lost_to_ranks"] = summary.solves.lost;
+  json.Field("plans_solved_for_ranks", summary.solves.solved);
+  json.Field("plans_taken_from_ranks", summary.solves.taken);
+  json.Field("plans_lost_to_ranks", summary.solves.lost);
   AddTrace(json, summary.trace);
-  for (const DeviceSummary& device : summary.devices) json["devices"].push_back(DeviceJson(device));
-  // A command line may hold any bytes; JSON may not.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (!summary.devices.empty()) {
+    json.Key("devices");
+    json.BeginArray();
+    for (const DeviceSummary& device : summary.devices) AddDevice(json, device);
+    json.EndArray();
+  }
+  json.EndObject();
+  return json.text() + "\n";
 }
 
 absl::Status WriteSummary(const std::string& path, const Summary& summary) {

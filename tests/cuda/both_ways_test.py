@@ -9,6 +9,7 @@ served too.
 import difflib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -152,6 +153,26 @@ class BothWays(CudaTest):
             for number in range(first, min(count, last) + 1):
                 with self.subTest(scenario, number=number):
                     self.assert_same(without, self.play(scenario, preload=preload, FAILING_NEW=str(number)))
+
+    def test_the_host_has_no_memory_for_files(self):
+        """Once, at each request in turn of a job that is recorded: what is lost is the recording, or the summary."""
+        scenario = "end_of_a_context"
+        without = self.play(scenario)
+        out, counted = os.path.join(self.at.folder, "out"), os.path.join(self.at.folder, "count")
+        preload = [self.at.shim, built("FAILING_NEW")]
+        self.play(scenario, preload=preload, REPRISE_OUT=out, FAILING_NEW_COUNT=counted)
+        with open(counted) as file:
+            count = int(file.read())
+        at_the_end = 120  # after the count has been written
+        said = ""
+        for number in range(1, count + at_the_end):
+            with self.subTest(number=number):
+                under = self.play(scenario, preload=preload, REPRISE_OUT=out, FAILING_NEW=str(number))
+                self.assert_same(without, under)
+                said += under.stderr
+            shutil.rmtree(out, ignore_errors=True)
+        for line in ["no memory for a trace", "the recorder ran out of memory", "an error while ending; no summary"]:
+            self.assertIn(line, said)
 
     def test_an_end_that_the_driver_refuses(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -41,7 +42,7 @@ int Number(JsonFields& fields, const char* name, int otherwise, int least, int m
 }
 
 // What stands once for the host, and once for each device. `not_in_peaks` is the counter of what its peaks leave out.
-void ReadPart(JsonFields& part, const char* not_in_peaks, ProcessSummary& process) {
+void ReadPart(JsonFields& part, std::initializer_list<const char*> not_in_peaks, ProcessSummary& process) {
   const bool complete = part.TruthOr("complete", true);
   process.complete = process.complete && complete;
   Add(complete ? 0 : 1, process.faults);
@@ -62,7 +63,7 @@ void ReadPart(JsonFields& part, const char* not_in_peaks, ProcessSummary& proces
   Add(Size(part, "reserved_peak"), process.reserved_peak);
   Add(Size(part, "lower_bound"), process.lower_bound);
   Add(Size(part, "slab"), process.slab);
-  Add(Count(part, not_in_peaks), process.not_in_peaks);
+  for (const char* const name : not_in_peaks) Add(Count(part, name), process.not_in_peaks);
   Add(Count(part, "plans"), process.plans);
   Add(Count(part, "plans_resumed"), process.plans_resumed);
   Add(part.TextOr("not_served", "").empty() ? 0 : 1, process.faults);
@@ -317,11 +318,11 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
   ReadProcess(top, process);
   const json devices = summary.contains("devices") ? top.Array("devices", kMostDevices) : json::array();
   // With devices the top level repeats one of them, and is no part of its own.
-  if (devices.empty()) ReadPart(top, "passed", process);
+  if (devices.empty()) ReadPart(top, {"passed"}, process);
   for (const json& device : devices) {
     JsonFields part(device, "a device");
-    // What was passed there for want of room is known to the engine as long as it lives; what is captured is not.
-    ReadPart(part, "capture_passes", process);
+    // What was passed there for want of room is known to the engine as long as it lives; these are not.
+    ReadPart(part, {"capture_passes", "unrecorded"}, process);
     if (!part.error().empty()) return wrong(part.error());
   }
   if (!top.error().empty()) return wrong(top.error());

@@ -140,14 +140,16 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
   const Counters& c = device.counters;
   text += Row("requests", std::to_string(c.requests),
               c.outside == 0 ? "" : fmt::format("{} of them recorded and left to the driver", c.outside));
-  text += SizeRows(c, Held(device.capture_passes == 0));
+  text += SizeRows(c, Held(device.capture_passes + device.unrecorded == 0));
   if (mode == Mode::kServe) text += PlanRows(c);
   text += OversubscribedRows(device);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, withheld {}, failed plans {}, unknown frees {}, "
-      "stream waits {}, host waits {}, memory waits {}, captured {}, exports refused {}\n",
+      "stream waits {}, host waits {}, memory waits {}, captured {}, unrecorded {}, exports refused "
+      "{}\n",
       c.passed, c.conflicts, c.mismatches, c.times_lost, c.withheld, c.plans_failed, c.unknown_frees,
-      c.stream_waits, c.host_waits, device.memory_waits, device.capture_passes, device.refused_exports);
+      c.stream_waits, c.host_waits, device.memory_waits, device.capture_passes, device.unrecorded,
+      device.refused_exports);
   if (!device.refusal.empty()) text += fmt::format("  the arena was refused memory: {}\n", device.refusal);
   if (device.segments_only) {
     text +=
@@ -200,6 +202,7 @@ void AddDevice(JsonWriter& json, const DeviceSummary& device) {
   json.Field("in_host_peak", device.in_host_peak.count());
   json.Field("on_device_full", device.on_device_full.count());
   json.Field("capture_passes", device.capture_passes);
+  json.Field("unrecorded", device.unrecorded);
   json.Field("refused_exports", device.refused_exports);
   json.Field("refusal", device.refusal);
   json.Field("segments_only", device.segments_only);

@@ -68,6 +68,7 @@ struct DeviceSummary : EngineSummary {
   Bytes in_host_peak;
   Bytes on_device_full;         // the most that the device has given when it had no more
   int64_t capture_passes = 0;   // requests left to the driver because something was being captured
+  int64_t unrecorded = 0;       // others left to the driver that the engine was not told of
   int64_t memory_waits = 0;     // times that the host waited for the device because memory had run out
   int64_t refused_exports = 0;  // exports of blocks that cannot be exported
   bool segments_only = false;   // the job's allocator takes whole segments and hides the tensors in them

@@ -85,7 +85,7 @@ bool IsDefault(cu_stream stream) { return reinterpret_cast<uintptr_t>(stream) <=
 
 }  // namespace
 
-std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream means) {
+std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream means, size_t wanted) {
   thread_local LastPlace last;
   const cu_context current = IsDefault(stream) ? driver_.Current() : nullptr;
   const uint64_t generation = streams_.generation();
@@ -94,21 +94,25 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
     return last.place;
   }
   const StreamKey key = KeyOf(stream, means);
-  if (releasing_.load() != 0) return AddStream(key);  // what is known may be of a stream that has ended
+  if (releasing_.load() != 0)
+    return AddStream(key, wanted);  // what is known may be of a stream that has ended
   std::optional<StreamTable::Place> place = streams_.Find(key);
-  if (!place) place = AddStream(key);
+  if (!place) place = AddStream(key, wanted);
   if (place) last = {generation, stream, means, current, *place};
   return place;
 }
 
-std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key) {
+std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t wanted) {
   cu_context context = key.context;
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
   Device* const device = DeviceOf(context);
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
-  if (device->streams(guard).Suspended(context)) return std::nullopt;
+  if (device->streams(guard).Suspended(context)) {
+    if (wanted > 0) device->CountUnrecorded(wanted);
+    return std::nullopt;
+  }
   // Two threads may meet here with a stream that neither has seen. Of another context is a stream that has ended with
   // it, and whose handle has come again.
   if (const std::optional<StreamTable::Place> known = streams_.Find(key);

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
   std::unique_ptr<Device> device(new Device(driver, ordinal, captures));
   device->name_ = driver.NameOf(ordinal);
   device->memory_ = memory->get();
-  const auto passed = [device = device.get()] { return Bytes(device->capture_passed); };
+  const auto passed = [device = device.get()] { return Bytes(device->passed); };
   absl::Status begun =
       device->engine_.Begin(session, {.kind = device->name_, .device = ordinal, .passed = passed},
                             *std::move(memory), &device->runner_, &device->streams_);
@@ -79,6 +79,7 @@ DeviceSummary Device::Summarize(
   };
   tell(look_at_memory, summary);
   summary.capture_passes = capture_passes;
+  summary.unrecorded = unrecorded;
   summary.memory_waits = memory_waits;
   summary.refused_exports = refused_exports;
   summary.segments_only = segments > 0 && others == 0;

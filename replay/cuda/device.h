@@ -131,14 +131,14 @@ class Device {
   // Requests that a caching allocator makes: synchronous, of whole segments; and all others.
   std::atomic<int64_t> segments{0};
   std::atomic<int64_t> others{0};
-  // Requests left to the driver because something was being captured.
-  void CountCapturePass(size_t bytes) {
-    ++capture_passes;
-    capture_passed += static_cast<int64_t>(bytes);
-  }
+  // Requests left to the driver of which the engine is not told: because something was being captured; and because
+  // their context was about to end, they were of another device's pool, or nothing was served any more.
+  void CountCapturePass(size_t bytes) { CountPass(capture_passes, bytes); }
+  void CountUnrecorded(size_t bytes) { CountPass(unrecorded, bytes); }
   std::atomic<int64_t> capture_passes{0};
-  std::atomic<int64_t> capture_passed{0};  // bytes
-  std::atomic<int64_t> memory_waits{0};    // of the host for the device, because memory had run out
+  std::atomic<int64_t> unrecorded{0};
+  std::atomic<int64_t> passed{0};        // bytes of both
+  std::atomic<int64_t> memory_waits{0};  // of the host for the device, because memory had run out
   std::atomic<int64_t> refused_exports{0};
   // Said once each: that the host's memory stands in for this device's, and that it cannot.
   std::atomic<bool> said_oversubscribed{false};
@@ -148,6 +148,10 @@ class Device {
   Device(const Driver& driver, int ordinal, const std::atomic<int>& captures)
       : ordinal_(ordinal), streams_(driver, captures) {}
 
+  void CountPass(std::atomic<int64_t>& passes, size_t bytes) {
+    ++passes;
+    passed += static_cast<int64_t>(bytes);
+  }
   DeviceSummary Summarize(const std::function<void(const ServedEngine::Look&, EngineSummary&)>& tell) const;
 
   const int ordinal_;

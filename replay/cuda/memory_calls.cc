@@ -152,7 +152,10 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
 // While something is being captured, or once nothing is served any more: then the arena still has what was free.
 template <typename Real>
 Result Core::PassUnserved(Device& device, size_t bytes, Real real) {
-  if (captures_.load() == 0) return AskAgainOn(device.ordinal(), real);
+  if (captures_.load() == 0) {
+    device.CountUnrecorded(bytes);
+    return AskAgainOn(device.ordinal(), real);
+  }
   device.CountCapturePass(bytes);
   return real();
 }
@@ -168,13 +171,16 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
                                            : driver().cuMemAllocAsync_ptsz(out, bytes, stream);
   };
   if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
-  const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
+  const std::optional<StreamTable::Place> place = PlaceOf(stream, means, bytes);
   if (!place) return AskAgain(real);
   Device& device = *place->device;
   if (!MayServe()) return PassUnserved(device, bytes, real);
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
   const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
-  if (known && known->device != device.ordinal()) return AskAgainOn(known->device, real);
+  if (known && known->device != device.ordinal()) {
+    if (Device* const other = KnownDevice(known->device)) other->CountUnrecorded(bytes);
+    return AskAgainOn(known->device, real);
+  }
   device.others.fetch_add(1, std::memory_order_relaxed);
   const Owner owner = pool == nullptr ? CurrentPool(device) : known ? known->owner : kNoPool;
   return Serve(device, out,
@@ -207,7 +213,10 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
     stream = device->SynchronousStream(guard, context);
     request.place = device->engine().serving(guard) && !exported_ && devices_met_ == 1;
   }
-  if (!stream) return AskAgain(real);
+  if (!stream) {
+    device->CountUnrecorded(bytes);
+    return AskAgain(real);
+  }
   request.stream = *stream;
   return Serve(*device, out, request, real);
 }
@@ -223,7 +232,11 @@ Result Core::AllocPitch(cu_address* out, size_t* pitch, size_t width, size_t hei
 
 void Core::KeepPitched(cu_address* out, size_t bytes) {
   Device* const device = DeviceOf(driver_.Current());
-  if (device == nullptr || !MayServe()) return;
+  if (device == nullptr) return;
+  if (!MayServe()) {
+    PassUnserved(*device, bytes, [] { return kSuccess; });
+    return;
+  }
   device->others.fetch_add(1, std::memory_order_relaxed);
   Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
                              .alignment = profiler::kDeviceAlignment,
@@ -233,7 +246,7 @@ void Core::KeepPitched(cu_address* out, size_t bytes) {
   {
     const Engine::Guard guard = device->Lock();
     const std::optional<Stream> stream = device->SynchronousStream(guard, driver_.Current());
-    if (!stream) return;
+    if (!stream) return device->CountUnrecorded(bytes);
     request.stream = *stream;
     device->engine().Allocate(guard, request, &left);
   }

@@ -245,6 +245,14 @@ class BothWays(CudaTest):
         scenario = "end_of_the_primary_context_beside_new_streams"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuDevicePrimaryCtxGetState"))
 
+    def test_what_is_asked_for_while_a_context_may_end_is_counted(self):
+        scenario = "release_of_the_primary_context_beside_a_thread_that_allocates"
+        slow = {"SIMCUDA_SLOW": "cuDevicePrimaryCtxRelease"}
+        self.assert_same(self.play(scenario), self.under(scenario, **slow))
+        device = self.summary_of(scenario, **slow)["devices"][0]
+        self.assertGreater(device["unrecorded"], 0)
+        self.assertEqual(self.summary_of("end_of_a_context")["devices"][0]["unrecorded"], 0)
+
     def test_a_capture_begins_in_the_middle_of_our_calls(self):
         without = self.play("capture_beside_a_thread_that_trims")
         for ours in ["cuEventRecord", "cuEventRecord,cuEventQuery"]:

@@ -141,7 +141,8 @@ TEST(RankSummaries, WhatThePeaksLeaveOutIsCounted) {
   summary.devices[0].counters.passed = 3;
   summary.devices[0].capture_passes = 5;
   summary.devices[1].capture_passes = 6;
-  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->not_in_peaks, 11);
+  summary.devices[1].unrecorded = 7;
+  EXPECT_EQ(ParseSummary(SummaryJson(summary), "a.json")->not_in_peaks, 18);
 }
 
 TEST(RankSummaries, ATraceThatCouldNotBeWrittenIsAFault) {

@@ -83,12 +83,20 @@ TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
 }
 
-TEST(SummaryText, ThePeakOfADeviceIsTheJobsOnlyWhereNothingWasLeftToACapture) {
+TEST(SummaryText, ThePeakOfADeviceIsTheJobsOnlyWhereTheEngineWasToldOfAll) {
+  for (const auto untold : {&DeviceSummary::capture_passes, &DeviceSummary::unrecorded}) {
+    Summary summary = Served();
+    summary.devices.emplace_back().counters = summary.counters;
+    EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
+    summary.devices[0].*untold = 1;
+    EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));
+  }
+}
+
+TEST(SummaryText, CountsWhatADevicesEngineWasNotToldOf) {
   Summary summary = Served();
-  summary.devices.emplace_back().counters = summary.counters;
-  EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
-  summary.devices[0].capture_passes = 1;
-  EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));
+  summary.devices.emplace_back().unrecorded = 17;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("unrecorded 17,"));
 }
 
 TEST(SummaryText, SaysWhyTheArenaWasRefusedMemory) {

@@ -86,6 +86,35 @@ SCENARIO(end_of_the_primary_context_that_begins_at_once) {
   NOTE(outlived_wrong);
 }
 
+// Each release may be the last, and none is: another thread uses memory meanwhile.
+SCENARIO(release_of_the_primary_context_beside_a_thread_that_allocates) {
+  constexpr size_t kBytes = 64 * kKiB;
+  CUcontext primary = PrimaryContext(0);
+  int failed = 0;
+  std::atomic<bool> over{false};
+  std::thread allocates([&] {
+    const auto check = [&](CUresult result) { failed += result != CUDA_SUCCESS; };
+    check(cuCtxSetCurrent(primary));
+    while (!over) {
+      CUdeviceptr block = 0;
+      CUdeviceptr synchronous = 0;
+      check(cuMemAllocAsync(&block, kBytes, nullptr));
+      check(cuMemAlloc(&synchronous, kBytes));
+      check(cuMemFreeAsync(block, nullptr));
+      check(cuMemFree(synchronous));
+    }
+  });
+  int not_released = 0;
+  for (int i = 0; i < 50; ++i) {
+    not_released += cuDevicePrimaryCtxRelease(0) != CUDA_SUCCESS;
+    PrimaryContext(0);
+  }
+  over = true;
+  allocates.join();
+  NOTE(failed);
+  NOTE(not_released);
+}
+
 // While one thread ends it, another is given the handles of its streams, for streams of another context: what is
 // asked for on these is theirs.
 SCENARIO(end_of_the_primary_context_beside_new_streams) {

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <system_error>
 #include <utility>
 
 #include "base/block_signals.h"
@@ -20,14 +19,16 @@ void BackgroundRunner::Run(std::function<void()> job) {
 }
 
 bool BackgroundRunner::TryRun(std::function<void()> job) {
-  if (Give(std::move(job))) return true;
-  const std::lock_guard lock(mutex_);
+  try {
+    if (Give(std::move(job))) return true;
+  } catch (...) {  // no memory to take it down with
+    return false;
+  }
   jobs_.clear();
-  emptying_ = false;
   return false;
 }
 
-// To the thread that there is, or to a new one. False: there is none.
+// To the thread that there is, or to a new one. False: there is none, so jobs_ is nobody else's.
 bool BackgroundRunner::Give(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
@@ -50,7 +51,8 @@ bool BackgroundRunner::Start() {
       Empty();
     });
     return true;
-  } catch (const std::system_error&) {
+  } catch (...) {  // no thread, or no memory for one
+    emptying_ = false;
     return false;
   }
 }

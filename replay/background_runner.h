@@ -23,7 +23,8 @@ class BackgroundRunner : public PlanRunner {
   // Waits for the jobs given. In a preloaded process the runner is leaked and this never runs.
   ~BackgroundRunner() override;
 
-  // Called by one thread at a time. Where no thread can be had the job runs in the caller.
+  // Called by one thread at a time. Where no thread can be had, nor memory for one, the job runs in the caller. What it
+  // throws there leaves the runner as it was; so does std::bad_alloc where there is no memory for the job itself.
   void Run(std::function<void()> job) override;
   // The same, for a job that must not run in the caller: false where no thread can be had, and it does not run.
   bool TryRun(std::function<void()> job);

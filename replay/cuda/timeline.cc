@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <iterator>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/block_signals.h"
@@ -118,7 +117,7 @@ bool Timeline::StartThread() {
       ended_ = true;
       changed_.notify_all();
     });
-  } catch (const std::system_error&) {  // told by thread_
+  } catch (...) {  // no thread, or no memory for one: told by thread_
   }
   return thread_.joinable();
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "profiler/recorder.h"
+#include "replay/background_runner.h"
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/planning.h"
@@ -135,6 +136,46 @@ TEST(NoMemory, APlanFailsWhateverItLacked) {
   };
   while (Fails(failures, plan)) ++failures;
   EXPECT_GT(failures, 100);
+}
+
+// Where there is none for a job or its thread, the job runs in the caller, or is refused, and the next one is not.
+TEST(NoMemory, ARunnerGoesOnWithoutAThread) {
+  for (const bool try_only : {false, true}) {
+    int64_t failures = 0;
+    for (bool failed = true; failed; failures += failed) {
+      std::atomic<int> done = 0;
+      int given = 0;
+      {
+        BackgroundRunner runner;
+        const auto give = [&] {
+          if (!try_only) runner.Run([&done] { ++done; });
+          given += !try_only || runner.TryRun([&done] { ++done; });
+        };
+        failed = Fails(failures, give);
+        give();
+      }
+      ASSERT_EQ(done, given) << failures;
+      ASSERT_GE(given, 1) << failures;
+    }
+    EXPECT_GE(failures, 2) << "the job's, and the thread's";
+  }
+}
+
+TEST(NoMemory, AJobThatFailsInTheCallerLeavesTheRunnerWhole) {
+  bool failed = false;
+  bool done = false;
+  {
+    BackgroundRunner runner;
+    const auto fails = [&failed] {
+      failed = true;
+      throw std::bad_alloc();
+    };
+    EXPECT_TRUE(Fails(1, [&] { runner.Run(fails); }))
+        << "the first is for the job, the second for its thread";
+    runner.Run([&done] { done = true; });
+  }
+  EXPECT_TRUE(failed);
+  EXPECT_TRUE(done);
 }
 
 // Two threads that allocate by turns, each on a stream of its own.

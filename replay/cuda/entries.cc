@@ -16,8 +16,9 @@ namespace {
 
 Core* core = nullptr;  // set once, never destroyed
 
-// `ours`, unless this process is a fork's child, or `real` where ours failed. A block of ours must not reach
-// the driver's free: whoever frees one says so by `address`.
+// `ours`, unless this process is a fork's child, or `real` where ours failed. So where the driver has done what it was
+// asked for, ours must not fail any more: what comes then is noted (Core::Note). A block of ours must not reach the
+// driver's free: whoever frees one says so by `address`.
 template <typename Ours, typename Real>
 Result Answer(Ours ours, Real real, cu_address address = 0) noexcept {
   if (core->passive()) return real();
@@ -35,7 +36,8 @@ constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
 // For calls that only look at what the driver cannot know of, or must not see.
 template <typename Real>
 Result Exported(cu_address address, const char* call, Result refusal, Real real) noexcept {
-  return Answer([&] { return core->RefuseExport(address, call) ? refusal : real(); }, real);
+  return Answer([&] { return core->RefuseExport(address, call) ? refusal : real(); },
+                [&] { return core->Owns(address) ? refusal : real(); });
 }
 
 void FillMemoryCalls(reprise_cuda_calls& calls) {

@@ -76,13 +76,18 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
   if (offset) {
     device.CountIn(guard, left.owner, left.requested);
     if (memory.oversubscription().in_host > 0 && !device.said_oversubscribed.exchange(true)) {
-      Log(LogLevel::kWarn, fmt::format("device {}: its memory is full; going on in the host's, which is slow",
-                                       device.ordinal()));
+      Note([&] {
+        Log(LogLevel::kWarn,
+            fmt::format("device {}: its memory is full; going on in the host's, which is slow",
+                        device.ordinal()));
+      });
     }
   } else if (!device.said_no_host.exchange(true)) {
-    Log(LogLevel::kWarn,
-        fmt::format("device {}: its memory is full, and the host's cannot stand in: {}", device.ordinal(),
-                    memory.refusals() != refusals ? memory.refusal() : "the arena is at its limit"));
+    Note([&] {
+      Log(LogLevel::kWarn,
+          fmt::format("device {}: its memory is full, and the host's cannot stand in: {}", device.ordinal(),
+                      memory.refusals() != refusals ? memory.refusal() : "the arena is at its limit"));
+    });
   }
   return offset;
 }
@@ -174,13 +179,13 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means, bytes);
   if (!place) return AskAgain(real);
   Device& device = *place->device;
-  if (!MayServe()) return PassUnserved(device, bytes, real);
   // Another device's pool takes that device's memory, and has no place in the order of this one's streams.
   const std::optional<PoolTable::Pool> known = pool == nullptr ? std::nullopt : pools_.Find(pool);
   if (known && known->device != device.ordinal()) {
     if (Device* const other = KnownDevice(known->device)) other->CountUnrecorded(bytes);
     return AskAgainOn(known->device, real);
   }
+  if (!MayServe()) return PassUnserved(device, bytes, real);
   device.others.fetch_add(1, std::memory_order_relaxed);
   const Owner owner = pool == nullptr ? CurrentPool(device) : known ? known->owner : kNoPool;
   return Serve(device, out,

@@ -156,9 +156,12 @@ bool Core::RefuseExport(cu_address address, const char* call) {
   if (device->refused_exports.fetch_add(1) == 0) {
     // Recorded only, a job still has its stream-ordered blocks from the arena, and no others.
     const bool ordered = block && block->info.owner != kNoPool;
-    Log(LogLevel::kWarn, fmt::format("{}: a block served from the arena cannot be exported; run the job with "
-                                     "{}, or tell its library not to export",
-                                     call, ordered ? "REPRISE_DISABLE=1" : "REPRISE_MODE=record"));
+    Note([&] {
+      Log(LogLevel::kWarn,
+          fmt::format("{}: a block served from the arena cannot be exported; run the job with "
+                      "{}, or tell its library not to export",
+                      call, ordered ? "REPRISE_DISABLE=1" : "REPRISE_MODE=record"));
+    });
   }
   return true;
 }

@@ -139,10 +139,11 @@ class BothWays(CudaTest):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
     def test_the_host_has_no_memory_for_us(self):
-        """Once, at each request in turn: what the driver has done is not asked of it again, nor is what has ended."""
+        """Once, at each request in turn: what the driver has done is not asked of it again, nor is what has ended, nor
+        for a handle of our memory."""
         first, last = 40, 110  # before it is the opening
         for scenario in ["end_of_a_context", "end_of_a_stream_with_blocks_in_flight", "capture_relaxed",
-                         "pool_destroyed_with_a_live_block"]:
+                         "pool_destroyed_with_a_live_block", "handle_of_a_block_that_is_not_virtual_memory"]:
             without = self.play(scenario)
             counted = os.path.join(self.at.folder, "count")
             preload = [self.at.shim, built("FAILING_NEW")]

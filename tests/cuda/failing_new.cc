@@ -1,20 +1,34 @@
 // Preloaded beside the library: the core's request for host memory of the number FAILING_NEW is refused, once. How many
 // there were is written to the file FAILING_NEW_COUNT at the end.
 #include <dlfcn.h>
+#include <execinfo.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace {
 
 std::atomic<long> asked{0};
 
-bool IsOfTheCore(void* caller) {
+bool IsIn(void* code, const char* library) {
   Dl_info where;
-  return dladdr(caller, &where) != 0 && std::strstr(where.dli_fname, "libreprise_core") != nullptr;
+  return dladdr(code, &where) != 0 && std::strstr(where.dli_fname, library) != nullptr;
+}
+
+// By itself, or by a library that it has called.
+bool IsOfTheCore(void* caller) {
+  if (IsIn(caller, "libreprise_core")) return true;
+  const auto called = {"libstdc++", "libfmt", "libabsl"};
+  if (std::none_of(called.begin(), called.end(), [&](const char* library) { return IsIn(caller, library); }))
+    return false;
+  void* frames[16];
+  const int depth = backtrace(frames, std::size(frames));
+  return std::any_of(frames, frames + depth, [](void* frame) { return IsIn(frame, "libreprise_core"); });
 }
 
 void* Get(size_t bytes, void* caller) {

@@ -55,6 +55,12 @@ static const struct reprise_host_core* load_core(void) {
   static struct reprise_host_shim shim;
   if (!dlsym) return NULL; /* an old glibc, and no core can be for it */
   if (dlsym(RTLD_DEFAULT, "reprise_host_marker") != (void*)own_marker) return NULL; /* another copy serves */
+  /* Before any lookup fails: to say what did, the C library takes a lock that such a malloc may be called under. */
+  if (reprise_malloc_comes_to_us(reprise_threshold)) {
+    reprise_say("this program's malloc takes aligned memory, and is called with locks of the C library held",
+                NULL);
+    return NULL;
+  }
   if (dlsym(RTLD_DEFAULT, "__lsan_do_leak_check") || dlsym(RTLD_DEFAULT, "__tsan_init")) {
     reprise_say("a sanitizer watches this program's memory and threads, and knows nothing of ours", NULL);
     return NULL;
@@ -195,7 +201,10 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
 }
 
 void* reprise_allocate(size_t bytes, size_t alignment, const void* caller) {
-  if (depth) return NULL;
+  if (depth) {
+    ++reprise_probe_hits;
+    return NULL;
+  }
   const struct reprise_host_core* core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
   if (!core && !(core = first_core(bytes))) return NULL;
   if (reprise_is_allocators(caller)) {
@@ -250,4 +259,13 @@ int reprise_blocks_come_back(void) {
   call_free(block);
   call_free(other);
   return reprise_probe_hits == 4;
+}
+
+int reprise_malloc_comes_to_us(size_t bytes) {
+  void* (*volatile call_malloc)(size_t) = malloc;
+  reprise_probe_hits = 0;
+  void* const block = call_malloc(bytes);
+  const int hits = reprise_probe_hits;
+  free(block);
+  return hits != 0;
 }

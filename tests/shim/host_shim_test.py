@@ -246,6 +246,15 @@ class Company(ShimTest):
         self.assertEqual(done.stdout, "not served\n")
         self.assertIn("functions of its own", done.stderr)
 
+    def test_program_whose_malloc_comes_to_us(self):
+        """Its first malloc comes from setlocale, under whose lock nothing that failed could be worded."""
+        alone = Installed(core=None)
+        self.addCleanup(alone.close)
+        for at in [self.at, alone]:
+            done = run([built("OWN_MALLOC")], preload=[at.shim], REPRISE_THRESHOLD="16")
+            self.assertEqual((done.returncode, done.stdout), (0, "not served\n"), done.stderr)
+            self.assertEqual(done.stderr.count("this program's malloc takes aligned memory"), 1, done.stderr)
+
     def test_program_under_a_sanitizer(self):
         for sanitizer in ["FAKE_SANITIZER", "FAKE_THREAD_SANITIZER"]:
             done = run([built("JOB"), "ordinary"], preload=[built(sanitizer), self.at.shim])

@@ -146,6 +146,29 @@ absl::Status ReadCycle(const json& object, std::string where, std::string_view n
   return absl::OkStatus();
 }
 
+// A file's content. nlohmann's destructor asks for memory for what an array or an object holds, and where there is none it
+// ends the process; so that is taken out first, from the inside, which asks for nothing. Not below a depth that no file of
+// ours has: this goes as deep on the stack.
+class Parsed {
+ public:
+  explicit Parsed(std::string_view text) : json_(json::parse(text, nullptr, /*allow_exceptions=*/false)) {}
+  Parsed(const Parsed&) = delete;
+  Parsed& operator=(const Parsed&) = delete;
+  ~Parsed() { Empty(json_, 0); }
+
+  const json& get() const { return json_; }
+
+ private:
+  static void Empty(json& value, int depth) {  // NOLINT(misc-no-recursion)
+    constexpr int kDeepest = 8;
+    if (depth > kDeepest || !value.is_structured()) return;
+    for (json& each : value) Empty(each, depth + 1);
+    value.clear();
+  }
+
+  json json_;
+};
+
 constexpr std::string_view kHead = "{\"checksum\":\"";
 
 // The file begins with a checksum of everything behind it.
@@ -252,7 +275,8 @@ absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view
     return Wrong(name, "holds no plans that a run has left, which are in the plans.json of its folder");
   if (text.substr(0, beginning) != Beginning(text.substr(beginning)))
     return Wrong(name, "is cut short or damaged: its checksum is not that of its content");
-  const json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Parsed parsed(text);
+  const json& file = parsed.get();
   if (file.is_discarded()) return Wrong(name, "is not JSON");
   JsonFields top(file, "the file");
   if (top.Text("format") != kFormat) return Wrong(name, "is not a file of plans");

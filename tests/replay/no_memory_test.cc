@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "profiler/recorder.h"
@@ -136,6 +137,23 @@ TEST(NoMemory, APlanFailsWhateverItLacked) {
   };
   while (Fails(failures, plan)) ++failures;
   EXPECT_GT(failures, 100);
+}
+
+TEST(NoMemory, PlansThatCannotBeWrittenOrReadEndNothing) {
+  profiler::Slot slot;
+  slot.bytes = Bytes(8192);
+  slot.alignment = Bytes(512);
+  slot.length = 1;
+  SavedPlan saved = {.job = {.command = {"python3", "train.py"}, .device = "host"}};
+  saved.cycles.push_back({.slots = {slot, slot}, .offsets = {Offset(0), Offset(8192)}});
+  const std::string text = FormatSavedPlan(saved);
+  ASSERT_TRUE(ParseSavedPlan(text, "text").ok());
+  int64_t failures = 0;
+  while (Fails(failures, [&] { FormatSavedPlan(saved); })) ++failures;
+  EXPECT_GT(failures, 3);
+  failures = 0;
+  while (Fails(failures, [&] { ParseSavedPlan(text, "text").status().IgnoreError(); })) ++failures;
+  EXPECT_GT(failures, 10);
 }
 
 // Where there is none for a job or its thread, the job runs in the caller, or is refused, and the next one is not.

@@ -261,7 +261,7 @@ class Files(CoreTest):
     def test_a_disk_that_is_full_is_no_limit_that_was_set(self):
         """`merge` counts the one as a fault, and not the other."""
         os.mkdir(self.out)
-        small = 'mount -t tmpfs -o size=96k none "$1" || exit 77; LD_PRELOAD=$2 "$3" 1 0 120000 >&2; cat "$1/summary.json"'
+        small = 'mount -t tmpfs -o size=16k none "$1" || exit 77; LD_PRELOAD=$2 "$3" 1 0 400000 >&2; cat "$1/summary.json"'
         done = subprocess.run(["unshare", "--mount", "sh", "-c", small, "sh", self.out, self.at.shim, built("CHAOS")],
                               capture_output=True, text=True, timeout=TIMEOUT,
                               env=clean_environment([], REPRISE_MODE="record", REPRISE_OUT=self.out, REPRISE_THRESHOLD="1"))

@@ -34,6 +34,7 @@ struct State {
   std::set<CUpti_ActivityKind> enabled;
   Buffer current;
   std::deque<Buffer> full;
+  int being_handed_over = 0;
   bool has_thread = false;
   size_t dropped = 0;
 };
@@ -68,9 +69,12 @@ void HandOver(State& state, Lock& lock) {
     const Buffer buffer = state.full.front();
     state.full.pop_front();
     const auto completed = state.completed;
+    ++state.being_handed_over;
     lock.unlock();
     completed(nullptr, 0, buffer.bytes, buffer.size, buffer.used);
     lock.lock();
+    --state.being_handed_over;
+    state.changed.notify_all();
   }
 }
 
@@ -122,7 +126,7 @@ void Add(const Record& record) {
       CloseCurrent(state);
       if (!state.has_thread && !Late()) std::thread(Work).detach();
       state.has_thread = true;
-      state.changed.notify_one();
+      state.changed.notify_all();
     }
     // The client has to say all of it: what is there before is nothing.
     state.current = {.bytes = reinterpret_cast<uint8_t*>(1), .size = SIZE_MAX, .records_left = 1};
@@ -307,7 +311,11 @@ SIM_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (state.completed == nullptr) return CUPTI_ERROR_INVALID_OPERATION;
   if (Late() && flag != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) return CUPTI_SUCCESS;
   CloseCurrent(state);
+  // A blocking call: what the worker is handing over comes first, and then the rest of all.
+  const auto handed_over = [&] { return state.being_handed_over == 0; };
+  state.changed.wait(lock, handed_over);
   HandOver(state, lock);
+  state.changed.wait(lock, handed_over);
   return CUPTI_SUCCESS;
 }
 

@@ -206,8 +206,8 @@ class PeriodFinder {
   int64_t cut_of_ = -1;          // that begins here
   bool given_up_ = true;         // nothing is confirmed, or it has been lost for long
   bool in_doubt_ = false;        // blocks outlived it, and it was not confirmed again since
-  int64_t doubted_at_ = kNever;  // when that began the last time
   bool judged_ = true;           // it has been told whether the confirmation was a false alarm
+  int64_t doubted_at_ = kNever;  // when it came into doubt the last time
   int64_t doubt_ = 0;            // matches asked for after false alarms
 
   // Where a candidate that had gone round met the first begin of a step, and the distance it was proposed for.

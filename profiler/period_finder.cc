@@ -314,6 +314,7 @@ void PeriodFinder::GiveUp() {
       rounds_ < kTrueRounds ? 2 * std::min(std::max(doubt_, Evidence(confirmed_->length)), max_tokens_) : 0;
 }
 
+// The steps of which it may be a micro-batch are about as far apart as two doubts, at the same place of each.
 void PeriodFinder::Doubt() {
   if (in_doubt_) return;
   in_doubt_ = given_up_ = judged_ = true;
@@ -407,7 +408,7 @@ void PeriodFinder::Lower(Candidate& c, int64_t tick, int64_t past_tick) const {
 // Before it is confirmed: whether it is a micro-batch that was found in the middle of its step, so that the tokens before
 // its first one match as well. Those that match one by one belong to it. Of others, from which a few tokens part it, it only
 // counts whether what had been left behind was freed among them: where they match at a lower level they may be a job's
-// first steps. Once a candidate, O(1) a token that is held back.
+// first steps, unless a period is in doubt. Once a candidate, O(1) a token that is held back.
 void PeriodFinder::LookBack(Candidate& c) const {
   if (c.step > c.start) return;
   int64_t lag = c.window;

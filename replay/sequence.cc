@@ -344,7 +344,7 @@ bool Sequence::Outstays(uint32_t slot, Tick since, Offset offset) const {
 
 // Then the job does not do what was planned.
 void Sequence::OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset) {
-  if (!rules_.doubt || IsAstray(*active_) || !Outstays(slot, since, offset)) return;
+  if (!rules_.rest || IsAstray(*active_) || !Outstays(slot, since, offset)) return;
   active_->astray += bytes;
   const std::optional<profiler::Period>& period = finder_.confirmed();
   if (active_->astray * kOutstayParts > active_->plan.swing && period.has_value() &&
@@ -379,7 +379,7 @@ void Sequence::FollowFromEntry(Bytes bytes, Stream stream, Step& step) {
 
 // Whether it is of a period that is judged anew: what is done in the meantime is not what was planned.
 bool Sequence::IsDoubted(const Cycle& cycle) const {
-  return rules_.doubt && finder_.in_doubt() && cycle.period.length == finder_.confirmed()->length;
+  return finder_.in_doubt() && cycle.period.length == finder_.confirmed()->length;
 }
 
 // Whether the plan in use turned out to be of a micro-batch whose step has been found.
@@ -403,7 +403,7 @@ std::optional<profiler::Iteration> Sequence::IterationToPlan() {
 // The iteration of the period found last, unless it has its plan.
 std::optional<profiler::Iteration> Sequence::NewIteration() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
-  if (!period.has_value() || (rules_.doubt && finder_.in_doubt())) return std::nullopt;
+  if (!period.has_value() || finder_.in_doubt()) return std::nullopt;
   const bool outgrown = Outgrown();
   bool have_one =
       (active_ != nullptr && !outgrown && (active_->matched_share >= kGoodShare || ServedBy(*active_))) ||

@@ -48,7 +48,7 @@ class Sequence {
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
-    bool doubt = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
+    bool rest = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 

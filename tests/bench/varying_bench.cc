@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
                                               {"lay-again", &options.sequence_rules.lay_again},
                                               {"first-cycle", &options.sequence_rules.first_cycle},
                                               {"entries", &options.sequence_rules.entries},
-                                              {"doubt", &options.sequence_rules.doubt},
+                                              {"rest", &options.sequence_rules.rest},
                                               {"plan-lends", &options.arena_rules.plan_lends},
                                               {"waits", &options.arena_rules.waits},
                                               {"hold-back", &options.period_rules.hold_back},

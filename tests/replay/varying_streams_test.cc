@@ -234,7 +234,7 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
     SimulationOptions options;
     options.plan_seconds = 0.05;
     SimulationOptions without = options;
-    without.sequence_rules.doubt = false;
+    without.sequence_rules.rest = false;
     const std::vector<profiler::Event> events = MicroBatches(/*steps=*/20, micro_batches, more_in_first);
     const auto with = Simulate(events, options);
     const auto never_doubted = Simulate(events, without);

@@ -408,7 +408,7 @@ void PeriodFinder::Lower(Candidate& c, int64_t tick, int64_t past_tick) const {
 // Before it is confirmed: whether it is a micro-batch that was found in the middle of its step, so that the tokens before
 // its first one match as well. Those that match one by one belong to it. Of others, from which a few tokens part it, it only
 // counts whether what had been left behind was freed among them: where they match at a lower level they may be a job's
-// first steps, unless a period is in doubt. Once a candidate, O(1) a token that is held back.
+// first steps. Once a candidate, O(1) a token that is held back.
 void PeriodFinder::LookBack(Candidate& c) const {
   if (c.step > c.start) return;
   int64_t lag = c.window;
@@ -427,7 +427,7 @@ void PeriodFinder::LookBack(Candidate& c) const {
     } else if (step != kNever) {
       break;
     }
-    if (of_candidate || in_doubt_) Lower(c, tick, tick - lag);
+    if (of_candidate) Lower(c, tick, tick - lag);
   }
   if (step == kNever) return;
   c.step = step;

@@ -246,6 +246,13 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
   }
 }
 
+// Steps that an evaluation interrupts before four have come again, so that their own period is not confirmed anew at once.
+// With their evaluation they are one, which two doubts propose, or it is, when they have been in doubt for long.
+TEST(Rules, APlanThatRestsIsFollowedAgainOrGivesWayToALongerOne) {
+  for (const uint64_t seed : {4, 6, 7})
+    EXPECT_GE(Planned(Simulated(Variation::kEvaluation, seed)), 0.6) << seed;
+}
+
 TEST(Rules, TheHostWaitsForADeviceThatIsBehind) {
   SimulationOptions waits;
   waits.behind = 300;

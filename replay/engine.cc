@@ -516,7 +516,7 @@ void Engine::ConsiderPlanning(Sequence& sequence) {
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
-  auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles));
+  auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
   if (!split_) {
     KeepInPlace(*iteration, *request);
     if (sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
@@ -542,7 +542,7 @@ std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration
   std::vector<Obstacle> obstacles;
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
     if (SlotOf(info, iteration.slots, iteration.origin) == Matcher::kNoSlot)
-      obstacles.push_back({offset, bytes});
+      obstacles.push_back({offset, bytes, info.token});
   });
   return obstacles;
 }

@@ -41,6 +41,27 @@ bool HasOneLane(const planner::Problem& problem) {
   });
 }
 
+void Pin(const std::vector<Obstacle>& obstacles, Tick lower, Tick upper, planner::Problem& problem) {
+  for (const Obstacle& obstacle : obstacles) {
+    planner::Buffer buffer;
+    buffer.lower = lower;
+    buffer.upper = upper;
+    buffer.size = obstacle.bytes;
+    buffer.pinned = obstacle.offset;
+    problem.buffers.push_back(buffer);
+  }
+}
+
+// A slot more, in which others have their turn.
+void AddTurn(const std::vector<Obstacle>& of_others, planner::Problem& problem) {
+  const Tick end(*problem.period);
+  for (planner::Buffer& buffer : problem.buffers) {
+    if (buffer.upper >= end) buffer.upper = buffer.upper + 1;
+  }
+  Pin(of_others, end, end + 1, problem);
+  ++*problem.period;
+}
+
 absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
                                 const Solver& solve) {
   const absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
@@ -124,7 +145,8 @@ Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan:
   return end;
 }
 
-PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles) {
+PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles,
+                        const std::vector<OtherPlan>& others) {
   PlanRequest request;
   const int64_t round = iteration.period;
   request.problem.period = round;
@@ -143,14 +165,9 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
     request.problem = planner::Unrolled(request.problem, static_cast<int32_t>(rounds));
     Repeat(rounds, request);
   }
-  for (const Obstacle& obstacle : obstacles) {
-    planner::Buffer buffer;
-    buffer.lower = Tick(0);
-    buffer.upper = Tick(request.iteration.period);
-    buffer.size = obstacle.bytes;
-    buffer.pinned = obstacle.offset;
-    request.problem.buffers.push_back(buffer);
-  }
+  const std::vector<Obstacle> of_others = PlacesOfOthers(others, obstacles);
+  if (rounds == 1 && !of_others.empty()) AddTurn(of_others, request.problem);
+  Pin(obstacles, Tick(0), Tick(*request.problem.period), request.problem);
   return request;
 }
 

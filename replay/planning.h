@@ -17,15 +17,10 @@
 #include "planner/types.h"
 #include "profiler/iteration.h"
 #include "replay/matcher.h"
+#include "replay/obstacles.h"
 #include "replay/serving_plan.h"
 
 namespace reprise::replay {
-
-// A live block that the plan has to lie around.
-struct Obstacle {
-  Offset offset;
-  Bytes bytes;
-};
 
 // What is to be solved: the iteration's blocks as cyclic buffers around the obstacles.
 //
@@ -33,14 +28,19 @@ struct Obstacle {
 // has just freed is not to be had without waiting for the device.
 //
 // Where blocks live for longer than a round, the cycle that is planned is several rounds.
+//
+// Where it takes turns with others (obstacles.h), the problem is one slot longer: it is behind the last one, what the cycle has
+// at its end is live in it, and so is all that the others have.
 struct PlanRequest {
   profiler::Iteration iteration;  // `period` and `slots` over all these rounds
-  planner::Problem problem;       // first a buffer for each planned slot, then one for each obstacle, pinned
-  std::vector<uint32_t> slot_of;  // by buffer, obstacles aside: its slot in the iteration
+  planner::Problem problem;  // first a buffer for each planned slot, then, pinned, one for each obstacle and
+                             // for each place of others
+  std::vector<uint32_t> slot_of;  // by buffer, pinned ones aside: its slot in the iteration
 };
 
 // Slots that are persistent get no buffer: they stay outside the plan.
-PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles);
+PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacle>& obstacles,
+                        const std::vector<OtherPlan>& others = {});
 
 // Where the cycle is one that has been planned before, the planner is advised to leave each block where `had`
 // has it: what lies there stays, and other plans have been laid around it. Otherwise two plans that take

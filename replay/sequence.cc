@@ -30,12 +30,17 @@ constexpr int64_t kLooksAToken = 8;
 // asks at each of its own.
 constexpr int64_t kLooksAPeriod = 8;
 
+// A cycle that another one is inside of is longer by at least this part of it.
+constexpr int64_t kPartsLonger = 8;
+
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
 // More than this part of a round's bytes not where they were planned: something lies in the way.
 constexpr int64_t kConflictParts = 50;
 // More than this part of the swing of a cycle where its own blocks still lie, and its period is in doubt.
 constexpr int64_t kOutstayParts = 16;
+// Such a block is noticed by the next round that wants its place. One that has been there for so many is there for good.
+constexpr int64_t kRoundsOutstayed = 2;
 // Rounds after which a plan has proved itself, and the most to wait before planning again. Rounds shorter than so many
 // allocations are counted as parts of one: what is planned every few milliseconds keeps a core busy.
 constexpr int64_t kGoodRounds = 8;
@@ -146,6 +151,14 @@ int64_t Sequence::ShadowRounds() const {
   return candidate_in_shadow_ ? (history_.now() - shadow_since_) / candidate_cycle_.period.length : 0;
 }
 
+// A plan that is being solved or waits for its cut may still be adopted.
+bool Sequence::Awaits() const { return candidate_ != nullptr && ShadowRounds() < kRoundsToAdopt; }
+
+bool Sequence::Has(uint64_t fingerprint) const {
+  const auto is_it = [&](const auto& plan) { return plan->cycle.fingerprint == fingerprint; };
+  return (active_ != nullptr && is_it(active_)) || std::ranges::any_of(waiting_, is_it);
+}
+
 // From here on it lies as it was planned.
 void Sequence::EndFirstCycle(Active& used) {
   used.start_slots.clear();
@@ -169,7 +182,6 @@ void Sequence::Adopt(std::vector<Staying> stays) {
   if (active_ != nullptr) {
     Account(*active_, counters_);
     EndFirstCycle(*active_);
-    active_->last_used = history_.now().count();
     waiting_.push_back(std::move(active_));
   }
   std::erase_if(waiting_, [&](const std::unique_ptr<Active>& other) {
@@ -188,6 +200,7 @@ void Sequence::Adopt(std::vector<Staying> stays) {
   active_->stays = std::move(stays);
   active_->window_tokens = 1;  // the present allocation, which is the cut
   active_->window_matched = 1;
+  active_->last_used = history_.now() - 1;
   BeginAccount(*active_);
   candidate_.reset();
   failed_length_ = 0;
@@ -237,14 +250,28 @@ uint32_t Sequence::SlotInStart(Tick token) const {
   return static_cast<uint32_t>(slot);
 }
 
+std::vector<OtherPlan> Sequence::OtherPlans() const {
+  std::vector<OtherPlan> others;
+  if (!rules_.turns) return others;
+  if (active_ != nullptr) others.push_back({&active_->plan, active_->last_used});
+  for (const auto& other : waiting_) others.push_back({&other->plan, other->last_used});
+  return others;
+}
+
 Offset Sequence::plans_end() const {
   Offset end;
   ForEachPlan([&](const ServingPlan& plan) { end = std::max(end, plan.end); });
   return end;
 }
 
+// By more than noise: of two cycles that differ by a stray allocation none is inside the other.
+bool Sequence::IsLonger(const Cycle& cycle, const Cycle& than) {
+  return kPartsLonger * (cycle.period.length - than.period.length) > than.period.length;
+}
+
 // The matchers of the others look on. One of them takes over when the job has left the plan in use for it, or
-// when it is the longer: what is inside a cycle is in step with it all the time.
+// when it is the longer: what is inside a cycle is in step with it all the time. What the longer one has live has to lie in
+// its places then, as nothing does any longer in those of the plan that is left.
 void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   if (active_ == nullptr) {
     std::erase_if(waiting_, [&](const auto& known) {
@@ -261,7 +288,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
       if (other->start_slots.size() == kMostStartSlots) other->start_slots.pop_front();
       other->start_slots.emplace_back(step.token, slot);
     }
-    const bool wanted = lost || other->cycle.period.length > active_->cycle.period.length;
+    const bool wanted = lost || (IsLonger(other->cycle, active_->cycle) && !IsAstray(*other));
     if (next != nullptr || !wanted || !other->matcher->Sure(stream)) continue;  // which has a slot
     if (other->of_earlier_run && step.token < other->cycle.from) continue;
     next = &other;
@@ -278,7 +305,6 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   }
   Account(*active_, counters_);
   EndFirstCycle(*active_);
-  active_->last_used = step.token.count();
   std::swap(active_, *next);
   BeginAccount(*active_);
   active_->window_tokens = 0;
@@ -290,7 +316,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
 
 bool Sequence::promising() const {
   const Tick now = history_.now();
-  if (candidate_ != nullptr) return ShadowRounds() < kRoundsToAdopt;
+  if (candidate_ != nullptr) return Awaits();
   if (active_ != nullptr) return active_->matched_share >= kUsefulShare;
   const std::optional<profiler::Period>& period = finder_.confirmed();
   return period.has_value() && now < period->found_at + kRoundsToAdopt * period->length;
@@ -300,7 +326,7 @@ bool Sequence::promising() const {
 void Sequence::Drop() {
   candidate_.reset();
   ++counters_.plans_failed;
-  failed_length_ = candidate_cycle_.period.length;
+  failed_length_ = finder_.confirmed()->length;
   PutOffPlanning(failed_length_);
   AskAgain(replan_from_ - history_.now().count());
 }
@@ -313,7 +339,10 @@ void Sequence::PutOffPlanning(int64_t round) {
 void Sequence::CountShare(Bytes bytes, Step& step) {
   Active& active = *active_;
   ++active.window_tokens;
-  if (step.slot != Matcher::kNoSlot) ++active.window_matched;
+  if (step.slot != Matcher::kNoSlot) {
+    ++active.window_matched;
+    active.last_used = step.token;
+  }
   active.window_bytes += bytes;
   if (active.window_tokens < static_cast<int64_t>(active.plan.slots.size())) return;
   active.matched_share =
@@ -339,7 +368,7 @@ bool Sequence::Outstays(uint32_t slot, Tick since, Offset offset) const {
   const auto cycle = static_cast<int64_t>(plan.slots.size());
   const int64_t age = history_.now() - 1 - since;
   const auto its = static_cast<size_t>(((slot - age) % cycle + cycle) % cycle);
-  return plan.slots[its].offset == offset && age > plan.cycle[its].length;
+  return plan.slots[its].offset == offset && age > plan.cycle[its].length && age < kRoundsOutstayed * cycle;
 }
 
 // Then the job does not do what was planned.
@@ -418,7 +447,8 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   look_again_at_ = now + period->length / kLooksAPeriod;
   ++counters_.looks;
   const int64_t lag = ExactPeriod(period->length);
-  if (have_one && lag == 0) return AskAgain(period->length);
+  // What the job does while it is elsewhere is no round of it.
+  if (lag == 0 && (have_one || !finder_.in_step())) return AskAgain(period->length);
   profiler::Iteration iteration = profiler::ExtractIteration(
       history_, {.length = lag == 0 ? period->length : lag, .found_at = period->found_at});
   if (iteration.slots.empty()) return std::nullopt;  // longer than the history
@@ -426,10 +456,11 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
   // away.
   if (iteration.unsettled > 0 && now < period->found_at + period->length)
     return AskAgain(period->length / kLooksAPeriod);
-  exact_ = lag != 0;
   const uint64_t fingerprint = Fingerprint(iteration.slots);
+  if (have_one && Awaits() && Has(fingerprint)) return std::nullopt;  // it pushes no other out
+  exact_ = lag != 0;
   if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
-  next_cycle_ = {.period = *period,
+  next_cycle_ = {.period = {.length = iteration.period, .found_at = period->found_at},
                  .fingerprint = fingerprint,
                  .from = FirstRound(iteration.period),
                  .origin = iteration.origin,
@@ -453,8 +484,7 @@ Tick Sequence::FirstRound(int64_t period) const {
 // The cycle of the plan in use as it is now, where that serves it badly: its tokens are others by now, or
 // something lies in their places.
 std::optional<profiler::Iteration> Sequence::ChangedIteration() {
-  const bool awaits = candidate_ != nullptr && ShadowRounds() < kRoundsToAdopt;
-  if (active_ == nullptr || awaits || IsDoubted(active_->cycle) || Outgrown()) return std::nullopt;
+  if (active_ == nullptr || Awaits() || IsDoubted(active_->cycle) || Outgrown()) return std::nullopt;
   if (history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
   const bool changed = rules_.replan && active_->matched_share < kGoodShare;

@@ -2,7 +2,7 @@
 //
 // Jobs vary, so it keeps a set of plans: the one in use and a few that were followed before, whose matchers
 // look on. When the job has left the one in use and four allocations say that it has come back to another,
-// that one is in use again; the same when a longer one is in step again. All are laid into the one arena.
+// that one is in use again; the same when a longer one is in step again, from an entry on. All are laid into the one arena.
 //
 // Where more than a little of what a plan has live may lie elsewhere, because it had lost its place or another one was in
 // use, it is followed again from an entry on: where a round has just begun or little of the cycle is live. Anywhere else
@@ -34,6 +34,7 @@
 #include "profiler/iteration.h"
 #include "profiler/period_finder.h"
 #include "replay/matcher.h"
+#include "replay/obstacles.h"
 #include "replay/planning.h"
 #include "replay/serving_plan.h"
 
@@ -48,7 +49,8 @@ class Sequence {
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
-    bool rest = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
+    bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
+    bool rest = true;   // a plan whose own blocks stay in its places rests while its period is judged anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -127,6 +129,8 @@ class Sequence {
     if (active_ != nullptr) visit(active_->plan);
     for (const auto& other : waiting_) visit(other->plan);
   }
+  // For the iteration that IterationToPlan returns.
+  std::vector<OtherPlan> OtherPlans() const;
   // The end of the highest plan of the set.
   Offset plans_end() const;
   bool InStep(Stream stream) const {
@@ -157,7 +161,7 @@ class Sequence {
   enum class Reason : uint8_t { kFound, kChanged, kInTheWay };
   // What is planned, or has been.
   struct Cycle {
-    profiler::Period period;
+    profiler::Period period;  // of it, and when the one that it was found under was confirmed
     uint64_t fingerprint = 0;
     Reason reason = Reason::kFound;
     Tick from{0};           // where the first round of it began, as far as is known
@@ -183,7 +187,7 @@ class Sequence {
     bool doubted = false;         // its period may be a micro-batch, or may have been
     bool in_the_way = false;      // something lies where its slots should
     int64_t good_rounds = 0;      // in a row
-    int64_t last_used = 0;        // the token of its latest use
+    Tick last_used;               // the token that it has last been followed with
     bool of_earlier_run = false;  // and not yet used in this one
     // What its matcher had counted when it came into use: while it looks on, a mismatch is none.
     int64_t mismatches_before = 0;
@@ -204,10 +208,13 @@ class Sequence {
   bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
   bool MissesCuts();
   int64_t ShadowRounds() const;
+  bool Awaits() const;
+  bool Has(uint64_t fingerprint) const;
   void PutOffPlanning(int64_t round);
   static void EndFirstCycle(Active& used);
   static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
+  static bool IsLonger(const Cycle& cycle, const Cycle& than);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
   static bool IsAstray(const Active& active) { return !active.plan.IsLittle(active.astray); }

@@ -307,7 +307,7 @@ TEST(SavedPlan, PlacesTheNextRunFromItsFirstRecurringIteration) {
   EXPECT_NEAR(Share(with.slab.count(), without.slab.count()), 1, 0.02);
 }
 
-double Reserved(const Counters& counters) {
+double ReservedShare(const Counters& counters) {
   return Share(counters.reserved_peak.count(), counters.live_peak.count());
 }
 
@@ -322,10 +322,10 @@ TEST(SavedPlan, WhatStaysOfTheStartIsNotScatteredOverWhatItsFirstStepTook) {
   EXPECT_LT(second.first_planned_request, first.first_planned_request / 2);
   EXPECT_GE(Share(second.planned_bytes_after_plan.count(), second.bytes_after_plan.count()), 0.99);
   EXPECT_EQ(second.conflicts, 0);
-  EXPECT_LE(Reserved(second), 1.01);
+  EXPECT_LE(ReservedShare(second), 1.01);
   SavedPlan not_known = saved;
   not_known.cycles[0].stays.clear();
-  EXPECT_GE(Reserved(RunWith(not_known, events)), 1.045);
+  EXPECT_GE(ReservedShare(RunWith(not_known, events)), 1.045);
 }
 
 // Memory had run out for it, and another thread's block came before it was asked for again.
@@ -369,7 +369,7 @@ TEST(SavedPlan, OfAJobThatBeginsOtherwiseIsForgotten) {
   EXPECT_EQ(with.plans_resumed, 0);
   EXPECT_EQ(with.plans, without.plans);
   EXPECT_EQ(with.first_planned_request, without.first_planned_request);
-  EXPECT_LE(Reserved(with), Reserved(without) + 0.001);
+  EXPECT_LE(ReservedShare(with), ReservedShare(without) + 0.001);
 }
 
 // Each of its plans has a start of its own, and the later one's is not over when the first is followed.

@@ -137,6 +137,16 @@ TEST(Rules, APlanIsLaidAgainAroundWhatIsInItsWay) {
   EXPECT_GE(planned.with, planned.without + 0.05);
 }
 
+// Each of two jobs keeps its gradients while the other has its turn.
+TEST(Rules, CyclesThatTakeTurnsKeepOutOfEachOthersWay) {
+  SimulationOptions without;
+  without.sequence_rules.turns = false;
+  const Ablation in_the_way = Ablate(Variation::kTwoJobsAtWill, without, Conflicts);
+  EXPECT_LE(2 * in_the_way.with, in_the_way.without);
+  const Ablation reserved = Ablate(Variation::kTwoJobsAtWill, without, Reserved);
+  EXPECT_LE(reserved.with, reserved.without - 0.003);
+}
+
 TEST(Rules, ACycleThatIsLaidAgainIsAdvisedToKeepItsPlaces) {
   int advised = 0;
   Engine::Options options;
@@ -262,7 +272,7 @@ TEST(Rules, TheHostWaitsForADeviceThatIsBehind) {
     const SimulationResult behind = Simulated(Variation::kTwoJobsAtWill, seed, waits);
     EXPECT_EQ(behind.overlaps, 0);
     EXPECT_LE(Reserved(behind), Reserved(Simulated(Variation::kTwoJobsAtWill, seed)) + 0.01) << seed;
-    EXPECT_GE(Reserved(Simulated(Variation::kTwoJobsAtWill, seed, without)), Reserved(behind) + 0.1) << seed;
+    EXPECT_GE(Reserved(Simulated(Variation::kTwoJobsAtWill, seed, without)), Reserved(behind) + 0.03) << seed;
     EXPECT_LE(behind.counters.host_waits, behind.counters.requests / 100) << seed;
   }
 }

@@ -100,8 +100,10 @@ constexpr int64_t kFirstGrant = 400'000;
 constexpr int64_t kPatience = 8;
 constexpr int64_t kQuick = 2'000'000;
 
-// Of how many of its buffers at a time a line consists at least, unless it is crowded.
+// Of how many of its buffers at a time a line consists at least, unless it is crowded; and how many that are to be laid
+// it has at a time at most. From some more on first-fit gives up holes, being as many as it may look at.
 constexpr int kGenerations = 8;
+constexpr int kMostAtATime = 4096;
 
 // In first answers: the time that must be left for a member to begin. What it does on a large problem before
 // the first step that it can be stopped at takes about as long as that answer, or a few times as long.
@@ -133,12 +135,17 @@ struct Member {
   }
 };
 
-// Whether much is in use all the time: on all cycles, and on lines whose buffers are seldom replaced. Such a
-// problem is not improved by parts, and first-fit finds a great deal in each buffer's way.
+// Whether much is in use all the time: on all cycles, and on lines whose buffers are seldom replaced or very many.
+// Such a problem is not improved by parts, and first-fit finds a great deal in each buffer's way.
 bool IsCrowded(const Instance& instance) {
-  double in_use = 0;  // summed up over the slots
-  for (int32_t i = 0; i < instance.buffers(); ++i) in_use += static_cast<double>(instance.length(i));
-  return instance.cyclic || kGenerations * in_use > static_cast<double>(instance.buffers()) * instance.slots;
+  double in_use = 0, to_be_laid = 0;  // summed up over the slots
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    in_use += static_cast<double>(instance.length(i));
+    if (instance.is_free(i)) to_be_laid += static_cast<double>(instance.length(i));
+  }
+  return instance.cyclic ||
+         kGenerations * in_use > static_cast<double>(instance.buffers()) * instance.slots ||
+         to_be_laid > static_cast<double>(kMostAtATime) * instance.slots;
 }
 
 // Those that are switched on and have a share of the search's thread; on the first, one that places leads.

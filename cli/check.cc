@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -34,7 +33,7 @@ struct Finding {
   const planner::Problem& problem;
   const planner::Plan& plan;
   absl::Status verdict;
-  std::optional<planner::Overlap> overlap;
+  std::optional<planner::Overlap> overlap;  // where that is the fault
   Bytes lower_bound;
 };
 
@@ -78,11 +77,6 @@ std::string FindingText(const Finding& finding) {
   return text;
 }
 
-std::optional<planner::Overlap> OverlapOf(const planner::Problem& problem, const planner::Plan& plan) {
-  const std::vector<std::optional<Offset>> offsets(plan.offsets.begin(), plan.offsets.end());
-  return planner::FirstOverlap(problem, offsets);
-}
-
 int CheckPlan(const CheckOptions& options) {
   const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
@@ -95,10 +89,8 @@ int CheckPlan(const CheckOptions& options) {
     return Fail(fmt::format("{}: {}", options.plan, MessageOf(belongs)), kBadInput);
   }
 
-  Finding finding{*input, *problem,
-                  *plan,  planner::CheckPlacement(*problem, {plan->offsets, plan->slab}),
-                  {},     planner::LowerBound(*problem)};
-  if (!finding.verdict.ok()) finding.overlap = OverlapOf(*problem, *plan);
+  Finding finding{*input, *problem, *plan, {}, {}, planner::LowerBound(*problem)};
+  finding.verdict = planner::CheckPlacement(*problem, {plan->offsets, plan->slab}, &finding.overlap);
   const bool valid = finding.verdict.ok();
   const int exit_status =
       Finish(options.json ? FindingJson(finding) : FindingText(finding), valid ? kFine : kNegative);

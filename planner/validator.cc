@@ -129,7 +129,8 @@ std::optional<Overlap> FirstOverlap(const Problem& problem, std::span<const std:
   return std::nullopt;
 }
 
-absl::Status CheckPlacement(const Problem& problem, const Placement& placement) {
+absl::Status CheckPlacement(const Problem& problem, const Placement& placement,
+                            std::optional<Overlap>* found) {
   if (placement.offsets.size() != problem.buffers.size()) {
     return absl::FailedPreconditionError(fmt::format("the placement has {} offsets for {} buffers",
                                                      placement.offsets.size(), problem.buffers.size()));
@@ -146,6 +147,7 @@ absl::Status CheckPlacement(const Problem& problem, const Placement& placement) 
     if (problem.buffers[i].outside) offsets[i].reset();
   }
   if (const std::optional<Overlap> overlap = FirstOverlap(problem, offsets)) {
+    if (found != nullptr) *found = overlap;
     return absl::FailedPreconditionError(
         fmt::format("{} and {} overlap at tick {}", Describe(problem, placement, overlap->first),
                     Describe(problem, placement, overlap->second), overlap->tick.count()));

@@ -43,6 +43,15 @@ class Check(command.CommandTest):
         self.assertEqual(overlap["tick"], 0)
         self.assertEqual([overlap["first_id"], overlap["second_id"]], ["abc"[overlap[which]] for which in ("first", "second")])
 
+    def test_an_overlap_is_told_only_where_it_is_the_fault(self):
+        self.write("aligned.csv", "id,lower,upper,size,alignment\na,0,9,4,1\nb,0,9,4,1\nc,0,9,8,8\n")
+        self.ok("plan", "aligned.csv", "-o", "a.plan.json")
+        changed = self.change(offsets=[0, 0, 9], slab=17)
+        done = self.reprise("check", "aligned.csv", changed)
+        self.assert_status(done, 1)
+        self.assertRegex(done.out, "^invalid: buffer 2 at offset 9: .*alignment 8\n$")
+        self.assertIsNone(self.json("check", "aligned.csv", changed, status=1)["first_overlap"])
+
     def test_slab_that_is_not_the_height(self):
         self.fails(3, "check", "a.csv", self.change(slab=100, gap=11.5), says="slab.* is 100, but the buffers end at 8")
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <utility>
@@ -158,7 +159,18 @@ Bytes MaxLive(const Problem& problem) {
   return Bytes(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
 }
 
-Bytes LowerBound(const Problem& problem) { return LowerBound(Compress(problem)); }
+Bytes LowerBound(const Problem& problem) {
+  std::map<int32_t, Problem> lanes;  // where each has addresses of its own
+  for (const Buffer& buffer : problem.buffers) {
+    if (problem.reuse != Reuse::kForbidden || buffer.pinned || buffer.outside) continue;
+    Problem& lane = lanes[buffer.lane];
+    lane.period = problem.period;
+    lane.buffers.push_back(buffer);
+  }
+  Bytes apart;
+  for (const auto& [number, lane] : lanes) apart += MaxLive(lane);
+  return std::max(apart, LowerBound(Compress(problem)));
+}
 
 Bytes LowerBound(const Instance& instance) { return Bytes(Sweep(instance).Run()); }
 

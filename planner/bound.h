@@ -16,7 +16,8 @@ Bytes MaxLive(const Problem& problem);
 // is just enough room for the free buffers in use, after the pinned ones have taken theirs. What lies above
 // the slab wastes nothing, so a pinned buffer counts only as far as the slab must reach past it; without
 // pinned buffers this is MaxLive. When every offset is a multiple of some g > 1, a buffer also wastes the
-// bytes up to the next multiple, the topmost one excepted. 0 when every buffer is pinned. O(n log n).
+// bytes up to the next multiple, the topmost one excepted. Of a problem whose lanes may not share bytes at least the sum
+// of what each of them has in use at most. 0 when every buffer is pinned. O(n log n).
 Bytes LowerBound(const Problem& problem);
 Bytes LowerBound(const Instance& instance);
 

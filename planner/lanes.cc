@@ -295,14 +295,10 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const std::vector<Lane> lanes = LanesOf(problem);
   size_t still_to_come = 0;  // in buffers
-  Bytes loads;
-  for (const Lane& lane : lanes) {
-    still_to_come += lane.buffers.size();
-    loads += lane.max_live;
-  }
+  for (const Lane& lane : lanes) still_to_come += lane.buffers.size();
   const size_t buffers = still_to_come;
   Solution whole;
-  whole.lower_bound = std::max(loads, LowerBound(problem));
+  whole.lower_bound = LowerBound(problem);
   Tower tower(problem);
   // A share of the time is advice to a lane, which gives a first answer whatever it takes; of many lanes
   // these would take many times as long as there is.

@@ -79,6 +79,8 @@ class PlanMany(command.CommandTest):
         words = ("plan", "a.csv", "d.csv", "-o", "plans")
         apart = self.json(*words, "--streams", "apart")["plans"]
         self.assertEqual([(row["lower_bound"], row["slab"]) for row in apart], [(200, 200)] * 2)
+        again = self.json(*words, "--streams", "apart")["plans"]
+        self.assertEqual([(row["was_there"], row["lower_bound"], row["proven_optimal"]) for row in again], [(True, 200, True)] * 2)
         for row in self.json(*words)["plans"]:
             self.assertTrue(row["was_there"])
             checked = self.json("check", row["input"], row["plan"])

@@ -57,6 +57,16 @@ TEST(LowerBound, ThePinnedOffsetsSetTheGrainToo) {
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 4), Pinned(0, 2, 5, 2)}}), Bytes(9));
 }
 
+TEST(LowerBound, AddsUpLanesThatMayNotShareBytes) {
+  Problem problem{
+      {OnLane(0, Block(0, 2, 5)), OnLane(1, Block(2, 4, 3)), OnLane(0, Block(3, 5, 4)), Pinned(0, 9, 7, 99)}};
+  EXPECT_EQ(LowerBound(problem), Bytes(7));
+  problem.reuse = Reuse::kForbidden;
+  EXPECT_EQ(LowerBound(problem), Bytes(8));
+  problem.buffers[3].pinned = Offset(0);
+  EXPECT_EQ(LowerBound(problem), Bytes(14)) << "at tick 3, where obstacles are in the way";
+}
+
 TEST(Gap, IsRelativeToTheBound) {
   EXPECT_DOUBLE_EQ(Gap(Bytes(150), Bytes(100)), 0.5);
   EXPECT_DOUBLE_EQ(Gap(Bytes(0), Bytes(0)), 0);

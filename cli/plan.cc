@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -209,12 +210,14 @@ std::string DoesNotFit(const PlanOptions& options, const planner::Solution& solu
     return fmt::format("does not fit: {} bytes are needed at least, the capacity is {}",
                        solution.lower_bound.count(), capacity.count());
   }
-  const bool another_order =
-      options.streams == "apart" && solution.seconds < kMostOfTheTime * options.seconds;
+  const bool in_time = solution.seconds < kMostOfTheTime * options.seconds;
+  std::string_view what_may_help = "a longer --time-limit may find one";
+  if (in_time && options.streams == "apart")
+    what_may_help = "the streams apart were laid on top of each other in one order only";
+  if (in_time && options.solver != "auto")
+    what_may_help = "this solver has nothing more to try, --solver auto may find one";
   return fmt::format("no placement within {} bytes found, the best takes {}; {}", capacity.count(),
-                     solution.placement.slab.count(),
-                     another_order ? "the streams apart were laid on top of each other in one order only"
-                                   : "a longer --time-limit may find one");
+                     solution.placement.slab.count(), what_may_help);
 }
 
 planner::Plan PlanOf(const LoadedInput& input, const planner::Problem& problem,

@@ -87,6 +87,10 @@ class Plan(command.CommandTest):
         self.write("ap.csv", "id,lower,upper,size,alignment,lane,offset\na,0,1,3,2,0,\nb,0,1,1,9,1,\np,0,1,3,5,0,7\n")
         done = self.fails(4, "plan", "ap.csv", "--streams", "apart", "--capacity", "11", says="the best takes .*one order only")
         self.assertNotIn("--time-limit", done.err)
+        self.write("one.csv", "id,lower,upper,size\na,2,3,1\nb,4,7,4\nc,3,6,2\nd,1,4,4\ne,0,2,5\n")
+        alone = ("plan", "one.csv", "--capacity", "9", "--solver", "first-fit-crowd-size", "--time-limit", "1h")
+        done = self.fails(4, *alone, says="the best takes 11; this solver has nothing more to try, --solver auto")
+        self.assertNotIn("--time-limit", done.err)
 
     def test_gaps_and_pinned_buffers(self):
         self.write("gaps.csv", "id,lower,upper,size,offset,gaps\na,0,9,4,,2-7\nb,3,6,4,,\nc,0,9,4,4,\n")

@@ -45,6 +45,12 @@ bool HasOneLane(const Problem& problem) {
                      [&](const Buffer& buffer) { return !HasLane(buffer) || buffer.lane == first->lane; });
 }
 
+Problem Shared(const Problem& problem) {
+  Problem shared = problem;
+  shared.reuse = Reuse::kAllowed;
+  return shared;
+}
+
 std::vector<Lane> LanesOf(const Problem& problem) {
   std::map<int32_t, Lane> by_lane;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -293,6 +299,7 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
                                     const SolveFunction& solve) {
   const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
+  if (HasOneLane(problem)) return solve(Shared(problem), budget);  // apart from nobody
   const std::vector<Lane> lanes = LanesOf(problem);
   size_t still_to_come = 0;  // in buffers
   for (const Lane& lane : lanes) still_to_come += lane.buffers.size();
@@ -338,8 +345,7 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
 absl::StatusOr<Solution> SolvePriced(const Problem& problem, const Budget& budget,
                                      const SolveFunction& solve) {
   const Stopwatch stopwatch;
-  Problem shared = problem;
-  shared.reuse = Reuse::kAllowed;
+  const Problem shared = Shared(problem);
   if (HasOneLane(problem)) return solve(shared, budget);  // nothing can cross
   absl::StatusOr<Solution> lowest = solve(shared, ShareOf(budget, 0.5));
   if (!lowest.ok()) return lowest;

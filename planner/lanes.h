@@ -15,7 +15,7 @@ using SolveFunction = std::function<absl::StatusOr<Solution>(const Problem&, con
 // the lanes by their numbers of buffers. The capacity is for the last lane only: those below it go as low as
 // they can, and where one is set they keep no previous offsets. After a cancel, or once the time is over, the
 // lanes still to come are laid by one pass of first-fit, as long as one lane is laid. The slab need not be the least
-// of all where there are obstacles or alignments: one order of the lanes is tried.
+// of all where there are obstacles or alignments: one order of the lanes is tried. One lane alone, or none, is `solve`'s.
 absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget, const SolveFunction& solve);
 
 // For Reuse::kPriced: of several placements the one with the least slab + crossings * price. The candidates

@@ -87,6 +87,12 @@ class PlanMany(command.CommandTest):
             self.assertEqual((row["lower_bound"], row["slab"]), (100, 200))
             self.assertEqual((row["lower_bound"], row["gap"]), (checked["lower_bound"], checked["gap"]))
 
+    def test_a_plan_of_pinned_buffers_alone_was_not_there_before(self):
+        for name in ("a.csv", "d.csv"):
+            self.write(name, "id,lower,upper,size,offset\na,0,5,10,0\n")
+        rows = self.json("plan", "a.csv", "d.csv", "-o", "plans", "--streams", "apart")["plans"]
+        self.assertEqual([row["was_there"] for row in rows], [False, False])
+
     def test_a_plan_that_is_not_good_is_made_again(self):
         self.ok("plan", *self.inputs, "-o", "plans")
         self.write("plans/a.plan.json", "no plan")

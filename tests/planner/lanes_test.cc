@@ -85,6 +85,19 @@ TEST(Lanes, OneAloneHasAllOfTheBudgetWhateverThePrice) {
   EXPECT_TRUE(solution->proven_optimal);
 }
 
+// The load of these is 20, and only a search shows that 22 is the least.
+TEST(Lanes, OneAloneIsApartFromNobody) {
+  Problem problem{
+      {Block(0, 1, 3, 2), Block(0, 1, 7, 5), Block(0, 1, 1, 6), Block(0, 1, 5, 5), Block(0, 1, 4, 8)}};
+  problem.reuse = Reuse::kForbidden;
+  const auto solution = Solve(problem, {.seconds = 3600});
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_EQ(solution->lower_bound, Bytes(22));
+  EXPECT_TRUE(solution->proven_optimal);
+  problem.buffers = {Pinned(0, 1, 3, 0)};
+  EXPECT_NE(Solve(problem, {})->solver, "");
+}
+
 TEST(Lanes, CrossingsAreAvoidedWhereThatCostsNothing) {
   // One tall block sets the slab; below it there is room to keep the lanes apart.
   Problem problem = TakingTurns(Reuse::kPriced);

@@ -17,11 +17,13 @@
 #endif
 
 __asm__(".symver dlsym, dlsym@" REPRISE_OLDEST);
+__asm__(".symver dlvsym, dlvsym@" REPRISE_OLDEST);
 __asm__(".symver dlopen, dlopen@" REPRISE_OLDEST);
 __asm__(".symver dlclose, dlclose@" REPRISE_OLDEST);
 __asm__(".symver dlerror, dlerror@" REPRISE_OLDEST);
 __asm__(".symver dladdr, dladdr@" REPRISE_OLDEST);
 #pragma weak dlsym
+#pragma weak dlvsym
 #pragma weak dlopen
 #pragma weak dlclose
 #pragma weak dlerror

@@ -34,7 +34,19 @@ static int libc_malloc_trim(size_t pad) { return 0; }
 
 static void leak(void* block) {}
 
-static void* next(const char* name) { return dlsym ? dlsym(RTLD_NEXT, name) : NULL; }
+/* Whether libc_malloc_debug comes between. It has these names at their old versions alone: the job's calls are bound to
+ * those, and dlsym passes over them, so that a free behind it would get blocks of another malloc. */
+static int old_versions_come_first(void) {
+  void* const ends = (void*)__libc_free;
+  return dlsym && dlvsym && dlsym(RTLD_NEXT, "free") == ends &&
+         dlvsym(RTLD_NEXT, "free", REPRISE_OLDEST) != ends;
+}
+
+static void* next(const char* name, int old_version) {
+  void* found = old_version ? dlvsym(RTLD_NEXT, name, REPRISE_OLDEST) : NULL;
+  if (!found && old_version) found = dlvsym(RTLD_NEXT, name, "GLIBC_2.16"); /* aligned_alloc's, on x86-64 */
+  return found || !dlsym ? found : dlsym(RTLD_NEXT, name);
+}
 
 static int have_real_functions;
 
@@ -49,9 +61,10 @@ __attribute__((constructor)) static void find_real_functions(void) {
   /* dlsym frees the text of an earlier error, and would come back here without end. */
   void (*expected)(void*) = first_free;
   __atomic_compare_exchange_n(&reprise_real.free, &expected, leak, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  const int old_version = old_versions_come_first();
 #define HOOK(type, name, params, args)                                                   \
   {                                                                                      \
-    type(*found) params = (type(*) params)next(#name);                                   \
+    type(*found) params = (type(*) params)next(#name, old_version);                      \
     __atomic_store_n(&reprise_real.name, found ? found : libc_##name, __ATOMIC_RELAXED); \
   }
 #include "shim/host_hooks.def"

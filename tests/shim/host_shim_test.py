@@ -278,6 +278,17 @@ class Company(ShimTest):
         done = run([built("JOB"), "ordinary"], preload=[jemalloc, self.at.shim])
         self.assertEqual((done.stdout, done.stderr), ("not served\n", ""))
 
+    def test_the_c_librarys_own_checks_behind_us(self):
+        """What it checks it allocates itself, and it has old versions of the names alone."""
+        checked = {"preload": [self.at.shim, "libc_malloc_debug.so.0"], "MALLOC_CHECK_": "3"}
+        if run(["true"], **checked).stderr:
+            self.skipTest("this C library has no libc_malloc_debug")
+        for name in ["ordinary", "reallocate", "answers"]:
+            with self.subTest(name=name):
+                done = run([built("JOB"), name], **checked)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(OPENED, done.stderr)
+
     def test_jemalloc_with_an_operator_new_of_its_own(self):
         """What that takes by the name of aligned_alloc its operator delete takes for its own."""
         done = run([built("STATIC_OBJECTS")], preload=[self.at.shim, built("JEMALLOC")])
@@ -311,7 +322,7 @@ class Company(ShimTest):
         """Before glibc 2.34 a process without libdl has no dlsym: then the C library's own functions serve."""
         with open(self.at.shim, "rb") as file:
             image = file.read()
-        for name in [b"dlsym", b"dlopen", b"dlerror", b"dladdr"]:
+        for name in [b"dlsym", b"dlvsym", b"dlopen", b"dlerror", b"dladdr"]:
             self.assertEqual(image.count(b"\0" + name + b"\0"), 1)
             image = image.replace(b"\0" + name + b"\0", b"\0" + name[:-1] + b"_\0")
         with open(self.at.shim, "wb") as file:

@@ -140,16 +140,19 @@ static void after_fork_in_child(void) {
 }
 
 /* Registered for no library, the handlers stay until the process is gone. pthread_atfork registers them for
- * ours, and exit would take them away while other threads still fork. */
+ * ours, and exit would take them away while other threads still fork. Another C library than glibc does not have it,
+ * and could not open a core. */
 extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
                              void* library);
+#pragma weak __register_atfork
 
 static int handles_forks;
 
 /* Before any thread is started; the constructors of other libraries may come first, and allocate. */
 __attribute__((constructor)) static void handle_forks(void) {
   if (handles_forks) return;
-  handles_forks = __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
+  handles_forks = __register_atfork &&
+                  __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL) == 0;
 }
 
 static void set_opening(int now) {

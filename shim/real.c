@@ -7,10 +7,13 @@
 #include "shim/old_glibc.h"
 
 /* The C library's own, under the names it keeps for those who replace malloc. They serve where the loader
- * cannot be asked. */
+ * cannot be asked. Weak, for another C library than glibc has none of them, and a loader that can be asked. */
 extern void* __libc_memalign(size_t alignment, size_t bytes);
 extern void __libc_free(void* block);
 extern void* __libc_realloc(void* block, size_t bytes);
+#pragma weak __libc_memalign
+#pragma weak __libc_free
+#pragma weak __libc_realloc
 
 static int libc_posix_memalign(void** out, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) return EINVAL;

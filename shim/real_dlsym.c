@@ -22,10 +22,10 @@ static const void* at(ElfW(Addr) base, ElfW(Addr) value) {
   return (const void*)(value < base ? base + value : value); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static struct names names_of(const struct link_map* library) {
+static struct names names_of(ElfW(Addr) base, const ElfW(Dyn) * entry) {
   struct names names = {0};
-  for (const ElfW(Dyn)* entry = library->l_ld; entry && entry->d_tag != DT_NULL; ++entry) {
-    const void* const table = at(library->l_addr, entry->d_un.d_ptr);
+  for (; entry && entry->d_tag != DT_NULL; ++entry) {
+    const void* const table = at(base, entry->d_un.d_ptr);
     if (entry->d_tag == DT_SYMTAB) names.symbols = table;
     if (entry->d_tag == DT_STRTAB) names.strings = table;
     if (entry->d_tag == DT_GNU_HASH) names.hash = table;
@@ -41,8 +41,8 @@ static uint32_t gnu_hash(const char* name) {
 
 /* The table is: bucket count, first symbol, filter words, shift; the filter; the buckets; one word a symbol,
  * whose lowest bit marks the last of its bucket. */
-static void* defined_in(const struct link_map* library, const char* name) {
-  const struct names names = names_of(library);
+static void* defined_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
+  const struct names names = names_of(base, dynamic);
   if (!names.symbols || !names.strings || !names.hash || names.hash[0] == 0) return NULL;
   const uint32_t bucket_count = names.hash[0], first = names.hash[1], filter_words = names.hash[2];
   const uint32_t* const buckets = names.hash + 4 + filter_words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
@@ -55,10 +55,31 @@ static void* defined_in(const struct link_map* library, const char* name) {
     const uint32_t word = words[i - first];
     if ((word | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
         reprise_is_same_name(names.strings + symbol->st_name, name)) {
-      return (void*)(library->l_addr + symbol->st_value); /* NOLINT(performance-no-int-to-ptr) */
+      return (void*)(base + symbol->st_value); /* NOLINT(performance-no-int-to-ptr) */
     }
     if (word & 1) return NULL;
   }
+}
+
+/* Only glibc's loader shows its list. */
+#pragma weak _r_debug
+
+struct walk {
+  int is_behind_us;
+  void* found;
+};
+
+static int walk_on(struct dl_phdr_info* library, size_t size, void* to) {
+  struct walk* const walk = to;
+  const ElfW(Dyn)* dynamic = NULL;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
+    if (part->p_type != PT_DYNAMIC) continue;
+    dynamic = (const void*)(library->dlpi_addr + part->p_vaddr); /* NOLINT(performance-no-int-to-ptr) */
+  }
+  if (walk->is_behind_us) walk->found = defined_in(library->dlpi_addr, dynamic, "dlsym");
+  if (dynamic == _DYNAMIC) walk->is_behind_us = 1;
+  return walk->found != NULL;
 }
 
 /* The loader's own list, in the order in which names are looked up. dl_iterate_phdr takes a lock, and a sanitizer that
@@ -66,10 +87,16 @@ static void* defined_in(const struct link_map* library, const char* name) {
 reprise_dlsym_fn reprise_find_dlsym(void) {
   reprise_dlsym_fn found = __atomic_load_n(&reprise_real_dlsym, __ATOMIC_ACQUIRE);
   if (found) return found;
-  const struct link_map* library = _r_debug.r_map;
-  while (library && library->l_ld != _DYNAMIC) library = library->l_next;
-  while (library && !found && (library = library->l_next))
-    found = (reprise_dlsym_fn)defined_in(library, "dlsym");
+  if (&_r_debug) {
+    const struct link_map* library = _r_debug.r_map;
+    while (library && library->l_ld != _DYNAMIC) library = library->l_next;
+    while (library && !found && (library = library->l_next))
+      found = (reprise_dlsym_fn)defined_in(library->l_addr, library->l_ld, "dlsym");
+  } else {
+    struct walk walk = {0};
+    dl_iterate_phdr(walk_on, &walk);
+    found = (reprise_dlsym_fn)walk.found;
+  }
   __atomic_store_n(&reprise_real_dlsym, found, __ATOMIC_RELEASE);
   return found;
 }

@@ -1,7 +1,12 @@
 """What a preload library is made of, read from the file itself and from the sources."""
 import os
 import re
+import shutil
 import subprocess
+import tempfile
+import unittest
+
+from preloading import run
 
 NEWEST_GLIBC = {"x86_64": (2, 14), "aarch64": (2, 17)}
 SOURCE = os.environ["SOURCE_ROOT"]
@@ -18,6 +23,12 @@ def source(name):
 
 def needed(library):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", library))
+
+
+def asked_for(library):
+    """The names without which the library cannot be loaded."""
+    lines = output("nm", "-D", "--undefined-only", library).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines if " U " in line}
 
 
 def glibc_versions(library):
@@ -51,9 +62,20 @@ class Rules:
     """What holds for every preload library; for a TestCase with the library's path in `shim`."""
 
     def test_needs_libc_alone(self):
-        self.assertTrue(needed(self.shim))
-        for library in needed(self.shim):
-            self.assertRegex(library, r"^(libc\.so\.6|ld-linux.*\.so\.\d+)$")
+        self.assertEqual(needed(self.shim), ["libc.so.6"])
+
+    def test_asks_for_nothing_that_glibc_alone_has(self):
+        """The loader of another C library would end its programs before they begin."""
+        internal = {name for name in asked_for(self.shim) if name.startswith("_")}
+        self.assertLessEqual(internal, {"__environ", "__errno_location", "__stack_chk_fail"})
+
+    @unittest.skipUnless(shutil.which("musl-gcc"), "no other C library here")
+    def test_programs_of_another_c_library_run_as_without_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "other_libc")
+            output("musl-gcc", "-o", program, os.path.join(SOURCE, "tests/shim/other_libc.c"))
+            done = run([program], preload=[self.shim])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "0 1 1 1 1\n", ""))
 
     def test_runs_on_old_systems(self):
         versions = glibc_versions(self.shim)

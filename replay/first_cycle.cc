@@ -77,7 +77,7 @@ std::optional<std::vector<ServingPlan::Slot>> Lay(const ServingPlan& plan, uint3
   if (plan.slots.size() + residents.size() > kMostBlocks || StackRoom() < kStack) return std::nullopt;
   const FirstCycle first = MakeFirstCycle(plan, from, residents);
   if (first.in_the_way * kPartInTheWay <= first.planned) return std::nullopt;
-  const absl::StatusOr<planner::Solution> solution = solve(first.problem, {.seconds = kSeconds});
+  const absl::StatusOr<planner::Solution> solution = solve(first.problem, BudgetOf(kSeconds));
   if (!solution.ok()) return std::nullopt;
   const Bytes needed = std::max(solution->lower_bound, EndOf(plan, residents) - Offset(0));
   if ((solution->placement.slab - needed) * kPartAbove > needed) return std::nullopt;

@@ -26,6 +26,10 @@ constexpr double kLeastSeconds = 0.05;
 // it made a run of five times as long. The arena's best fit does better, and what is planned later may, too.
 constexpr int64_t kMostGapParts = 4;
 
+// Ten times the most that a search was seen to do. Under libfaketime a clock may stand still, and a search that nothing
+// else ends goes on for ever.
+constexpr double kMostStepsPerSecond = 3e8;
+
 double SecondsFor(const planner::Problem& problem, double most) {
   return std::min(most,
                   std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
@@ -198,9 +202,12 @@ ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placeme
   return plan;
 }
 
+planner::Budget BudgetOf(double seconds) {
+  return {.seconds = seconds, .steps = static_cast<int64_t>(seconds * kMostStepsPerSecond)};
+}
+
 void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate, const Solver& solve) {
-  planner::Budget budget;
-  budget.seconds = SecondsFor(request.problem, most_seconds);
+  planner::Budget budget = BudgetOf(SecondsFor(request.problem, most_seconds));
   budget.cancel = &candidate.cancel;
   try {
     absl::StatusOr<ServingPlan> plan = Lay(request, budget, solve);

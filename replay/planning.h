@@ -77,6 +77,9 @@ struct Candidate {
 using Solver =
     std::function<absl::StatusOr<planner::Solution>(const planner::Problem&, const planner::Budget&)>;
 
+// What a plan may take: `seconds`, or far more work than goes into them, for the job's clock may stand still.
+planner::Budget BudgetOf(double seconds);
+
 // Solves the request, checks the placement with the independent validator, and fills the candidate. Takes time
 // in proportion to the request's blocks, up to `most_seconds`.
 void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate,

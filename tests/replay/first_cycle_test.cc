@@ -118,6 +118,18 @@ TEST(FirstCycle, IsThePlansOwnWhereNoOtherComesOfIt) {
   EXPECT_FALSE(LayFirstCycle(SmallPlan(), 0, residents, overlaps).has_value());
 }
 
+// The job waits for it.
+TEST(FirstCycle, IsNotWaitedForForEverWhereTheClockStandsStill) {
+  int64_t steps = 0;
+  const auto asks = [&](const planner::Problem&,
+                        const planner::Budget& budget) -> absl::StatusOr<planner::Solution> {
+    steps = budget.steps;
+    return absl::DeadlineExceededError("");
+  };
+  LayFirstCycle(SmallPlan(), 0, std::vector{At(0, 1)}, asks);
+  EXPECT_EQ(steps, 9'000'000) << "about a second's";
+}
+
 // The first answer of a solver that has no time may be far off.
 TEST(FirstCycle, IsThePlansOwnWhereTheOtherReachesMuchHigher) {
   const auto laid = [](int64_t highest, const std::vector<Resident>& residents,

@@ -244,6 +244,7 @@ TEST(Plan, TakesTimeInProportionToItsBlocks) {
   const Solver solve = [&](const planner::Problem&,
                            const planner::Budget& budget) -> absl::StatusOr<planner::Solution> {
     granted = budget.seconds;
+    EXPECT_DOUBLE_EQ(static_cast<double>(budget.steps), 3e8 * granted) << "whatever the clock says";
     return absl::CancelledError("");
   };
   const auto seconds = [&](int64_t blocks, double most) {

@@ -275,6 +275,17 @@ def tasks(steps):
         update(optimizer, total)
 
 
+def two_models(steps, turn=lambda: 3):
+    """Each has its turn, while the gradients of the other's last step stay."""
+    nets = [(language_model(), lambda model: likelihood(model, sentences(8, 32))),
+            (small_resnet(), lambda model: F.cross_entropy(model(torch.randn(8, 3, 48, 48)), labels(8)))]
+    trained = [(model, loss, adam(model.parameters())) for model, loss in nets]
+    for _ in range(steps // 2):
+        for model, loss, optimizer in trained:
+            for _ in range(turn()):
+                update(optimizer, loss(model))
+
+
 SHAPES = ((8, 32), (4, 48), (16, 16))
 JOBS = {
     "accumulation": accumulation,
@@ -296,4 +307,6 @@ JOBS = {
     "shapes_at_will": lambda steps: learn_sentences(steps, lambda step: random.choice(SHAPES)),
     "tasks": tasks,
     "teacher": teacher,
+    "two_models": two_models,
+    "two_models_at_will": lambda steps: two_models(steps, lambda: random.randint(1, 6)),
 }

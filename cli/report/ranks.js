@@ -51,7 +51,7 @@ function figuresOf(merged, capacity, ranks) {
     figure("ranks", `${merged.ranks.length} of ${merged.world_size}`, "with a summary"),
     figure("median live peak", formatSize(merged.median_live_peak)),
     figure("largest live peak", merged.ranks.length === 0 ? "-" :
-      formatSize(Math.max(...merged.ranks.map((rank) => rank.live_peak))), merged.largest_rank === null ? "" :
+      formatSize(merged.ranks.reduce((most, rank) => Math.max(most, rank.live_peak), 0)), merged.largest_rank === null ? "" :
       `rank ${merged.largest_rank}, ${merged.largest_over_median === null ? "above" : `${twoPlaces(merged.largest_over_median)} times`} the median`),
     figure("live peaks together", formatSize(merged.live_peak), "not all at one moment"),
     figure("reserved together", formatSize(merged.reserved_peak)),

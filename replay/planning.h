@@ -29,7 +29,7 @@ namespace reprise::replay {
 //
 // Where blocks live for longer than a round, the cycle that is planned is several rounds.
 //
-// Where it takes turns with others (obstacles.h), the problem is one slot longer: it is behind the last one, what the cycle has
+// Where it is one round and takes turns with others (obstacles.h), the problem is one slot longer: it is behind the last one, what the cycle has
 // at its end is live in it, and so is all that the others have.
 struct PlanRequest {
   profiler::Iteration iteration;  // `period` and `slots` over all these rounds

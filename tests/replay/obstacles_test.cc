@@ -75,6 +75,22 @@ TEST(PlacesOfOthers, AreOnlyOfThoseWhoseLastRoundHasLeftWhatItHadAtItsEnd) {
               IsEmpty());
 }
 
+// A job may leave them at the end of any.
+TEST(PlacesOfOthers, AreNoneOfAPlanOfSeveralRounds) {
+  ServingPlan plan = PlanWith(std::vector<int64_t>(16, 1), 100 * kKiB);
+  const std::vector<OtherPlan> others = {{&plan, Tick(16)}};
+  const std::vector<Obstacle> left = {{Offset(0), Bytes(4 * kKiB), Tick(12)}};
+  EXPECT_THAT(PlacesOfOthers(others, left), IsEmpty());
+  plan.slots[3].bytes = plan.cycle[3].bytes = Bytes(2 * kKiB);  // and now it is one
+  EXPECT_THAT(PlacesOfOthers(others, left), testing::Not(IsEmpty()));
+}
+
+TEST(MakeRequest, ACycleOfSeveralRoundsHasNoTurnInIt) {
+  const std::vector<Obstacle> obstacles = {{Offset(8 * kKiB), Bytes(4 * kKiB), Tick(12)}};
+  profiler::Iteration iteration{.period = 4, .slots = PlanWith({1, 1, 6, 1}, 0).cycle};
+  EXPECT_EQ(MakeRequest(iteration, obstacles, {{&Other(), kLastUsed}}).problem.period, 8);
+}
+
 TEST(MakeRequest, WhatACycleHasAtItsEndKeepsOutOfThePlacesOfOthers) {
   const std::vector<Obstacle> obstacles = {{Offset(8 * kKiB), Bytes(4 * kKiB), Tick(12)}};
   // The first and the last are freed at the end of the round, the second before, the third after the next one has begun.

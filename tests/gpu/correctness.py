@@ -26,7 +26,9 @@ SHAPES = {
     "resnet": ["--batch", "16", "--iterations", "48"],
     "gpt": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
+    "turns": ["--batch", "4", "--length", "256", "--iterations", "96"],
 }
+ACCUMULATED = ["--accumulate", "4"]
 LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of section 9
 RECORDED = 24  # iterations of these: each is like the one before
 
@@ -169,13 +171,13 @@ class Correctness:
         return find
 
     @staticmethod
-    def train_words(model, amp=False):
+    def train_words(model, more=()):
         words = [sys.executable, os.path.join(PROGRAMS, "train.py"), model, *SHAPES[model], "--deterministic"]
-        return [*words, *(["--amp"] if amp else [])]
+        return [*words, *more]
 
-    def train(self, model, mode, amp):
-        find = self.pytorch(f"{model}{' amp' if amp else ''}", self.train_words(model, amp), mode)
-        return by_plan_for_the_most_part(find) if mode in PLANNED and model != "varying" else find
+    def train(self, model, mode, more=()):
+        find = self.pytorch(" ".join([model, *more]), self.train_words(model, more), mode)
+        return by_plan_for_the_most_part(find) if mode in PLANNED and model in LARGE else find
 
     def recording(self, model, words):
         """All that a training asks for, in recordings/, for whoever wants to try plans on it."""
@@ -305,21 +307,24 @@ class Correctness:
 
         def train(mode):
             return [
-                pytorch(mode, f"{model}{' with AMP' if amp else ''}", 120, self.train(model, mode, amp))
+                pytorch(mode, model + said, 120, self.train(model, mode, more))
                 for model in LARGE
-                for amp in (False, True)
+                for said, more in (("", []), (" with AMP", ["--amp"]))
             ]
 
         default = "cudaMallocAsync"  # what `reprise run` gives to PyTorch
         varying = "GPT on random lengths, evaluations, 200 steps"
+        turns, accumulated = "ResNet-50 and GPT by turns at will, 96 steps", "resnet, gradients of 4 batches"
         graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
         second_runs = [
             pytorch(default, f"{model}, second run", 120, self.second_run(model, self.train_words(model), default))
             for model in LARGE
         ]
         return [
-            pytorch(default, varying, 140, self.train("varying", default, False)),
+            pytorch(default, varying, 140, self.train("varying", default)),
             *train(default),
+            pytorch(default, turns, 120, self.train("turns", default)),
+            pytorch(default, accumulated, 120, self.train("resnet", default, ACCUMULATED)),
             pytorch(default, graph, 100, self.graph(default)),
             pytorch(default, prefetch, 100, self.prefetch(default)),
             Row(SECTION, "JAX: a training", 120, ("a GPU", "JAX"), self.jax),
@@ -329,7 +334,15 @@ class Correctness:
             Row(SECTION, "tests/cuda: random workload", 90, cuda, self.workload),
             *second_runs,
             Row(SECTION, "compute-sanitizer memcheck", 90, (*cuda, "compute-sanitizer"), self.memcheck),
-            pytorch(default, "varying, recorded", 100, self.recording("varying", self.train_words("varying"))),
+            *(
+                pytorch(default, f"{name}, recorded", 100, self.recording(name, words))
+                for name, words in {
+                    "varying": self.train_words("varying"),
+                    "amp": self.train_words("resnet", ["--amp"]),
+                    "turns": self.train_words("turns"),
+                    "accumulated": self.train_words("resnet", ACCUMULATED),
+                }.items()
+            ),
             pytorch("native", graph, 100, self.graph("native")),
             pytorch("uncached", prefetch, 100, self.prefetch("uncached")),
             *train("uncached"),

@@ -150,7 +150,7 @@ class EveryRow(unittest.TestCase):
         self.assertEqual(sorted(order, key=names.index), list(order))
 
     def test_recordings_are_left(self):
-        for model in ("gpt", "resnet", "varying"):
+        for model in ("gpt", "resnet", "varying", "amp", "turns", "accumulated"):
             path = os.path.join(self.folder, "out", "recordings", model + ".reprise")
             self.assertIn(f"KiB in recordings/{model}.reprise", self.results[f"PyTorch cudaMallocAsync: {model}, recorded"]["says"])
             stats = subprocess.run([os.environ["REPRISE_COMMAND"], "stats", "--json", path], capture_output=True, check=True)

@@ -108,13 +108,14 @@ def text(batch, length):
 
 
 class Job:
-    """A model in training: `step()` is one iteration and gives its loss."""
+    """A model in training: `step()` is one iteration, of so many batches whose gradients are summed, and gives its loss."""
 
     BATCHES = 2  # on the host, used in turn
 
-    def __init__(self, model, batch, length, amp, device="cuda"):
+    def __init__(self, model, batch, length, amp, device="cuda", accumulate=1):
         self.device = device
         self.amp = amp
+        self.accumulate = accumulate
         with torch.device(device):  # to draw the weights on the host takes longer than the first iterations
             self.model = ResNet50() if model == "resnet" else Gpt2()
         if model == "resnet":
@@ -126,14 +127,19 @@ class Job:
         self.scaler = torch.amp.GradScaler(device, enabled=amp)
         self.steps = 0
 
-    def step(self):
-        inputs, targets = (part.to(self.device) for part in self.data[self.steps % self.BATCHES])
-        self.steps += 1
-        self.optimizer.zero_grad(set_to_none=True)
+    def backward(self, data):
+        inputs, targets = (part.to(self.device) for part in data)
         with torch.autocast(self.device, torch.float16, enabled=self.amp):
             outputs = self.model(inputs)
             loss = F.cross_entropy(outputs.flatten(0, -2), targets.flatten())
         self.scaler.scale(loss).backward()
+        return loss
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        for number in range(self.accumulate):
+            loss = self.backward(self.data[(self.steps + number) % self.BATCHES])
+        self.steps += 1
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss.item()
@@ -168,3 +174,16 @@ class VaryingJob(Job):
         loss = F.cross_entropy(self.model(inputs).flatten(0, -2), targets.flatten())
         self.model.train()
         print("evaluation", loss.item().hex(), flush=True)
+
+
+class Turns:
+    """Both models in one process: which of them takes the next step is drawn."""
+
+    def __init__(self, batch, length, amp, device="cuda"):
+        self.jobs = [Job("resnet", 4 * batch, length, amp, device), Job("gpt", batch, length, amp, device)]
+
+    def step(self):
+        return self.jobs[torch.randint(len(self.jobs), ())].step()
+
+    def weights(self):
+        return sum(job.weights() for job in self.jobs)

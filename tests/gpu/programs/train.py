@@ -1,7 +1,7 @@
 """Trains a model on the GPU; prints every loss and what the weights have come to, to the last bit.
 
-usage: train.py resnet|gpt|varying [--batch N] [--length N] [--iterations N] [--seconds S] [--amp] [--deterministic]
-                [--result FILE]
+usage: train.py resnet|gpt|varying|turns [--batch N] [--length N] [--accumulate N] [--iterations N] [--seconds S] [--amp]
+                [--deterministic] [--result FILE]
 
 FILE gets the seconds of every iteration and PyTorch's own peaks of allocated and reserved bytes.
 """
@@ -14,9 +14,10 @@ import sys
 import time
 
 parser = argparse.ArgumentParser()
-parser.add_argument("model", choices=("resnet", "gpt", "varying"))
+parser.add_argument("model", choices=("resnet", "gpt", "varying", "turns"))
 parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--length", type=int, default=256)
+parser.add_argument("--accumulate", type=int, default=1, help="batches an iteration of resnet and gpt")
 parser.add_argument("--iterations", type=int, default=24)
 parser.add_argument("--seconds", type=float, default=1e9, help="no further iteration after this time")
 parser.add_argument("--amp", action="store_true")
@@ -29,17 +30,19 @@ if options.deterministic:
 
 import torch  # noqa: E402  (reads the environment)
 
-from models import Job, VaryingJob  # noqa: E402
+from models import Job, Turns, VaryingJob  # noqa: E402
 
 torch.manual_seed(7)
 if options.deterministic:
     # What has no deterministic form warns; whether that matters is seen by running twice without Reprise.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
-if options.model == "varying":
-    job = VaryingJob(options.batch, options.length, options.amp, options.device)
+if options.model in ("varying", "turns"):
+    job = {"varying": VaryingJob, "turns": Turns}[options.model](
+        options.batch, options.length, options.amp, options.device
+    )
 else:
-    job = Job(options.model, options.batch, options.length, options.amp, options.device)
+    job = Job(options.model, options.batch, options.length, options.amp, options.device, options.accumulate)
 seconds = []
 while len(seconds) < options.iterations and sum(seconds) < options.seconds:
     began = time.perf_counter()

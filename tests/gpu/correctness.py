@@ -10,10 +10,11 @@ import sys
 import threading
 
 from hog import Hog
-from jobs import NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference, unserved
+from jobs import HERE, NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference, unserved
 from rows import FAIL, MEASURED, PASS, Finding, Row
 
 SECTION = "8"
+DEMO = os.path.join(os.path.dirname(os.path.dirname(HERE)), "scripts/demo.d/compare.py")
 MODES = {
     "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
@@ -230,6 +231,17 @@ class Correctness:
         says = f"{kernels:,} kernels of {len(device['by_name'])} names, an iteration takes {times[2] / times[1]:.3f} times"
         return Finding(PASS if kernels > 0 else FAIL, says, figures)
 
+    def demo(self, deadline):
+        """`scripts/demo --quick` without its setup, which compares the losses itself."""
+        done = self.jobs.run("demo", [sys.executable, "-B", DEMO, self.jobs.reprise, "1", "demo"], deadline)
+        figures = {"out": done.out[-6000:], "err": done.err[-4000:]}
+        if done.status != 0:
+            return failed(done, "", figures, "; ".join(done.out.splitlines()[-1:]))
+        if "in host mode" in done.err:
+            return Finding(FAIL, "it took the host for the GPU", figures)
+        same = re.findall(r"^  losses identical +(.+)", done.out, re.M)
+        return Finding(PASS if same else FAIL, f"losses identical: {', '.join(same) or 'not said'}", figures)
+
     def oversubscribed(self, deadline):
         """A training on a device too small for it: out of memory, but the same losses with --oversubscribe."""
         hog = self.compiler.compile("hog", deadline)
@@ -370,6 +382,9 @@ class Correctness:
     def timeline_row(self):
         name = "PyTorch cudaMallocAsync: GPT with --timeline"
         return Row(SECTION, name, 75, ("a GPU", "PyTorch"), self.timeline)
+
+    def demo_row(self):
+        return Row(SECTION, "scripts/demo --quick", 150, ("a GPU", "PyTorch"), self.demo)
 
     def on_a_small_device(self):
         """What takes the device's memory away from whatever runs beside it."""

@@ -181,6 +181,7 @@ def main():
         *compare.first_batch_rows(),
         checks.timeline_row(),
         *checks.scenario_rows(),
+        checks.demo_row(),
         *compare.other_rows(),
         *checks.on_a_small_device(),
     ]

@@ -97,6 +97,29 @@ esac
         self.assertEqual([finding.verdict for finding in self.found("random")], [LEFT_OUT])
 
 
+class Demo(Folder):
+    """It compares by itself; what it says of that decides."""
+
+    def found(self, script):
+        runner = jobs.Jobs("reprise", tempfile.mkdtemp(dir=self.folder), {})
+        with mock.patch.object(correctness, "DEMO", self.write("compare.py", script)):
+            finding = correctness.Correctness(None, ROOT, runner, None, None).demo(Deadline(30))
+        return finding.verdict, finding.says
+
+    def test_what_it_says(self):
+        same = 'print("  losses identical           40 of 40 in each of 2 runs")\n'
+        self.assertEqual(self.found(same), (PASS, "losses identical: 40 of 40 in each of 2 runs"))
+        self.assertEqual(self.found(""), (FAIL, "losses identical: not said"))
+
+    def test_losses_that_differ(self):
+        differ = 'import sys\nprint("gpt: LOSSES DIFFER")\nsys.exit(1)\n'
+        self.assertEqual(self.found(differ), (FAIL, "status 1: gpt: LOSSES DIFFER"))
+
+    def test_on_the_host(self):
+        host = 'import sys\nprint("demo: in host mode, as", file=sys.stderr)\nprint("  losses identical 1")\n'
+        self.assertEqual(self.found(host), (FAIL, "it took the host for the GPU"))
+
+
 class SecondRun(Folder):
     """The fake command: leaves plans, and follows those that it is given; HOW: what else."""
 

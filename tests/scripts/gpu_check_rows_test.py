@@ -29,6 +29,11 @@ for path in sys.argv:
         json.dump(figures, open(path, "w"))
 os.execv(os.environ["SCENARIOS"], ["scenarios", "training_stream_ordered"])
 """
+DEMO = """
+import os, subprocess, sys
+subprocess.run([sys.argv[1], "run", "--cuda", "--", os.environ["SCENARIOS"], "training_stream_ordered"], check=True)
+print("  losses identical           3 of 3 in each of 2 runs")
+"""
 WATCH = """
 import sys
 print("ready", flush=True)
@@ -65,6 +70,7 @@ class EveryRow(unittest.TestCase):
         cls.folder = folder.name
         for name in ("train.py", "graph.py", "prefetch.py", "use_cupy.py", "largest_batch.py"):
             cls.write(name, STAND_IN)
+        cls.write("compare.py", DEMO)
         cls.write("watch_memory.py", WATCH)
         cls.write("sanitizer", '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift 2; done\nexec "$@"\n', 0o755)
         cls.write("reprise", f'#!/bin/sh\nexec {os.environ["REPRISE_COMMAND"]} "$@"\n', 0o755, "bin")
@@ -101,6 +107,7 @@ class EveryRow(unittest.TestCase):
                 mock.patch.object(gpu_check.Correctness, "jax", gpu_check.Correctness.cupy),  # the only one from elsewhere
                 mock.patch.object(gpu_check.signal, "signal"),
                 mock.patch.object(correctness, "PROGRAMS", cls.folder),
+                mock.patch.object(correctness, "DEMO", os.path.join(cls.folder, "compare.py")),
                 mock.patch.object(comparison, "PROGRAMS", cls.folder),
                 mock.patch.object(comparison, "HERE", cls.folder),
                 mock.patch.dict(os.environ, variables),
@@ -123,6 +130,10 @@ class EveryRow(unittest.TestCase):
         row = self.results[OVERSUBSCRIBED]
         self.assertEqual((row["verdict"], self.status), (FAIL, 1))
         self.assertIn("nothing was out of memory", row["says"])
+
+    def test_the_demo_says_what_it_compared(self):
+        row = self.results["scripts/demo --quick"]
+        self.assertEqual((row["verdict"], row["says"]), (PASS, "losses identical: 3 of 3 in each of 2 runs"))
 
     def test_figures(self):
         figures = self.results["gpt: Reprise over cudaMallocAsync"]["figures"]

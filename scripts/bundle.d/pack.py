@@ -95,6 +95,21 @@ def search_in(binary, *folders):
     subprocess.run(["patchelf", "--force-rpath", "--set-rpath", path, binary], check=True)
 
 
+def name_here(name):
+    """Under which a library that the core brings into a job is loaded. Of one that is there already the loader looks at the
+    name alone: under its own, ours would be the job's from then on, or the job's ours."""
+    return name.replace(".so", "-reprise.so", 1)
+
+
+def rename(names, binaries):
+    """All of them name and need these libraries as they are called here."""
+    words = [word for pair in names.items() for word in ("--replace-needed", *pair)]
+    for binary in binaries:
+        subprocess.run(["patchelf", *words, binary], check=True)
+        if os.path.basename(binary) in names.values():  # apart: patchelf 0.14 mixes up the two
+            subprocess.run(["patchelf", "--set-soname", os.path.basename(binary), binary], check=True)
+
+
 def packages_of(libraries):
     """{name: "package version"} of the system's packages that the libraries are from, where there is one to ask."""
     # Where /lib is /usr/lib, the loader and the package manager may disagree on a file's name.
@@ -115,11 +130,17 @@ def lay_out(build, bundle):
     copy(os.path.join(build, COMMAND), os.path.join(bundle, "bin/reprise"))
     for library in (*PRELOADED, CORE):
         copy(os.path.join(build, library), os.path.join(bundle, "lib", os.path.basename(library)))
-    libraries = {**needed(os.path.join(build, COMMAND)), **needed(os.path.join(build, CORE)), **opened(OPENED)}
+    of_core = needed(os.path.join(build, CORE))
+    libraries = {**needed(os.path.join(build, COMMAND)), **of_core, **opened(OPENED)}
+    renamed = {name: name_here(name) for name in of_core if not CXX_RUNTIME.match(name)}
+    binaries = [os.path.join(bundle, path) for path in ("bin/reprise", os.path.join("lib", os.path.basename(CORE)))]
+    search_in(binaries[0], "../lib/reprise", "../lib/reprise/cxx")
+    search_in(binaries[1], "reprise")
     for name, path in libraries.items():
-        copy(path, os.path.join(bundle, "lib/reprise", "cxx" if CXX_RUNTIME.match(name) else "", name))
-    search_in(os.path.join(bundle, "bin/reprise"), "../lib/reprise", "../lib/reprise/cxx")
-    search_in(os.path.join(bundle, "lib", os.path.basename(CORE)), "reprise")
+        target = os.path.join(bundle, "lib/reprise", "cxx" if CXX_RUNTIME.match(name) else "", renamed.get(name, name))
+        copy(path, target)
+        binaries.append(target)
+    rename(renamed, binaries)
     copy(os.path.join(ROOT, "scripts/bundle.d/README.bundle.md"), os.path.join(bundle, "README.md"))
     for extra in EXTRAS:
         if os.path.exists(os.path.join(ROOT, extra)):

@@ -96,6 +96,19 @@ class Bundle(unittest.TestCase):
         self.assertRegex(done.stderr, r"in reprise-out: summary.*json")
         self.assertNotIn("memory is left as it is", done.stderr)
 
+    def test_a_job_has_its_own_of_the_libraries_that_the_core_has_too(self):
+        """A plugin's, loaded once the core is there: the loader would take what bears the same name."""
+        with tempfile.TemporaryDirectory() as folder:
+            own, plugin = os.path.join(folder, "libzstd.so.1"), os.path.join(folder, "plugin.so")
+            for words, text in (
+                (["-Wl,-soname,libzstd.so.1", "-o", own], "unsigned ZSTD_versionNumber(void) { return 99; }"),
+                ([f"-Wl,-rpath,{folder}", "-o", plugin, "-x", "none", own],
+                 "unsigned ZSTD_versionNumber(void); unsigned version(void) { return ZSTD_versionNumber(); }"),
+            ):
+                subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", *words], input=text, text=True, check=True)
+            job = JOB + f"print(ctypes.CDLL({plugin!r}).version())"
+            self.assertEqual(self.reprise("run", "--host", "--", sys.executable, "-c", job).stdout, "99\n")
+
     def test_call_stacks_take_all_from_inside(self):
         job = JOB + "print(*(line[line.index('/'):].strip() for line in open('/proc/self/maps') if 'libunwind' in line), sep='\\n')"
         paths = set(self.reprise("run", "--host", "--mode", "record", "--stacks", "native", "--", sys.executable, "-c",

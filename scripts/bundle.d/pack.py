@@ -23,6 +23,12 @@ CORE = "shim/libreprise_core.so"
 # glibc is the one thing that a bundle cannot bring: it is one with the loader and the kernel.
 GLIBC = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libpthread|libdl|librt)\.so")
 CXX_RUNTIME = re.compile(r"^(libstdc\+\+|libgcc_s)\.so")
+BUILT_IN = {  # and the packages they are from
+    "CLI11": "libcli11-dev",
+    "nlohmann-json": "nlohmann-json3-dev",
+    "protozero": "libprotozero-dev",
+    "zstd": "libzstd-dev",
+}
 OPENED = "libunwind.so.8"  # by the core, where call stacks are wanted
 EXTRAS = (
     "LICENSE",
@@ -121,8 +127,9 @@ def packages_of(libraries):
             owner, _, path = line.partition(": ")
             if path in names:
                 owners[names[path]] = owner.split(":")[0]
+    owners.update(BUILT_IN)
     versions = {owner: output_or("", "dpkg-query", "-W", "-f", "${Version}", owner) for owner in set(owners.values())}
-    return {name: f"{owner} {versions[owner]}" for name, owner in owners.items()}
+    return {name: f"{owner} {versions[owner]}" for name, owner in owners.items() if versions[owner]}
 
 
 def lay_out(build, bundle):
@@ -190,7 +197,7 @@ def manifest(bundle, version, libraries, packages):
         "built_on": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
         "compiler": output_or("unknown", "c++", "--version").splitlines()[0],
         "glibc_needed": version_needed(binaries, b"GLIBC"),
-        "libraries": {name: packages.get(name, "of no package") for name in sorted(libraries)},
+        "libraries": {name: packages.get(name, "of no package") for name in sorted({*libraries, *BUILT_IN})},
         "files": {path: digest(os.path.join(bundle, path)) for path in inside},
     }
 

@@ -76,11 +76,11 @@ class Bundle(unittest.TestCase):
             self.assertEqual([library for library in needed if not GLIBC.match(library)], [])
             self.assertNotRegex(dynamic, r"\((RPATH|RUNPATH)\)")
 
-    def reprise(self, *words):
+    def reprise(self, *words, command=None):
         cwd = tempfile.TemporaryDirectory()
         self.addCleanup(cwd.cleanup)
         done = subprocess.run(
-            [self.path("bin", "reprise"), *words], env=EMPTY, cwd=cwd.name, capture_output=True, text=True, timeout=120
+            [command or self.path("bin", "reprise"), *words], env=EMPTY, cwd=cwd.name, capture_output=True, text=True, timeout=120
         )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
@@ -96,18 +96,26 @@ class Bundle(unittest.TestCase):
         self.assertRegex(done.stderr, r"in reprise-out: summary.*json")
         self.assertNotIn("memory is left as it is", done.stderr)
 
-    def test_a_job_has_its_own_of_the_libraries_that_the_core_has_too(self):
-        """A plugin's, loaded once the core is there: the loader would take what bears the same name."""
+    def own_of(self, command, library):
+        """What a job's plugin gets of a library of its own, if that bears this name, once the core is there: the loader
+        would take one of that name from wherever."""
         with tempfile.TemporaryDirectory() as folder:
-            own, plugin = os.path.join(folder, "libzstd.so.1"), os.path.join(folder, "plugin.so")
+            own, plugin = os.path.join(folder, library), os.path.join(folder, "plugin.so")
             for words, text in (
-                (["-Wl,-soname,libzstd.so.1", "-o", own], "unsigned ZSTD_versionNumber(void) { return 99; }"),
+                ([f"-Wl,-soname,{library}", "-o", own], "int ZSTD_versionNumber(void) { return 99; }"),
                 ([f"-Wl,-rpath,{folder}", "-o", plugin, "-x", "none", own],
-                 "unsigned ZSTD_versionNumber(void); unsigned version(void) { return ZSTD_versionNumber(); }"),
+                 "int ZSTD_versionNumber(void); int version(void) { return ZSTD_versionNumber(); }"),
             ):
                 subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", *words], input=text, text=True, check=True)
             job = JOB + f"print(ctypes.CDLL({plugin!r}).version())"
-            self.assertEqual(self.reprise("run", "--host", "--", sys.executable, "-c", job).stdout, "99\n")
+            return self.reprise("run", "--host", "--", sys.executable, "-c", job, command=command).stdout
+
+    def test_a_job_has_its_own_of_the_libraries_that_the_core_has_too(self):
+        dynamic = subprocess.run(["readelf", "-d", os.path.join(BUILD, "shim/libreprise_core.so")], capture_output=True, text=True)
+        fmt = re.search(r"libfmt\.so\.\d+", dynamic.stdout)[0]
+        self.assertEqual(self.own_of(self.path("bin", "reprise"), fmt), "99\n")
+        for command in (self.path("bin", "reprise"), os.path.join(BUILD, "cli/reprise")):
+            self.assertEqual(self.own_of(command, "libzstd.so.1"), "99\n")
 
     def test_call_stacks_take_all_from_inside(self):
         job = JOB + "print(*(line[line.index('/'):].strip() for line in open('/proc/self/maps') if 'libunwind' in line), sep='\\n')"
@@ -128,6 +136,9 @@ class Bundle(unittest.TestCase):
             with open(self.path(path), "rb") as content:
                 self.assertEqual(hashlib.sha256(content.read()).hexdigest(), expected, path)
         self.assertRegex(manifest["glibc_needed"], r"^2\.\d+$")
+        if shutil.which("dpkg"):
+            for library in ("libfmt", "libzstd", "libcli11"):  # the last two are built in
+                self.assertTrue(any(path.startswith("licenses/" + library) for path in present), library)
         for text in ("LICENSE", "README.md"):
             self.assertIn(text, present)
 

@@ -186,8 +186,11 @@ Config ReadConfig(const Lookup& lookup, const ProcessNames& names) {
     config.plan.clear();
   }
   if (names.launched.OneOfMany()) {
-    const bool apart = read.Text("REPRISE_OUT").value_or("").find("%r") != std::string_view::npos;
-    if (!apart) config.label = fmt::format("rank{}", names.launched.rank);
+    ProcessNames other = names;
+    other.launched.rank = names.launched.rank == 0 ? 1 : 0;
+    const std::string_view out = read.Text("REPRISE_OUT").value_or("");
+    if (ExpandOut(out, names) == ExpandOut(out, other))
+      config.label = fmt::format("rank{}", names.launched.rank);
     config.quiet_rank = names.launched.rank != 0 || !config.run.empty();
   }
   // Behind the rank: the job runs again under its number, and finds what it left before.

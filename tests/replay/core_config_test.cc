@@ -153,6 +153,8 @@ TEST(NamesOfThisProcess, ComeFromTheLauncher) {
 TEST(CoreConfig, RanksAreToldApartByLabelWhereTheyShareAFolder) {
   EXPECT_EQ(Read({{"REPRISE_OUT", "out/%j"}}).label, "rank3");
   EXPECT_EQ(Read({{"REPRISE_OUT", "out/%j/%r"}}).label, "");
+  EXPECT_EQ(Read({{"REPRISE_OUT", "a%%run/%j"}}).label,
+            "rank3");  // a folder whose own name has a percent sign
   EXPECT_EQ(ReadConfig(In({}), {.host = "node"}).label, "");
 }
 

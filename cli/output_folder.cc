@@ -75,8 +75,12 @@ OutputFolder NamedFolder(const std::string& out) {
       .launched = {.rank = 1, .job = job == "0" ? "another" : job, .step = "another"}};
   if (replay::ExpandOut(out, another) == path) {  // all processes go there
     folder.path = *path;
-    folder.before = FilesIn(*path);
-    if (!LaunchedHere().OneOfMany()) folder.run = RunNameHere();
+    // One of several says nothing of its files, and if each looked where all leave theirs, a job would read as many
+    // names as the square of its ranks.
+    if (!LaunchedHere().OneOfMany()) {
+      folder.before = FilesIn(*path);
+      folder.run = RunNameHere();
+    }
   }
   return folder;
 }

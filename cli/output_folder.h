@@ -14,7 +14,7 @@ namespace reprise::cli {
 struct OutputFolder {
   std::string pattern;           // for REPRISE_OUT, absolute; empty: no files
   std::string path;              // as people name it; empty: only the processes know (a pattern, no files)
-  std::set<std::string> before;  // what was in it
+  std::set<std::string> before;  // what was in it; of a rank's not known
   // Which of the others are of this run: other jobs may leave theirs at the same time. Empty: not told apart,
   // because whoever started this rank does, or nobody looks for them here.
   std::string run;

@@ -1,6 +1,7 @@
 """Why this exists: ranks start at once, in one folder, under launchers that name them each in its own way. No file may be
 lost, one voice speaks, and a thousand summaries have to be read in seconds."""
 
+import ctypes
 import json
 import os
 import resource
@@ -13,6 +14,8 @@ import command
 from by_hand import ROUNDS, RanksByHand
 from report_test import head_of
 
+libc = ctypes.CDLL(None)
+IN_ACCESS = 1  # of linux/inotify.h: of a folder, that its names were read, or a file in it
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
 
 
@@ -79,6 +82,18 @@ class Ranks(RanksByHand):
         self.assertLess(jobs[0]["ranks"][0]["ended"], jobs[1]["started"])
         self.assertRegex(self.fails(1, "merge", "out").out,
                          r"the job, run 2, started 20[0-9-]+T[0-9:]+Z: summaries of 1 of 2 ranks\n")
+
+    def test_a_rank_does_not_look_through_what_the_others_left(self):
+        """All of them would read as many names as the square of their number."""
+        os.mkdir(self.path("out"))
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        self.addCleanup(os.close, watch)
+        self.assertGreater(libc.inotify_add_watch(watch, self.path("out").encode(), IN_ACCESS), 0)
+        self.end([self.start(rank, 2, command.REPRISE, "run", "--host", "--out", "out", "--", *ROUNDS, "20")
+                  for rank in range(2)])
+        self.assertRaises(BlockingIOError, os.read, watch, 4096)
+        self.assertEqual(len(self.job("out")["ranks"]), 2)
+        self.assertTrue(os.read(watch, 4096), "merge does, and that is seen")
 
     def test_only_the_first_speaks(self):
         words = (command.REPRISE, "run", "--host", "--mode", "record", "--", *ROUNDS, "50")

@@ -13,7 +13,7 @@
 namespace reprise::cli {
 namespace {
 
-constexpr size_t kMostRanksSaid = 16;
+constexpr size_t kMostSaid = 16;  // of ranks, and of the steps that a batch script has started
 
 }  // namespace
 
@@ -34,7 +34,7 @@ std::string FolderOfRanks(const replay::Launched& launched) {
 
 void SayMerged(const MergedSummaries& merged) {
   for (const std::string& error : merged.errors) Say(error);
-  const std::string text = MergedText(merged, kMostRanksSaid);
+  const std::string text = MergedText(merged, kMostSaid);
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty())))
     Say(line);
 }

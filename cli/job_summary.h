@@ -15,7 +15,7 @@ replay::Launched LaunchedHere();
 // the launcher tells jobs apart.
 std::string FolderOfRanks(const replay::Launched& launched);
 
-// Says what these summaries come to, one line each for the first ranks.
+// Says what these summaries come to, one line each for the first ranks of the first jobs.
 void SayMerged(const MergedSummaries& merged);
 
 // Says what the ranks left in `folder` and what comes next; false, and nothing said, where no summary is a rank's.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -86,26 +87,51 @@ std::string NotInPeaksText(const JobRanks& job) {
                      RanksNamed(ranks, all));
 }
 
-// As the process itself says it at its end.
-std::string OversubscribedText(const ProcessSummary& rank) {
+// What ranks have to say each for itself: as many lines as there are ranks, at worst.
+using Notes = std::vector<std::string>;
+
+std::string FirstOf(const Notes& notes, size_t most) {
+  const size_t shown = std::min(most, notes.size());
   std::string text;
-  for (const replay::Oversubscribed& device : rank.oversubscribed) {
-    const Bytes needs = device.next.Needs();
-    text += fmt::format(
-        "  rank {}, device {}: {} at most in the host's memory, which is slow; the device gave {}\n"
-        "    its plan needs {}: {}\n",
-        rank.launched.rank, device.device, FormatSize(device.in_host), FormatSize(device.next.given),
-        needs == Bytes(0) ? "an unknown size" : FormatSize(needs), device.next.Verdict());
-  }
+  for (size_t i = 0; i < shown; ++i) text += notes[i];
+  if (shown < notes.size()) text += fmt::format("  ... {} more of these\n", notes.size() - shown);
   return text;
 }
 
-std::string JobText(const JobRanks& job, size_t most_ranks) {
+// As the process itself says it at its end.
+void NoteOversubscribed(const ProcessSummary& rank, Notes& notes) {
+  for (const replay::Oversubscribed& device : rank.oversubscribed) {
+    const Bytes needs = device.next.Needs();
+    notes.push_back(fmt::format(
+        "  rank {}, device {}: {} at most in the host's memory, which is slow; the device gave {}\n"
+        "    its plan needs {}: {}\n",
+        rank.launched.rank, device.device, FormatSize(device.in_host), FormatSize(device.next.given),
+        needs == Bytes(0) ? "an unknown size" : FormatSize(needs), device.next.Verdict()));
+  }
+}
+
+// By reason: most often it is one for all.
+Notes NotesOfRefusals(const JobRanks& job) {
+  std::map<std::string_view, std::vector<int>> by_reason;
+  for (const ProcessSummary& rank : job.ranks) {
+    if (!rank.refused.empty()) by_reason[rank.refused].push_back(rank.launched.rank);
+  }
+  Notes notes;
+  for (auto& [reason, ranks] : by_reason) {
+    const size_t all = ranks.size();
+    ranks.resize(std::min(all, kMostNamed));
+    notes.push_back(
+        fmt::format("  {}: plans found, and not used: {}\n", RanksNamed(ranks, all), Printable(reason)));
+  }
+  return notes;
+}
+
+std::string JobText(const JobRanks& job, size_t most) {
   std::string text = fmt::format("{}: summaries of {} of {} ranks\n", Printable(NameOf(job)),
                                  job.ranks.size(), job.world_size);
   text += fmt::format("{:>6}  {:<12} {:>11} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n", "rank", "host",
                       "live peak", "reserved", "bound", "slab", "planned", "resumed", "faults");
-  const size_t shown = std::min(most_ranks, job.ranks.size());
+  const size_t shown = std::min(most, job.ranks.size());
   for (size_t i = 0; i < shown; ++i) text += RowOf(job.ranks[i]);
   if (shown < job.ranks.size()) text += fmt::format("{:>6}  {} more\n", "...", job.ranks.size() - shown);
   const bool planned = std::ranges::any_of(job.ranks, [](const auto& rank) { return rank.plans > 0; });
@@ -127,14 +153,9 @@ std::string JobText(const JobRanks& job, size_t most_ranks) {
   }
   text += RunningText(job);
   text += NotInPeaksText(job);
-  for (size_t i = 0; i < job.ranks.size(); ++i) text += OversubscribedText(job.ranks[i]);
-  for (size_t i = 0; i < job.ranks.size(); ++i) {
-    const ProcessSummary& rank = job.ranks[i];
-    if (rank.refused.empty()) continue;
-    text += fmt::format("  rank {} did not use the plans it found: {}\n", rank.launched.rank,
-                        Printable(rank.refused));
-  }
-  return text;
+  Notes oversubscribed;
+  for (const ProcessSummary& rank : job.ranks) NoteOversubscribed(rank, oversubscribed);
+  return text + FirstOf(oversubscribed, most) + FirstOf(NotesOfRefusals(job), most);
 }
 
 Json ProcessJson(const ProcessSummary& process) {
@@ -304,9 +325,12 @@ bool AnyEnded(const MergedSummaries& merged) {
   });
 }
 
-std::string MergedText(const MergedSummaries& merged, size_t most_ranks) {
+std::string MergedText(const MergedSummaries& merged, size_t most) {
+  const size_t shown = std::min(most, merged.jobs.size());
   std::string text;
-  for (const JobRanks& job : merged.jobs) text += JobText(job, most_ranks);
+  for (size_t i = 0; i < shown; ++i) text += JobText(merged.jobs[i], most);
+  if (shown < merged.jobs.size())
+    text += fmt::format("... {} more steps or runs\n", merged.jobs.size() - shown);
   return text;
 }
 

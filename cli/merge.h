@@ -35,8 +35,8 @@ bool AnyRunning(const MergedSummaries& merged);
 // True where that of any process is of its end.
 bool AnyEnded(const MergedSummaries& merged);
 
-// At most `most_ranks` rows a job; the rest is counted.
-std::string MergedText(const MergedSummaries& merged, size_t most_ranks);
+// At most `most` jobs, of each at most as many ranks, and of what ranks say each for itself as many; the rest is counted.
+std::string MergedText(const MergedSummaries& merged, size_t most);
 std::string MergedJson(const MergedSummaries& merged);
 
 // "job 77.0, restart 1", "the job" where the launcher has no number for it, with "run 2, started ..." where

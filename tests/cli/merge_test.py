@@ -32,6 +32,13 @@ class Merge(command.CommandTest):
         (job,) = report_test.head_of(self.read("page.html").decode())["jobs"]
         self.assertIn("Rank 1 on node stands out: 10.00 GiB, above the median of 0 B", job["verdict"])
 
+    def test_why_plans_were_not_used_is_said_once_for_all_ranks(self):
+        for rank in range(40):
+            self.summary(rank, world_size=40, plans_refused="of another job" if rank else "damaged")
+        said = self.ok("merge", ".").out
+        self.assertRegex(said, r"\n  rank 1, 2, 3, .*, 39: plans found, and not used: of another job\n")
+        self.assertIn("\n  rank 0: plans found, and not used: damaged\n", said)
+
     def test_a_summary_that_names_no_job(self):
         self.summary(0, job="0", step="0")
         self.summary(1)

@@ -32,7 +32,7 @@ class Terminal(command.CommandTest):
         self.write("summary.rank0.json", json.dumps(summary))
         self.write("summary.rank1.json", json.dumps({**summary, "rank": 1}))
         done = self.ok("merge", ".")
-        self.assert_plain(done, f"job {SPELT}.{SPELT}: summaries", f"rank 0 did not use the plans it found: {SPELT}",
+        self.assert_plain(done, f"job {SPELT}.{SPELT}: summaries", f"rank 0, 1: plans found, and not used: {SPELT}",
                           f"0  {SPELT[:8]}", f"rank 0 on {SPELT}")
         self.assertEqual(self.json("merge", ".")["jobs"][0]["ranks"][0]["host"], FORGED)
 

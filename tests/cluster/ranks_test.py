@@ -103,6 +103,19 @@ class Ranks(RanksByHand):
         self.assertEqual(os.listdir(self.folder), ["reprise-out"])
         self.assertEqual(len(self.job("reprise-out")["ranks"]), 4)
 
+    def test_the_end_of_a_job_of_many_steps_or_ranks_is_no_longer_than_a_screen_or_two(self):
+        """A step of 18 ranks that cannot use the plans that are there, and 17 more of which one rank has come each."""
+        self.write("plans.json", "{}")
+        step = "SLURM_STEP_ID=$step SLURM_PROCID=$rank SLURM_STEP_NUM_TASKS=18 REPRISE_PLAN=plans.json " + " ".join(ROUNDS)
+        self.write("job.sh", f"exec 2> /dev/null; step=100; for rank in $(seq 0 17); do {step} 20; done\n"
+                             f"rank=0; for step in $(seq 101 117); do {step} 20; done\n")
+        done = self.ok("run", "--host", "--out", "out", "--", "env", "SLURM_JOB_ID=7", "sh", "job.sh")
+        self.assertEqual((done.err.count("summaries of 18 of 18"), done.err.count("summaries of 1 of 18")), (1, 15))
+        self.assertIn("  ...  2 more\n", done.err)
+        self.assertIn("\nreprise: ... 2 more steps or runs\nreprise: next: reprise merge out\n", done.err)
+        self.assertEqual(done.err.count("plans found, and not used"), 16, done.err)
+        self.assertEqual(self.reprise("merge", "out").out.count(" of 18 ranks\n"), 18)
+
     def test_a_rank_ends_as_its_job_does(self):
         process = self.start(1, 2, command.REPRISE, "run", "--host", "--", *ROUNDS, "5", "7")
         process.communicate(timeout=60)

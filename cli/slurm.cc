@@ -46,16 +46,20 @@ std::string BatchScript(const std::string& self, const std::vector<std::string>&
   const std::string name = fs::path(job[0]).filename().string();
   std::string script = "#!/bin/sh\n";
   if (!name.empty() && ShellQuoted(name) == name) script += fmt::format("#SBATCH --job-name={}\n", name);
-  // srun no longer takes this over from sbatch by itself.
+  // srun no longer takes the CPUs of a task over from sbatch by itself, and of a heterogeneous job it takes one part
+  // alone. One from which this job was submitted has handed its variables on.
   script +=
       "if [ -n \"${SLURM_CPUS_PER_TASK-}\" ]; then\n"
       "  export SRUN_CPUS_PER_TASK=\"${SRUN_CPUS_PER_TASK-$SLURM_CPUS_PER_TASK}\"\n"
+      "fi\n"
+      "parts=\n"
+      "if [ \"${SLURM_JOB_ID_HET_GROUP_0-}\" = \"$SLURM_JOB_ID\" ]; then\n"
+      "  parts=--het-group=0-$((SLURM_HET_SIZE - 1))\n"
       "fi\n";
   std::vector<std::string> line = {self, "slurm"};
   line.insert(line.end(), own.begin(), own.end());
   line.insert(line.end(), {"--", "srun"});
-  line.insert(line.end(), job.begin(), job.end());
-  return script + "exec " + Quoted(line) + "\n";
+  return script + fmt::format("exec {} $parts {}\n", Quoted(line), Quoted(job));
 }
 
 // A file that is nowhere but in memory, to be read from its beginning. -1: errno says why.
@@ -133,13 +137,22 @@ std::string FolderOf(const RunOptions& options, const std::string& id) {
   return folder;
 }
 
+// Whether sbatch is given the option of that letter ("-a") and name ("--array").
+bool Has(const std::vector<std::string>& options, std::string_view letter, const std::string& name) {
+  return std::ranges::any_of(options, [&](const std::string& option) {
+    return option.starts_with(letter) || option == name || option.starts_with(name + "=");
+  });
+}
+
 // Each task of an array has a number of its own, which is not known yet.
 bool IsArray(const std::vector<std::string>& options) {
   const char* const variable = getenv("SBATCH_ARRAY_INX");
-  return (variable != nullptr && *variable != '\0') ||
-         std::ranges::any_of(options, [](const std::string& option) {
-           return option.starts_with("-a") || option == "--array" || option.starts_with("--array=");
-         });
+  return (variable != nullptr && *variable != '\0') || Has(options, "-a", "--array");
+}
+
+// What else sbatch may have to say, its help or its version, names no job.
+bool IsNumber(std::string_view id) {
+  return !id.empty() && std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // `own` are the words of `ours`, the options for us.
@@ -152,7 +165,7 @@ int Submit(const RunOptions& ours, const std::vector<std::string>& own,
   std::string id;
   const int status = Sbatch(options, BatchScript(self, own, job), id);
   id = id.substr(0, id.find_first_of(";\n"));  // "12;cluster" where there are several
-  if (status == kFine && !id.empty()) {
+  if (status == kFine && IsNumber(id)) {
     if (IsArray(options)) {
       Say(fmt::format(
           "job {}, an array; one summary at the end of each task's output, which says where its files are",
@@ -160,7 +173,8 @@ int Submit(const RunOptions& ours, const std::vector<std::string>& own,
       return status;
     }
     Say(fmt::format("job {}; one summary at the end of its output", id));
-    if (const std::string folder = FolderOf(ours, id); !folder.empty()) {
+    const bool elsewhere = Has(options, "-D", "--chdir");
+    if (const std::string folder = FolderOf(ours, id); !folder.empty() && !elsewhere) {
       SayNext(fmt::format("merge {}", QuotedFile(folder)));
     }
   }

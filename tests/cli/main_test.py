@@ -130,6 +130,16 @@ class Main(command.CommandTest):
                 self.assertNotIn("next:", done.err)
             else:
                 self.assertIn(f"next: reprise merge {folder}\n", done.err)
+        for elsewhere in (["-D", "/scratch"], ["-D/scratch"], ["--chdir=/scratch"]):
+            done = self.ok("slurm", "submit", *elsewhere, "--", "true", env={"PATH": path})
+            self.assertIn("job 77;", done.err)
+            self.assertNotIn("next:", done.err)
+
+    def test_what_sbatch_says_of_itself_is_no_job(self):
+        self.write("sbatch", "#!/bin/sh\necho slurm-wlm 22.05.8\n")
+        os.chmod(self.path("sbatch"), 0o755)
+        done = self.ok("slurm", "submit", "--version", "--", "true", env={"PATH": self.folder + ":" + os.environ["PATH"]})
+        self.assertEqual((done.out, done.err), ("slurm-wlm 22.05.8\n", ""))
 
 
 if __name__ == "__main__":

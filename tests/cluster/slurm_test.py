@@ -218,6 +218,8 @@ class OnTheCluster(command.CommandTest):
         self.assertNotIn("next:", array.err)
         for task in ("0", "1"):
             self.assertIn("summaries of 2 of 2 ranks", self.read(f"out.{task}.txt").decode())
+        parts = self.go(*submit[:-4], "-N1", "-n1", "-o", "out.txt", ":", "-N1", "-n1", "--", *ROUNDS, "50")
+        self.assertEqual(len(self.job(f"reprise-out/{parts.out.strip()}")["ranks"]), 2, "of both parts")
         self.go(command.REPRISE, "slurm", "submit", "--", *ROUNDS, status=127, PATH="/nowhere")
         self.go(command.REPRISE, "slurm", "submit", "--partition=none", "--", *ROUNDS, status=1)
 

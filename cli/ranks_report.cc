@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
@@ -74,35 +75,53 @@ class Assigner {
     return files;
   }
 
-  // The folders of jobs of which there are traces alone: ended before any rank could say anything.
+  // Steps of jobs, or starts of them, of which there are traces alone: ended before any rank could say anything.
   std::vector<std::pair<JobRanks, std::vector<RankFiles>>> TracesAlone(
       const std::vector<JobRanks>& jobs) const {
-    std::set<std::string> known;
+    std::set<Start> known;
+    std::set<Place> known_places;
     for (const JobRanks& job : jobs) {
-      for (const ProcessSummary& rank : job.ranks) known.insert(ParentOf(rank.file));
+      for (const ProcessSummary& rank : job.ranks) {
+        const Place place = {ParentOf(rank.file), job.restart};
+        known_places.insert(place);
+        known.insert({place, job.job, job.step});
+      }
     }
-    std::vector<std::pair<JobRanks, std::vector<RankFiles>>> alone;
-    for (const auto& [where, ranks] : without_summary_) {
-      if (known.contains(where.first)) continue;
-      auto& [job, files] = alone.emplace_back();
-      job.job.assign(1, '0');
-      job.step = job.job;
-      job.restart = where.second;
+    std::map<Start, std::pair<JobRanks, std::vector<RankFiles>>> by_start;
+    for (const auto& [place, ranks] : without_summary_) {
       for (const auto& [rank, each] : ranks) {
+        const profiler::TraceMetadata metadata =
+            profiler::ReadTraceMetadata(each->traces.front()).value_or(profiler::TraceMetadata{});
+        const bool named = !metadata.job.empty();
+        const Start start = {place, named ? metadata.job : "0", named ? metadata.step : "0"};
+        if (named ? known.contains(start) : known_places.contains(place)) continue;
+        auto& [job, files] = by_start[start];
         if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank
         files.push_back(*each);
+        const int64_t said = std::min<int64_t>(metadata.world_size, replay::kMostRanks);
+        job.world_size = std::max({job.world_size, static_cast<int>(said), rank + 1});
       }
-      job.world_size = files.back().rank + 1;
+    }
+    std::vector<std::pair<JobRanks, std::vector<RankFiles>>> alone;
+    for (auto& [start, found] : by_start) {
+      JobRanks& job = found.first;
+      Place place;
+      std::tie(place, job.job, job.step) = start;
+      job.restart = place.second;
       job.missing_count = job.world_size;
       for (int rank = 0; rank < std::min(job.world_size, kMostMissingNamed); ++rank)
         job.missing.push_back(rank);
+      alone.push_back(std::move(found));
     }
     return alone;
   }
 
  private:
+  using Place = std::pair<std::string, int>;  // a folder, and how often the job had been put back
+  using Start = std::tuple<Place, std::string, std::string>;  // with a job and its step
+
   std::map<std::string, const RankFiles*> of_summary_;
-  std::map<std::pair<std::string, int>, std::multimap<int, const RankFiles*>> without_summary_;
+  std::map<Place, std::multimap<int, const RankFiles*>> without_summary_;
 };
 
 std::vector<std::string> AllOf(const FilesBelow& files) {

@@ -1,6 +1,7 @@
 """Why this exists: one page has to say which rank is unlike the others and what it holds more of, from whatever the
 ranks had time to leave."""
 
+import glob
 import os
 import shutil
 import sys
@@ -100,6 +101,19 @@ class RanksReport(RanksByHand):
         head = head_of(self.page("out"))
         self.assertEqual(head["merge"]["jobs"][0]["missing"], [0, 1])
         self.assertEqual(head["jobs"][0]["rows"][0]["most"], 3 << 20)
+
+    def test_traces_alone_beside_what_has_summaries(self):
+        """A step, and a start of a step, that were over before any rank had left one, in the folder of those that came."""
+        run = (command.REPRISE, "run", "--host", "--mode", "record", "--out", "out", "--", *UNEVEN, "0", "1")
+        for step, variables in (("0", {}), ("1", {}), ("1", {"SLURM_RESTART_COUNT": "1"})):
+            self.end([self.start(rank, 3, *run, SLURM_JOB_ID="9", SLURM_STEP_ID=step, **variables) for rank in (0, 1)])
+            if not variables:
+                for summary in glob.glob(self.path("out/summary.*")):
+                    os.remove(summary)
+        head = head_of(self.page("out"))
+        self.assertEqual([(job["step"], job["restart"], len(job["ranks"]), job["missing"]) for job in head["merge"]["jobs"]],
+                         [("1", 1, 2, [2]), ("0", 0, 0, [0, 1, 2]), ("1", 0, 0, [0, 1, 2])])
+        self.assertEqual([[trace["rank"] for trace in job["traces"]] for job in head["jobs"]], [[0, 1]] * 3)
 
     def test_a_name_with_a_number_that_no_rank_has_is_no_rank(self):
         os.mkdir(self.path("out"))

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/shell.h"
 #include "cli/console.h"
@@ -23,6 +24,7 @@
 #include "cli/job_summary.h"
 #include "cli/memory_limits.h"
 #include "cli/merge.h"
+#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/rank_files.h"
 #include "cli/ranks_report.h"
@@ -43,7 +45,21 @@ std::string Listed(std::vector<std::string> summaries, const std::vector<std::st
   return fmt::format("{}", fmt::join(summaries, ", "));
 }
 
+// What sbatch's --export leaves of a batch script's variables for the tasks of its srun; nullptr: all.
+const char* ExportedAlone() {
+  const char* const exported = getenv("SLURM_EXPORT_ENV");
+  if (exported == nullptr) return nullptr;
+  const std::vector<std::string> words = absl::StrSplit(exported, ',');
+  return std::ranges::find(words, "ALL") == words.end() ? exported : nullptr;
+}
+
 std::string WhyNothingCaught(bool host) {
+  if (const char* const exported = ExportedAlone(); exported != nullptr) {
+    return fmt::format(
+        "srun hands on no other variables than sbatch's --export={} said, so none of ours; "
+        "'unset SLURM_EXPORT_ENV' in the batch script lets it",
+        Printable(exported));
+  }
   if (!host) return "no process asked the CUDA driver for memory, or none that the library was loaded into";
   for (const MemoryLimit& limit : MemoryLimits()) {
     if (limit.bytes < Bytes(0)) continue;

@@ -201,6 +201,13 @@ class OnTheCluster(command.CommandTest):
         self.batch(f"srun {line} 50 7", status=7)
         self.batch(f"{command.REPRISE} slurm --host -- srun {line} 50 7", status=7)
 
+    def test_variables_that_srun_does_not_hand_on(self):
+        line = f"{command.REPRISE} slurm --host -- srun {' '.join(ROUNDS)} 50"
+        self.batch(line, options=("--export=NONE",))
+        self.assertIn("nothing was caught (srun hands on no other variables than sbatch's --export=NONE said", self.said())
+        number = self.batch("unset SLURM_EXPORT_ENV", line, options=("--export=NONE",))
+        self.assertEqual(len(self.job(f"reprise-out/{number}")["ranks"]), 2)
+
     def test_submit(self):
         submit = (command.REPRISE, "slurm", "--host", "--mode", "record", "submit", "--wait", "-N2", "-n2", "-o", "out.txt")
         done = self.go(*submit, "--", *ROUNDS, "50")

@@ -190,6 +190,10 @@ std::string FolderAbovePattern(const std::string& pattern) {
 void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
   if (LaunchedHere().rank != 0 || getenv("REPRISE_RUN") != nullptr || folder.path.empty()) return;
   SayIfOursMayBeWhy(options, end);
+  if (WhyNotWritable(folder.path) != 0) {  // this rank cannot have left any there, or none has
+    SayNothingCaught(options.host, folder);
+    return;
+  }
   Say(fmt::format("files of all ranks are in {}", folder.path));
   if (options.report) Say("no report: other ranks may still be running");
   SayNext(fmt::format("{} {}", options.report ? "report" : "merge", QuotedFile(folder.path)));

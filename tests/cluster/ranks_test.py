@@ -103,6 +103,15 @@ class Ranks(RanksByHand):
         self.assertEqual(os.listdir(self.folder), ["reprise-out"])
         self.assertEqual(len(self.job("reprise-out")["ranks"]), 4)
 
+    def test_the_first_says_where_there_are_no_files(self):
+        for out, job, why in (("out", ["true"], r"no process left a summary: nothing was caught \("),
+                              ("/proc/x", [*ROUNDS, "20"], r"no files came: /proc/x cannot be made \(")):
+            words = (command.REPRISE, "run", "--host", "--out", out, "--", *job)
+            said = self.end([self.start(rank, 2, *words) for rank in range(2)])
+            self.assertRegex(said[0], why)
+            self.assertNotIn("files of all ranks", said[0])
+            self.assertNotIn("next: reprise merge", said[0])
+
     def test_the_end_of_a_job_of_many_steps_or_ranks_is_no_longer_than_a_screen_or_two(self):
         """A step of 18 ranks that cannot use the plans that are there, and 17 more of which one rank has come each."""
         self.write("plans.json", "{}")

@@ -231,6 +231,10 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
   if (options.report && !DoUnlessEnded([&] { WritePage(folder, summaries, traces); }))
     Say("no report: a signal has ended it");
   if (SayRanks(folder.path, merged)) return;
+  if (HasRanks(merged, FilesOfRanks(PathsOf(folder, traces)))) {
+    SayNext(fmt::format("report {}", QuotedFile(folder.path)));
+    return;
+  }
   const std::string main = MainTrace(PathsOf(folder, traces));
   SayNext(main.empty() ? "doctor" : fmt::format("stats {}", QuotedFile(main)));
 }

@@ -103,6 +103,13 @@ class Ranks(RanksByHand):
         self.assertEqual(os.listdir(self.folder), ["reprise-out"])
         self.assertEqual(len(self.job("reprise-out")["ranks"]), 4)
 
+    def test_ranks_that_leave_traces_alone_are_ranks(self):
+        self.write("job.py", f"import os, runpy, sys\ntry:\n    runpy.run_path({ROUNDS[-1]!r})\nexcept SystemExit:\n    os._exit(0)\n")
+        self.write("job.sh", f"for RANK in 0 1; do export RANK; {sys.executable} -B job.py 100; done\n")
+        done = self.ok("run", "--host", "--mode", "record", "--", "env", "WORLD_SIZE=2", "sh", "job.sh")
+        self.assertIn("no summary: ", done.err)
+        self.assertIn("next: reprise report reprise-out\n", done.err)
+
     def test_the_first_says_where_there_are_no_files(self):
         for out, job, why in (("out", ["true"], r"no process left a summary: nothing was caught \("),
                               ("/proc/x", [*ROUNDS, "20"], r"no files came: /proc/x cannot be made \(")):

@@ -67,12 +67,15 @@ Launched LaunchedBy(const Lookup& lookup) {
   for (const Row& row : kLaunchers) {
     const std::optional<int> rank = Number(lookup, row.rank);
     if (!rank || (row.also != nullptr && Text(lookup, row.also) == nullptr)) continue;
+    int world_size = Number(lookup, row.world_size).value_or(0);
+    if (world_size <= *rank) world_size = 0;  // cannot be what it says
+    // One that has started this process alone tells it from no other: one around it may.
+    if (!launched.launcher.empty() && world_size == 1) continue;
     launched.launcher = row.launcher;
     launched.rank = *rank;
-    launched.world_size = Number(lookup, row.world_size).value_or(0);
-    if (launched.world_size <= *rank) launched.world_size = 0;  // cannot be what it says
+    launched.world_size = world_size;
     launched.local_rank = Number(lookup, row.local_rank).value_or(0);
-    break;
+    if (launched.OneOfMany()) break;
   }
   return launched;
 }

@@ -20,8 +20,8 @@ struct Launched {
   bool OneOfMany() const { return !launcher.empty() && world_size != 1; }
 };
 
-// The innermost launcher counts: torchrun in a step of Slurm starts the ranks, not srun. A row of the table
-// is taken whole or not at all, because scripts set single variables of other launchers.
+// The innermost launcher that has started several counts: torchrun in a step of Slurm starts the ranks, not srun. A row
+// of the table is taken whole or not at all, because scripts set single variables of other launchers.
 Launched LaunchedBy(const Lookup& lookup);
 
 }  // namespace reprise::replay

@@ -72,6 +72,18 @@ TEST(Launcher, TheInnermostCounts) {
   EXPECT_EQ(StartedIn(both).step, "2");
 }
 
+TEST(Launcher, OneThatHasStartedOneAloneDoesNotHideTheRanksAroundIt) {
+  Environment each_alone = kStep;  // srun of 16 trainings, each of which believes to be alone
+  each_alone.insert({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}});
+  ExpectRank(each_alone, "Slurm", 5, 1, 16);
+  each_alone["TORCHELASTIC_RUN_ID"] = "x";
+  ExpectRank(each_alone, "Slurm", 5, 1, 16);
+  each_alone["SLURM_PROCID"] = "0";
+  each_alone["SLURM_STEP_NUM_TASKS"] = "1";
+  ExpectRank(each_alone, "torchrun", 0, 0, 1);
+  EXPECT_FALSE(StartedIn(each_alone).OneOfMany());
+}
+
 TEST(Launcher, ABatchScriptIsNoRank) {
   ExpectRank({{"SLURM_JOB_ID", "77"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}, "", 0, 0, 1);
 }

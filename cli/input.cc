@@ -108,13 +108,24 @@ absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view
 
 std::string_view WhyNotWhole(const LoadedInput& input) {
   const profiler::Input& content = input.content;
-  if (content.format == profiler::InputFormat::kTrace) return content.trace.WhyNotWhole();
-  return content.format == profiler::InputFormat::kSnapshot ? content.snapshot.WhyNotWhole() : "";
+  switch (content.format) {
+    case profiler::InputFormat::kTrace:
+      return content.trace.WhyNotWhole();
+    case profiler::InputFormat::kSnapshot:
+      return content.snapshot.WhyNotWhole();
+    case profiler::InputFormat::kKineto:
+      return content.kineto.WhyNotWhole();
+    case profiler::InputFormat::kEventCsv:
+    case profiler::InputFormat::kLifetimeCsv:
+      break;
+  }
+  return "";
 }
 
 std::optional<Bytes> Unseen(const LoadedInput& input) {
   if (WhyNotWhole(input).empty()) return Bytes(0);
   if (input.content.format == profiler::InputFormat::kSnapshot) return input.content.snapshot.unseen;
+  if (input.content.format == profiler::InputFormat::kKineto) return input.content.kineto.unseen;
   const profiler::Trace& trace = input.content.trace;
   return trace.WhyEnded().empty() && trace.dropped == 0 ? std::optional(trace.passed) : std::nullopt;
 }

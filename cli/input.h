@@ -28,7 +28,7 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
 // Of those that have events in their order: InvalidArgument says of a lifetime CSV that `command` needs them.
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);
 
-// Of a trace or a snapshot why the job's peak may not be in it, a clause; empty: it is, or the input is neither.
+// Why the job's peak may not be in the input, a clause; empty: it is, or the input is a list that does not tell.
 std::string_view WhyNotWhole(const LoadedInput& input);
 
 // By how much the job's live peak may be above the input's; nullopt: by anything, it may have been at another time.

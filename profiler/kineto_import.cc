@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "profiler/csv_rows.h"
 #include "profiler/event_check.h"
+#include "profiler/lifetimes.h"
 
 namespace reprise::profiler {
 namespace {
@@ -28,6 +29,7 @@ struct MemoryEvent {
   double ts = 0;
   int64_t bytes = 0;
   uint64_t address = 0;
+  int64_t allocated = 0, reserved = 0;  // in all by then, as the allocator says; 0 where it does not
 };
 
 using MemoryEvents = std::map<DeviceKey, std::vector<MemoryEvent>>;
@@ -42,6 +44,15 @@ double LivePeakOf(const std::vector<MemoryEvent>& events) {
     most = std::max(most, live);
   }
   return most - least;
+}
+
+// In order of time, `recorded` being the live peak of what is told. What is there when the profiler is switched on is
+// among what is reserved by then and, unless it is freed, is not told of. The host's allocators reserve nothing.
+std::optional<Bytes> UnseenIn(const std::vector<MemoryEvent>& events, Bytes recorded) {
+  int64_t most = events.front().reserved;
+  if (most <= 0) return std::nullopt;
+  for (const MemoryEvent& event : events) most = std::max(most, event.allocated);
+  return std::max(Bytes(std::min(most, kMostBytes)) - recorded, Bytes(0));
 }
 
 std::string NoteOn(const MemoryEvents& by_device, DeviceKey read) {
@@ -124,6 +135,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     ts_.reset();
     bytes_.reset();
     address_.reset();
+    allocated_ = reserved_ = 0;
     device_ = {0, 0};
   }
   void End() {
@@ -132,7 +144,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       if (malformed++ == 0) first_malformed = fault;
       return;
     }
-    by_device[device_].push_back({*ts_, *bytes_, *address_});
+    by_device[device_].push_back({*ts_, *bytes_, *address_, allocated_, reserved_});
   }
   // What is wrong with the memory event that was read; empty: nothing.
   std::string_view Fault() const {
@@ -148,6 +160,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (InEvent() && key_ == "ts") ts_ = value;
     if (!InArgs() || !whole) return true;
     if (key_ == "Bytes") bytes_ = whole;
+    if (key_ == "Total Allocated") allocated_ = *whole;
+    if (key_ == "Total Reserved") reserved_ = *whole;
     if (key_ == "Addr" && *whole < 0) address_ = static_cast<uint64_t>(*whole);
     if (key_ == "Device Type") device_.first = *whole;
     if (key_ == "Device Id") device_.second = *whole;
@@ -162,6 +176,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   std::optional<double> ts_;
   std::optional<int64_t> bytes_;
   std::optional<uint64_t> address_;
+  int64_t allocated_ = 0, reserved_ = 0;
   DeviceKey device_;
 };
 
@@ -224,6 +239,11 @@ class Sequencer {
 
 }  // namespace
 
+std::string_view KinetoTrace::WhyNotWhole() const {
+  if (!unseen) return "it does not say how much was there when the profiler was switched on";
+  return *unseen > Bytes(0) ? "more was there when the profiler was switched on than it tells of" : "";
+}
+
 bool LooksLikeJson(std::string_view contents) {
   if (contents.starts_with(kByteOrderMark)) contents.remove_prefix(kByteOrderMark.size());
   const size_t first = contents.find_first_not_of(" \t\r\n");
@@ -253,6 +273,12 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
   for (const MemoryEvent& event : events) sequencer.Add(event, events.front().ts);
   absl::StatusOr<KinetoTrace> trace = sequencer.Finish(name);
   if (!trace.ok()) return trace.status();
+  trace->unseen = UnseenIn(events, LivePeakOf(trace->events).bytes);
+  if (const std::string_view why = trace->WhyNotWhole(); !why.empty()) {
+    trace->notes.push_back(
+        fmt::format("the job's live peak may be higher{}: {}",
+                    trace->unseen ? fmt::format(", by up to {} B", trace->unseen->count()) : "", why));
+  }
   if (handler.by_device.size() > 1) trace->notes.push_back(NoteOn(handler.by_device, fullest->first));
   if (handler.malformed > 0) {
     trace->notes.push_back(fmt::format("{} malformed memory events were ignored; of the first, {}",

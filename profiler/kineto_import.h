@@ -7,6 +7,7 @@
 // allocated first. Such a trace has no streams and, for the allocations themselves, no stacks.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,12 @@ namespace reprise::profiler {
 
 struct KinetoTrace {
   std::vector<Event> events;  // a consistent sequence (event_check.h)
+  // By how much the job's live peak may be above that of the events. nullopt: by anything.
+  std::optional<Bytes> unseen{};
   std::vector<std::string> notes{};
+
+  // Why it may be, a clause; empty: it is not.
+  std::string_view WhyNotWhole() const;
 };
 
 // Whether the first character that is no blank begins a JSON object or array.

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "base/files.h"
-#include "profiler/kineto_import.h"
 #include "profiler/pickle.h"
 
 namespace reprise::profiler {
@@ -43,7 +42,9 @@ absl::StatusOr<Input> ParseAsEvents(std::string_view contents, std::string_view 
 absl::StatusOr<Input> ParseAsLifetimes(std::string_view contents, std::string_view name) {
   absl::StatusOr<std::vector<Lifetime>> lifetimes = ParseLifetimeCsv(contents, name);
   if (!lifetimes.ok()) return lifetimes.status();
-  return Input{.format = InputFormat::kLifetimeCsv, .trace = {}, .lifetimes = *std::move(lifetimes)};
+  Input input{.format = InputFormat::kLifetimeCsv, .trace = {}, .lifetimes = *std::move(lifetimes)};
+  input.trace.closed = true;
+  return input;
 }
 
 absl::StatusOr<Input> ParseAsSnapshot(std::string_view contents, std::string_view name) {
@@ -60,9 +61,9 @@ absl::StatusOr<Input> ParseAsSnapshot(std::string_view contents, std::string_vie
 absl::StatusOr<Input> ParseAsKineto(std::string_view contents, std::string_view name) {
   absl::StatusOr<KinetoTrace> kineto = ParseKineto(contents, name);
   if (!kineto.ok()) return kineto.status();
-  Input input{.format = InputFormat::kKineto, .trace = {}};
-  input.trace.events = std::move(kineto->events);
-  input.trace.notes = std::move(kineto->notes);
+  Input input{.format = InputFormat::kKineto, .trace = {}, .kineto = *std::move(kineto)};
+  input.trace.events = std::exchange(input.kineto.events, {});
+  input.trace.notes = std::exchange(input.kineto.notes, {});
   input.trace.closed = true;
   return input;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "profiler/csv_import.h"
+#include "profiler/kineto_import.h"
 #include "profiler/snapshot_import.h"
 #include "profiler/trace_reader.h"
 
@@ -14,7 +15,7 @@ namespace reprise::profiler {
 
 // A trace, or an event CSV (a Trace with events alone, closed), or a lifetime CSV, or a pickled snapshot of
 // PyTorch's allocator (a Trace with events, stacks and notes, closed, and what the snapshot says beside), or
-// a trace of PyTorch's profiler (a Trace with events and notes, closed).
+// a trace of PyTorch's profiler (a Trace with events and notes, closed, and what it says beside).
 enum class InputFormat { kTrace, kEventCsv, kLifetimeCsv, kSnapshot, kKineto };
 
 struct Input {
@@ -22,6 +23,7 @@ struct Input {
   Trace trace;                        // of all formats but lifetimes
   std::vector<Lifetime> lifetimes{};  // of a lifetime CSV
   Snapshot snapshot{};                // of a snapshot; its events, stacks and notes have moved to `trace`
+  KinetoTrace kineto{};               // of the profiler; the same
 };
 
 // Errors: those of ReadFile; InvalidArgument for a file that is none of these, naming what was

@@ -17,10 +17,10 @@ from stats_test import job
 from wire import fields
 
 
-def memory(ts, size, addr, device=0):
+def memory(ts, size, addr, device=0, allocated=0, reserved=0):
     return {
         "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts,
-        "args": {"Total Reserved": 0, "Total Allocated": 0, "Bytes": size, "Addr": addr, "Device Id": device,
+        "args": {"Total Reserved": reserved, "Total Allocated": allocated, "Bytes": size, "Addr": addr, "Device Id": device,
                  "Device Type": 1, "Ev Idx": 4},
     }
 
@@ -198,9 +198,24 @@ class Convert(command.CommandTest):
         self.assertRegex(done.err, r"3 devices in it; only device type 1, number 2, .* not type 1 number 0 \(up to 64 B live\), "
                                    r"type 1 number 1 \(up to 900 B live\)")
 
+    def test_kineto_that_begins_late_is_not_whole(self):
+        # 700 B were there before, of which 100 are freed while it is on.
+        late = [memory(1, 200, 16, allocated=900, reserved=950), memory(2, -100, 32, allocated=800, reserved=950)]
+        first = [memory(1, 200, 16, allocated=200, reserved=200), memory(2, 100, 32, allocated=300, reserved=900)]
+        for events, unseen, says in ((late, 650, r"may be higher, by up to 650 B: more was there"), (first, 0, "^$"),
+                                     ([memory(1, 200, 16, allocated=900)], None, r"may be higher: it does not say")):
+            self.write("k.json", json.dumps(events))
+            done = self.ok("stats", "k.json", "--json")
+            self.assertRegex(done.err, says)
+            self.assertEqual(json.loads(done.out)["whole"], unseen == 0)
+            if unseen is not None:
+                self.ok("diff", "k.json", "k.json", "--fail-above", f"{unseen}")
+            if unseen != 0:
+                self.fails(3, "diff", "k.json", "k.json", "--fail-above", "649", says="switched on")
+
     def test_kineto_times_at_both_ends(self):
         far = float(1 << 52)
-        for ts, lived, says in ((far, 1 << 53, "^$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):
+        for ts, lived, says in ((far, 1 << 53, "switched on\n$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):
             self.write("k.json", json.dumps([memory(1, 8, 1), memory(2, -8, 1), memory(-ts, 8, 2), memory(ts, -8, 2)]))
             done = self.ok("stats", "k.json", "--json")
             self.assertRegex(done.err, says)

@@ -40,6 +40,7 @@ TEST(Load, ALifetimeCsvByItsHeader) {
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->format, InputFormat::kLifetimeCsv);
   EXPECT_EQ(input->lifetimes.size(), 1u);
+  EXPECT_TRUE(input->trace.closed);
 }
 
 TEST(Load, SaysWhatItExpected) {

@@ -92,6 +92,22 @@ class SnapshotWriter {
     out_.String(value);
   }
 
+  // The module is not PyTorch's to tell, but its page passes over what it does not know.
+  void WriteFrame(const Frame& frame) {
+    out_.BeginDict();
+    out_.String("name");
+    out_.String(frame.function);
+    out_.String("filename");
+    out_.String(frame.file.empty() ? "??" : frame.file);
+    Pair("line", frame.line);
+    if (!frame.module.empty()) {
+      out_.String("module");
+      out_.String(frame.module);
+      Pair("address", static_cast<int64_t>(frame.address));
+    }
+    out_.EndDict();
+  }
+
   void Frames(StackId stack) {
     out_.String("frames");
     uint32_t& memo = memo_of_stack_[static_cast<size_t>(stack)];  // 0: not written; number 0 is a string's
@@ -99,13 +115,7 @@ class SnapshotWriter {
     out_.BeginList();
     for (const FrameId id : stacks_.stack(stack)) {
       const Frame& frame = stacks_.frame(id);
-      out_.BeginDict();
-      out_.String("name");
-      out_.String(frame.function);
-      out_.String("filename");
-      out_.String(frame.file.empty() ? "??" : frame.file);
-      Pair("line", frame.line);
-      out_.EndDict();
+      WriteFrame(frame);
     }
     out_.EndList();
     memo = out_.Put();

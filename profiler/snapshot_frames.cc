@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "profiler/shared_stacks.h"
+#include "profiler/sites.h"
 
 namespace reprise::profiler {
 namespace {
@@ -16,11 +17,14 @@ std::string TextOf(const std::optional<PickleValue>& value) {
   return value ? std::string(value->string().value_or("").substr(0, kMostStackText)) : "";
 }
 
-// A snapshot does not say of which kind a frame is. C++ frames have no line, or a source file of C or C++.
+// A snapshot does not say of which kind a frame is. C++ frames have no line, or a source file of C or C++; what has
+// neither and is no code either, a recorder has said in place of Python's.
 FrameKind KindOf(const Frame& frame) {
   static constexpr std::string_view kNativeEndings[] = {".c",   ".cc", ".cpp", ".cxx", ".cu",
                                                         ".cuh", ".h",  ".hpp", ".inc", ".S"};
-  if (frame.file.empty() || frame.file == "??" || frame.line <= 0) return FrameKind::kNative;
+  if (frame.function == kBackwardFrame || frame.function.starts_with(kThreadFrame)) return FrameKind::kPython;
+  if (!frame.module.empty() || frame.file.empty() || frame.file == "??" || frame.line <= 0)
+    return FrameKind::kNative;
   const auto ends = [&](std::string_view ending) { return frame.file.ends_with(ending); };
   return std::ranges::any_of(kNativeEndings, ends) ? FrameKind::kNative : FrameKind::kPython;
 }
@@ -41,14 +45,16 @@ FrameId SnapshotFrames::ReadFrame(PickleValue dict) {
   const auto [it, unseen] = dicts_.try_emplace(dict.identity());
   if (!unseen) return it->second;
   const std::optional<PickleValue> name = dict.Find("name"), file = dict.Find("filename"),
-                                   line = dict.Find("line");
+                                   line = dict.Find("line"), address = dict.Find("address");
   Frame frame;
   frame.function = TextOf(name);
+  frame.module = TextOf(dict.Find("module"));
+  if (address) frame.address = static_cast<uint64_t>(address->integer().value_or(0));
   frame.file = TextOf(file);
   if (line) frame.line = std::max<int64_t>(0, line->integer().value_or(0));
   frame.kind = KindOf(frame);
   if (frame.file == "??") frame.file.clear();
-  if (frame.function.empty() && frame.file.empty()) return FrameId(0);
+  if (frame.function.empty() && frame.file.empty() && frame.module.empty()) return FrameId(0);
   return it->second = table_.Intern(frame);
 }
 

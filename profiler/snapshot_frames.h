@@ -1,5 +1,5 @@
 // The stacks of a snapshot: lists of dicts {name, filename, line}, of which the same ones occur again and
-// again.
+// again. Those that ToSnapshot wrote have {module, address} too where the frame has.
 #pragma once
 
 #include <cstdint>

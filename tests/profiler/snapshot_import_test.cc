@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "profiler/exports.h"
 #include "profiler/load.h"
 #include "profiler/shared_stacks.h"
 #include "tests/profiler/pickle_script.h"
@@ -268,6 +269,26 @@ TEST(SnapshotImport, StacksOfEntriesAndOfBlocksFromBefore) {
   EXPECT_EQ(snapshot.stacks.frame(stack[1]).kind, FrameKind::kNative);
   EXPECT_EQ(snapshot.stacks.frame(stack[2]),
             (Frame{.kind = FrameKind::kPython, .function = "step", .file = "/job/train.py", .line = 7}));
+}
+
+TEST(SnapshotImport, FramesComeBackAsTheyWereWritten) {
+  const std::vector<Frame> frames = {
+      {.function = "at::empty", .module = "/lib/libtorch_cpu.so", .address = 0x1234},
+      {.module = "/lib/libodd.so", .address = 0xffff'ffff'ffff'ff00},
+      {.function = "f", .file = "f.py", .line = 3, .module = "/lib/libf.so", .address = 1},
+      {.function = "main", .file = "main.cc", .line = 8},
+      {.kind = FrameKind::kPython, .function = "step", .file = "/job/train.py", .line = 7},
+      {.kind = FrameKind::kPython, .function = "<backward>"},
+      {.kind = FrameKind::kPython, .function = "<thread worker 1>"}};
+  StackTable stacks;
+  std::vector<FrameId> ids;
+  ids.reserve(frames.size());
+  for (const Frame& frame : frames) ids.push_back(stacks.Intern(frame));
+  Event alloc = Block(0, 512);
+  alloc.stack = stacks.Intern(ids);
+  const Snapshot snapshot = Read(ToSnapshot({alloc}, stacks, std::vector{Offset(0)}, /*whole=*/true));
+  ASSERT_EQ(snapshot.events, std::vector{alloc});
+  for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(snapshot.stacks.frame(ids[i]), frames[i]) << i;
 }
 
 // A pickle keeps a string once, and each frame that names it gets a copy.

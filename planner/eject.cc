@@ -276,7 +276,7 @@ class Ejection {
     }
     // What was granted may end meanwhile: done again and again, it might never be enough.
     offsets_ = search_.instance().pinned;
-    first_fit_.Clear();
+    search_.Stop(first_fit_.Clear());
     for (int32_t i : order) {
       search_.Stop(kStepsOfFirstFit);
       if (search_.Over()) return false;

@@ -45,13 +45,12 @@ FirstFit::FirstFit(const Instance& instance, IntervalLists& memory)
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
                                   std::vector<int64_t>& offsets) {
   offsets = instance_.pinned;
-  Clear();
-  int64_t steps = 0;  // looked at since the last poll
+  int64_t steps = Clear();  // looked at since the last poll
   for (size_t i = 0; i < order.size(); ++i) {
     if ((i & kPollMask) == kPollMask && search.Stop(std::exchange(steps, 0))) return Outcome::kStopped;
     const int32_t buffer = order[i];
     offsets[buffer] = LowestFree(buffer);
-    steps += static_cast<int64_t>(canonical_.size() + above_.size() + parts_.size());
+    steps += Nodes();
     if (offsets[buffer] + instance_.size[buffer] > limit) {
       too_high_ = buffer;
       search.Stop(steps);
@@ -101,15 +100,18 @@ void FirstFit::AddPath(int32_t level, int32_t index) {
   }
 }
 
-void FirstFit::Clear() {
+int64_t FirstFit::Clear() {
   sets_.Clear();
   words_.Clear();
   spare_looks_ = kLooks * instance_.buffers();
   resorts_ = 0;
+  int64_t steps = 0;
   for (int32_t buffer : pinned_) {
     FindNodes(buffer);
     Insert(buffer, instance_.pinned[buffer]);
+    steps += Nodes();
   }
+  return steps;
 }
 
 int64_t FirstFit::LowestFree(int32_t buffer, int64_t from) {

@@ -42,8 +42,8 @@ class FirstFit {
 
   // The same one buffer at a time: takes all free buffers out; the lowest offset from `from` on that is free
   // for `buffer`; puts `buffer`, of which it is the last that LowestFree was asked about, at `offset`, which
-  // is free. None is put twice.
-  void Clear();
+  // is free. None is put twice. Clear() returns the steps that it took, as many as there are pinned buffers or more.
+  int64_t Clear();
   int64_t LowestFree(int32_t buffer, int64_t from = 0);
   void Insert(int32_t buffer, int64_t offset);
 
@@ -56,6 +56,8 @@ class FirstFit {
   void AddPath(int32_t level, int32_t index);
   int64_t LeapSets(int64_t address, int64_t size, int64_t alignment);
   int64_t TopOfBlockers() const;
+  // Of the buffer at hand: to look at or to insert into.
+  int64_t Nodes() const { return static_cast<int64_t>(canonical_.size() + above_.size() + parts_.size()); }
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }

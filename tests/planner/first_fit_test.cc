@@ -222,5 +222,21 @@ TEST(FirstFit, GivesUpHolesThatAreOutOfAlignment) {
   EXPECT_GT(first_fit.resorts(), 0);
 }
 
+// Each run puts the pinned buffers back: where nearly all are, that is nearly all of its work.
+TEST(FirstFit, WhatIsPinnedIsWorkToo) {
+  constexpr int kPinned = 1000;
+  Problem problem{.buffers = {Block(0, 2, 8)}};
+  for (int i = 0; i < kPinned; ++i) problem.buffers.push_back(Pinned(i % 2, 2, 4, 8 * i));
+  const Instance instance = Compress(problem);
+  Search search(instance, 0, {});
+  FirstFit first_fit(instance);
+  const std::vector<int32_t> order = {0};
+  std::vector<int64_t> offsets;
+  for (int run = 1; run <= 3; ++run) {
+    ASSERT_EQ(first_fit.Place(order, Search::kNothing, search, offsets), FirstFit::Outcome::kComplete);
+    EXPECT_GE(search.steps(), run * kPinned);
+  }
+}
+
 }  // namespace
 }  // namespace reprise::planner

@@ -5,7 +5,8 @@
 
 namespace reprise::planner {
 
-ExactState::ExactState(const Instance& instance) : size_(instance.size), alignment_(instance.alignment) {
+ExactState::ExactState(const Instance& instance)
+    : size_(instance.size), alignment_(instance.alignment), obstacles_(instance.buffers()) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (instance.is_free(i)) free_.push_back(i);
   }
@@ -43,20 +44,15 @@ void ExactState::ListSlots(const Instance& instance) {
 void ExactState::ListConflicts(const Instance& instance) {
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     first_conflict_.push_back(static_cast<int32_t>(conflict_list_.size()));
-    first_obstacle_.push_back(static_cast<int32_t>(obstacle_list_.size()));
     if (!instance.is_free(i)) continue;
     for (int32_t k = 0; k < instance.buffers(); ++k) {
       if (k == i || !ShareSlot(instance.ranges(i), instance.ranges(k))) continue;
       if (instance.is_free(k)) conflict_list_.push_back(k);
-      if (instance.is_pinned(k)) {
-        obstacle_list_.push_back({instance.pinned[k], instance.pinned[k] + instance.size[k]});
-      }
+      if (instance.is_pinned(k))
+        obstacles_.Insert(i, instance.pinned[k], instance.pinned[k] + instance.size[k]);
     }
-    std::sort(obstacle_list_.begin() + first_obstacle_.back(), obstacle_list_.end(),
-              [](const Obstacle& a, const Obstacle& b) { return a.begin < b.begin; });
   }
   first_conflict_.push_back(static_cast<int32_t>(conflict_list_.size()));
-  first_obstacle_.push_back(static_cast<int32_t>(obstacle_list_.size()));
 }
 
 void ExactState::Reset(int64_t capacity) {
@@ -77,19 +73,16 @@ void ExactState::Reset(int64_t capacity) {
   }
   raised_.clear();
   placed_order_.clear();
-  looks_ += static_cast<int64_t>(slot_list_.size() + obstacle_list_.size());
+  looks_ += static_cast<int64_t>(slot_list_.size() + free_.size());
 }
 
 // The lowest offset of at least `offset` that is aligned and clear of obstacles.
 int64_t ExactState::Fit(int32_t buffer, int64_t offset) const {
-  const auto round_up = [&](int64_t x) {
-    return (x + alignment_[buffer] - 1) / alignment_[buffer] * alignment_[buffer];
-  };
-  if (alignment_[buffer] != 1) offset = round_up(offset);
-  for (int32_t k = first_obstacle_[buffer]; k < first_obstacle_[buffer + 1]; ++k) {
-    if (obstacle_list_[k].end > offset && obstacle_list_[k].begin < offset + size_[buffer])
-      offset = round_up(obstacle_list_[k].end);
-  }
+  IntervalLists::Cursor obstacles = obstacles_.Begin(buffer);
+  int64_t left = kNever;
+  const int64_t alignment = alignment_[buffer];
+  offset = IntervalLists::Leap(obstacles, RoundUpTo(offset, alignment), size_[buffer], alignment, left);
+  looks_ += kNever - left;
   return offset;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/interval_lists.h"
 #include "planner/problem.h"
 
 namespace reprise::planner {
@@ -71,10 +72,6 @@ class ExactState {
     int32_t buffer;
     int64_t from;
   };
-  struct Obstacle {
-    int64_t begin;
-    int64_t end;
-  };
 
   void ListSlots(const Instance& instance);
   void ListConflicts(const Instance& instance);
@@ -89,11 +86,10 @@ class ExactState {
   std::vector<int32_t> free_;  // buffers
   std::vector<int64_t> size_;
   std::vector<int64_t> alignment_;
-  // By buffer. Conflicts are with free buffers only; pinned ones are obstacles, sorted by their beginning.
+  // By buffer. Conflicts are with free buffers only; pinned ones are obstacles.
   std::vector<int32_t> first_slot_, slot_list_;
   std::vector<int32_t> first_conflict_, conflict_list_;
-  std::vector<int32_t> first_obstacle_;
-  std::vector<Obstacle> obstacle_list_;
+  IntervalLists obstacles_;
 
   std::vector<int64_t> floor_;
   std::vector<char> placed_;

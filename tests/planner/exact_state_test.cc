@@ -52,6 +52,17 @@ TEST(ExactState, AlignmentAndObstaclesLiftTheFloor) {
   EXPECT_EQ(state.floor(1), 0);
 }
 
+TEST(ExactState, ObstaclesInTheWayAreLookedAt) {
+  constexpr int kObstacles = 1000;
+  Problem problem{.buffers = {Block(0, 1, 8)}};
+  for (int i = 0; i < kObstacles; ++i) problem.buffers.push_back(Pinned(0, 1, 4, 8 * (kObstacles - 1 - i)));
+  const Instance instance = Compress(problem);
+  ExactState state(instance);
+  state.Reset(16 * kObstacles);
+  EXPECT_EQ(state.floor(0), 8 * kObstacles - 4);
+  EXPECT_GE(state.looks(), kObstacles);
+}
+
 TEST(ExactState, WhoCannotBeTheLowestOfASlotRestsOnTheOthers) {
   // In slot 0, both together need all 8 bytes. Once the second one is off the ground, it must lie on the
   // first.

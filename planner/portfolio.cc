@@ -211,18 +211,17 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
   std::vector<std::vector<Member>> members = {MembersFor(first, solvers, crowded)};
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and who divides goes on for a while: a large
-  // problem is better improved part by part. Where it is crowded it begins now, and has as long as the answer
-  // took.
+  // problem is better improved part by part, unless it is crowded.
   std::vector<Member>& those = members.front();
   const auto leave = [&] { std::erase_if(those, [](const Member& member) { return !member.active; }); };
   if (!first.Over()) those.front().TakeTurn(first, kFirstGrant);
   leave();
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
-  const bool goes_on = crowded || first.steps() > kQuick;
-  if (goes_on && !those.empty() && those.front().solver == &solvers.front() && !first.Over()) {
-    those.front().TakeTurn(first, crowded ? std::max(kFirstGrant, first.steps()) : kPatience * first.steps());
+  const bool divides = !crowded && !those.empty() && those.front().solver == &solvers.front();
+  if (divides && first.steps() > kQuick && !first.Over()) {
+    those.front().TakeTurn(first, kPatience * first.steps());
+    leave();
   }
-  leave();
 
   team.emplace(first);
   for (int worker = 1; worker < team->size(); ++worker) {

@@ -66,9 +66,9 @@ std::string WhyNothingCaught(bool host) {
     return fmt::format("nothing is served where the {} is limited, here to {}; '{}' lifts it", limit.of,
                        FormatSize(limit.bytes), limit.lifted_by);
   }
-  return "a static binary, a program with an allocator of its own or under a sanitizer, one with more rights "
-         "than its caller (setuid) or without our variables (env -i), or no aligned allocation above the "
-         "threshold";
+  return "a static binary, a program of another C library (musl), with an allocator of its own or under a "
+         "sanitizer, one with more rights than its caller (setuid) or without our variables (env -i), or no "
+         "aligned allocation above the threshold";
 }
 
 // An errno; 0: files can be made in that folder.

@@ -159,16 +159,26 @@ Bytes MaxLive(const Problem& problem) {
   return Bytes(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
 }
 
-Bytes LowerBound(const Problem& problem) {
-  std::map<int32_t, Problem> lanes;  // where each has addresses of its own
-  for (const Buffer& buffer : problem.buffers) {
-    if (problem.reuse != Reuse::kForbidden || buffer.pinned || buffer.outside) continue;
-    Problem& lane = lanes[buffer.lane];
-    lane.period = problem.period;
-    lane.buffers.push_back(buffer);
+std::vector<Lane> LanesOf(const Problem& problem) {
+  std::map<int32_t, Lane> by_number;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (HasLane(problem.buffers[i])) by_number[problem.buffers[i].lane].buffers.push_back(i);
   }
+  std::vector<Lane> lanes;
+  for (auto& [number, lane] : by_number) {
+    Problem alone{.period = problem.period};
+    for (const size_t i : lane.buffers) alone.buffers.push_back(problem.buffers[i]);
+    lane.max_live = MaxLive(alone);
+    lanes.push_back(std::move(lane));
+  }
+  return lanes;
+}
+
+Bytes LowerBound(const Problem& problem) {
   Bytes apart;
-  for (const auto& [number, lane] : lanes) apart += MaxLive(lane);
+  if (problem.reuse == Reuse::kForbidden) {
+    for (const Lane& lane : LanesOf(problem)) apart += lane.max_live;
+  }
   return std::max(apart, LowerBound(Compress(problem)));
 }
 

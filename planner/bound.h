@@ -1,8 +1,10 @@
 // How low a slab can be at best.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "planner/problem.h"
 #include "planner/types.h"
@@ -11,6 +13,18 @@ namespace reprise::planner {
 
 // The largest sum of sizes in use at one tick, pinned buffers included.
 Bytes MaxLive(const Problem& problem);
+
+// What one lane has of a problem.
+struct Lane {
+  std::vector<size_t> buffers;  // their indices in the problem
+  Bytes max_live;
+};
+
+// Whether the buffer is laid among those of its lane.
+inline bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
+
+// Those with a buffer, in order of their numbers.
+std::vector<Lane> LanesOf(const Problem& problem);
 
 // A height that the slab of no placement can be below: over all ticks, the largest height under which there
 // is just enough room for the free buffers in use, after the pinned ones have taken theirs. What lies above

@@ -32,13 +32,6 @@ constexpr int64_t kListsBetweenLooks = 1000;
 // The order of first-fit where no other one is tried: of the first answers the one that is mostly sound.
 constexpr Classes kClasses{.per_octave = 2, .phase = 0.5, .by_lifetime = true};
 
-struct Lane {
-  std::vector<size_t> buffers;  // their indices in the problem
-  Bytes max_live;
-};
-
-bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
-
 bool HasOneLane(const Problem& problem) {
   const auto first = std::ranges::find_if(problem.buffers, HasLane);
   return std::all_of(first, problem.buffers.end(),
@@ -51,18 +44,8 @@ Problem Shared(const Problem& problem) {
   return shared;
 }
 
-std::vector<Lane> LanesOf(const Problem& problem) {
-  std::map<int32_t, Lane> by_lane;
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    if (HasLane(problem.buffers[i])) by_lane[problem.buffers[i].lane].buffers.push_back(i);
-  }
-  std::vector<Lane> lanes;
-  for (auto& [number, lane] : by_lane) {
-    Problem alone{.period = problem.period};
-    for (const size_t i : lane.buffers) alone.buffers.push_back(problem.buffers[i]);
-    lane.max_live = MaxLive(alone);
-    lanes.push_back(std::move(lane));
-  }
+// Those that need the most come first.
+std::vector<Lane> ByNeed(std::vector<Lane> lanes) {
   std::stable_sort(lanes.begin(), lanes.end(),
                    [](const Lane& a, const Lane& b) { return a.max_live > b.max_live; });
   return lanes;
@@ -300,7 +283,7 @@ absl::StatusOr<Solution> SolveApart(const Problem& problem, const Budget& budget
   const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   if (HasOneLane(problem)) return solve(Shared(problem), budget);  // apart from nobody
-  const std::vector<Lane> lanes = LanesOf(problem);
+  const std::vector<Lane> lanes = ByNeed(LanesOf(problem));
   size_t still_to_come = 0;  // in buffers
   for (const Lane& lane : lanes) still_to_come += lane.buffers.size();
   const size_t buffers = still_to_come;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <thread>
 #include <utility>
+
+#include "base/exceptions.h"
 
 namespace reprise::planner {
 
@@ -20,6 +23,10 @@ void Team::Round(const std::function<void(int)>& work) {
   Search::Race race;
   for (Search* search : workers_) search->Join(&race);
   const auto guarded = [&](int worker) {
+    if (!MakeReadyToThrow()) {
+      thrown[worker] = std::make_exception_ptr(std::bad_alloc());
+      return;
+    }
     try {
       work(worker);
     } catch (...) {  // what leaves a thread ends the process

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/block_signals.h"
+#include "base/exceptions.h"
 #include "base/own_threads.h"
 #include "profiler/trace_writer.h"
 
@@ -96,11 +97,8 @@ absl::Status Recorder::Consumer::StartThread() {
 void* Recorder::Consumer::Main(void* self) {
   LeaveTheStartersCpu();
   Consumer* consumer = static_cast<Consumer*>(self);
-  try {
-    consumer->Run();
-  } catch (...) {  // no memory: the recording ends, never the job
-    consumer->End(consumer->no_memory_);
-  }
+  // Without memory the recording ends, never the job.
+  if (!Completes([&] { consumer->Run(); })) consumer->End(consumer->no_memory_);
   return nullptr;
 }
 

@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "replay/abi.h"
 #include "replay/background_runner.h"
 #include "replay/core_log.h"
@@ -207,7 +208,7 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
   const ErrnoKept errno_kept;
   try {
     // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
-    const bool serves = !inert_.load(std::memory_order_relaxed);
+    const bool serves = !inert_.load(std::memory_order_relaxed) && CanThrow();
     if (serves && bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
@@ -230,7 +231,7 @@ void HostCore::Release(void* block) noexcept {
   const ErrnoKept errno_kept;
   try {
     if (inert_.load(std::memory_order_relaxed)) return LetGo(block);
-    if (const std::optional<Engine::Guard> guard = TakeLock()) {
+    if (const std::optional<Engine::Guard> guard = CanThrow() ? TakeLock() : std::nullopt) {
       TakeInLateFrees(*guard);
       engine_->Free(*guard, OffsetOf(block), Stream{});
     } else {
@@ -279,7 +280,7 @@ size_t HostCore::UsableSize(void* block) noexcept {
 // What a plan covers stays: a job that trims in every round would have it to fault in again each time.
 bool HostCore::Trim() noexcept {
   const ErrnoKept errno_kept;
-  if (inert_.load(std::memory_order_relaxed)) return false;
+  if (inert_.load(std::memory_order_relaxed) || !CanThrow()) return false;
   try {
     const std::optional<Engine::Guard> guard = TakeLock();
     if (!guard) return false;
@@ -358,11 +359,7 @@ void HostCore::AtExit() noexcept {
   const WriteSignalsHeld signals_held;
   int* const depth = shim_.thread_depth();
   ++*depth;
-  try {
-    Finish();
-  } catch (...) {
-    Log(LogLevel::kWarn, "an error while ending; no summary");
-  }
+  if (!Completes([&] { Finish(); })) Log(LogLevel::kWarn, "an error while ending; no summary");
   --*depth;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/exceptions.h"
 #include "base/files.h"
 #include "base/own_threads.h"
 #include "replay/core_log.h"
@@ -282,7 +283,7 @@ void CoreSession::BeginInterim(std::function<void()> on_thread, std::function<Su
 
 // One that cannot be had or written is no loss yet: the last one says what is wrong.
 void CoreSession::WriteInterim(const std::function<Summary()>& so_far) {
-  try {
+  const bool completed = Completes([&] {
     if (!out_) return;
     Summary summary = so_far();
     summary.running = true;
@@ -293,9 +294,8 @@ void CoreSession::WriteInterim(const std::function<Summary()>& so_far) {
       interim_left_ = true;
     else
       Log(LogLevel::kInfo, std::string(written.message()));
-  } catch (...) {
-    Log(LogLevel::kInfo, "no memory to write a summary with; there will be one at the end");
-  }
+  });
+  if (!completed) Log(LogLevel::kInfo, "no memory to write a summary with; there will be one at the end");
 }
 
 void CoreSession::WriteLast(const Summary& summary) {

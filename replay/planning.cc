@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "planner/crossings.h"
 #include "planner/problem.h"
 #include "planner/validator.h"
@@ -209,16 +210,16 @@ planner::Budget BudgetOf(double seconds) {
 void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate, const Solver& solve) {
   planner::Budget budget = BudgetOf(SecondsFor(request.problem, most_seconds));
   budget.cancel = &candidate.cancel;
-  try {
+  const bool completed = Completes([&] {
     absl::StatusOr<ServingPlan> plan = Lay(request, budget, solve);
     candidate.status = plan.status();
     if (plan.ok()) {
       candidate.plan = *std::move(plan);
       candidate.matcher = std::make_unique<Matcher>(candidate.plan);
     }
-  } catch (...) {  // no memory, above all: nothing may leave the planner's thread, and no words can be had
-    candidate.status = absl::Status(absl::StatusCode::kResourceExhausted, "");
-  }
+  });
+  // No memory, above all: nothing may leave the planner's thread, and no words can be had.
+  if (!completed) candidate.status = absl::Status(absl::StatusCode::kResourceExhausted, "");
   candidate.ready.store(true, std::memory_order_release);
 }
 

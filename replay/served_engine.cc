@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "replay/core_log.h"
 
 namespace reprise::replay {
@@ -51,12 +52,11 @@ void ServedEngine::OnLearnt(std::vector<Sequence::Known> known, PlanRunner& runn
   if (known.empty() || !std::has_single_bit(static_cast<uint64_t>(plans))) return;
   runner.Run([this, known = std::move(known), plans] {
     const WriteSignalsHeld signals_held;  // it may be a thread of the job's
-    try {
+    const bool left = Completes([&] {
       const std::lock_guard lock(leaving_);
       LeavePlans(known, plans);
-    } catch (...) {
-      Log(LogLevel::kWarn, "no memory to keep the plans with; they are kept at the end");
-    }
+    });
+    if (!left) Log(LogLevel::kWarn, "no memory to keep the plans with; they are kept at the end");
   });
 }
 

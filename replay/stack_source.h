@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/exceptions.h"
 #include "profiler/shared_stacks.h"
 #include "replay/core_config.h"
 
@@ -57,7 +58,7 @@ class StackSource {
   // is dropped, errno kept; the thread is not cancelled meanwhile, since who unwinds a stack may read files.
   template <typename Run>
   void Guarded(Run run) noexcept {
-    if (!wanted() || Inside() != 0 || getpid() != process_) return;
+    if (!wanted() || Inside() != 0 || getpid() != process_ || !CanThrow()) return;
     const Taking taking(*this);
     if (forks_.load() != 0) return;
     const int saved = errno;

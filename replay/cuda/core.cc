@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/exceptions.h"
 #include "replay/core_log.h"
 
 namespace reprise::replay::cuda {
@@ -200,12 +201,11 @@ void Core::AtExit() noexcept {
     if (Device* const device = known.load(std::memory_order_acquire)) device->StopWaiting();
   }
   const WriteSignalsHeld signals_held;
-  try {
+  const bool complete = Completes([&] {
     const Summary summary = Summarize(&Device::Finish);
     if (!summary.devices.empty()) session_->Report(summary);
-  } catch (...) {
-    Log(LogLevel::kWarn, "an error while ending; no summary");
-  }
+  });
+  if (!complete) Log(LogLevel::kWarn, "an error while ending; no summary");
 }
 
 }  // namespace reprise::replay::cuda

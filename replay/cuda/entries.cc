@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/exceptions.h"
 #include "replay/core_log.h"
 #include "replay/cuda/core.h"
 
@@ -22,12 +23,16 @@ Core* core = nullptr;  // set once, never destroyed
 template <typename Ours, typename Real>
 Result Answer(Ours ours, Real real, cu_address address = 0) noexcept {
   if (core->passive()) return real();
-  try {
-    return ours();
-  } catch (...) {
-    core->Fail();
-    return core->Owns(address) ? kSuccess : core->AskWithoutUs(real);
+  const bool can_throw = CanThrow();
+  if (can_throw) {
+    try {
+      return ours();
+    } catch (...) {
+    }
   }
+  core->Fail();
+  if (core->Owns(address)) return kSuccess;
+  return can_throw ? core->AskWithoutUs(real) : real();
 }
 
 constexpr DefaultStream kLegacy = DefaultStream::kLegacy;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/block_signals.h"
 #include "base/clock.h"
+#include "base/exceptions.h"
 #include "base/own_threads.h"
 #include "replay/core_log.h"
 
@@ -107,9 +108,7 @@ bool Timeline::StartThread() {
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "reprise-time");
       LeaveTheStartersCpu();
-      try {
-        Run();
-      } catch (...) {
+      if (!Completes([this] { Run(); })) {
         Log(LogLevel::kWarn, "no memory for the time line; it ends here");
       }
       LetGo();
@@ -188,12 +187,8 @@ void Timeline::OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* most_r
 
 void Timeline::OnBufferCompleted(cu_context, uint32_t, uint8_t* buffer, size_t, size_t valid) noexcept {
   Timeline* const timeline = current.load();
-  if (timeline != nullptr) {
-    try {
-      timeline->TakeRecords(buffer, valid);
-    } catch (...) {
-      Log(LogLevel::kWarn, "no memory for the time line; a part of it is missing");
-    }
+  if (timeline != nullptr && !Completes([&] { timeline->TakeRecords(buffer, valid); })) {
+    Log(LogLevel::kWarn, "no memory for the time line; a part of it is missing");
   }
   free(buffer);
   buffers_out.fetch_sub(1);

@@ -77,6 +77,12 @@ class Serving(CoreTest):
     def test_a_limit_that_the_job_sets_later_counts_what_is_the_jobs(self):
         self.assertEqual(self.served("limits_itself")["passed"], 1, "what is more than the limit")
 
+    def test_a_job_outlives_the_end_of_its_memory(self):
+        for job in ["out_of_memory", "little_memory"]:
+            for stacks in ["off", "native"]:
+                with self.subTest(job=job, stacks=stacks):
+                    self.job(job, REPRISE_STACKS=stacks, REPRISE_OUT=self.out if stacks == "native" else "")
+
     def test_an_iteration_is_served_by_plan(self):
         # The plan is made beside the job, so how many iterations pass until then depends on the machine.
         for iterations in [2000, 8000, 32000, 128000]:

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -419,6 +420,42 @@ static void iterate(long count) {
   }
 }
 
+static sem_t memory_is_out;
+
+/* Takes blocks until there is no memory for one more, or for what is known of it. */
+static void* takes_what_is_left(void* unused) {
+  enum { kMost = 1 << 16 };
+  static void* blocks[kMost];
+  while (sem_wait(&memory_is_out) != 0) {
+  }
+  int count = 0;
+  while (count < kMost && posix_memalign(&blocks[count], 64, 4096) == 0) ++count;
+  while (count > 0) free(blocks[--count]);
+  return NULL;
+}
+
+/* The process's memory is at its end before one of its threads asks for the first time. */
+static void out_of_memory(void) {
+  pthread_t thread;
+  CHECK(sem_init(&memory_is_out, 0, 0) == 0 && pthread_create(&thread, NULL, takes_what_is_left, NULL) == 0);
+  free(take(64, 256 << 20)); /* which the arena keeps for it */
+  const struct rlimit none = {0, 0};
+  CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+  for (size_t bytes = 1 << 20; bytes >= 16; bytes /= 2) {
+    while (malloc(bytes)) {
+    }
+  }
+  CHECK(sem_post(&memory_is_out) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+/* The job has what it needs, and its iteration has just been found: there may be no more for who plans it. */
+static void little_memory(void) {
+  iterate(2);
+  const struct rlimit little = {16 << 20, 16 << 20};
+  CHECK(setrlimit(RLIMIT_DATA, &little) == 0);
+  iterate(3000);
+}
+
 /* Prints how many pages are resident with a large block of which one byte in 2 MiB was touched. */
 static void sparse(void) {
   const size_t bytes = (size_t)256 << 20;
@@ -473,6 +510,8 @@ int main(int argc, char** argv) {
               {"own_descriptors", own_descriptors},
               {"more_than_there_is", more_than_there_is},
               {"limits_itself", limits_itself},
+              {"out_of_memory", out_of_memory},
+              {"little_memory", little_memory},
               {"sized_frees", sized_frees},
               {"fork_handlers", fork_handlers},
               {"cancelled", cancelled},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/block_signals.h"
+#include "base/not_cancelled.h"
 #include "base/own_threads.h"
 
 namespace reprise::replay {
@@ -15,10 +16,12 @@ BackgroundRunner::~BackgroundRunner() {
 }
 
 void BackgroundRunner::Run(std::function<void()> job) {
+  const NotCancelled not_cancelled;
   if (!Give(std::move(job))) Empty();
 }
 
 bool BackgroundRunner::TryRun(std::function<void()> job) {
+  const NotCancelled not_cancelled;
   try {
     if (Give(std::move(job))) return true;
   } catch (...) {  // no memory to take it down with

@@ -35,7 +35,6 @@ bool TakesText() {
 }  // namespace
 
 WriteSignalsHeld::WriteSignalsHeld() {
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before_);
   sigemptyset(&held_);
   sigaddset(&held_, SIGPIPE);
   sigaddset(&held_, SIGXFSZ);
@@ -55,7 +54,6 @@ WriteSignalsHeld::~WriteSignalsHeld() {
     if (sigismember(&pending_before_, signal) == 0) sigtimedwait(&one, nullptr, &now);
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  pthread_setcancelstate(cancel_before_, nullptr);
   errno = saved;
 }
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/not_cancelled.h"
 #include "replay/abi.h"
 
 namespace reprise::replay {
@@ -23,10 +24,10 @@ class WriteSignalsHeld {
   WriteSignalsHeld& operator=(const WriteSignalsHeld&) = delete;
 
  private:
+  const NotCancelled not_cancelled_;
   sigset_t held_;
   sigset_t before_;
   sigset_t pending_before_;
-  int cancel_before_;
 };
 
 enum class LogLevel { kQuiet, kWarn, kInfo };

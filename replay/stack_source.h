@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/exceptions.h"
+#include "base/not_cancelled.h"
 #include "profiler/shared_stacks.h"
 #include "replay/core_config.h"
 
@@ -62,8 +63,7 @@ class StackSource {
     const Taking taking(*this);
     if (forks_.load() != 0) return;
     const int saved = errno;
-    int cancel = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    const NotCancelled not_cancelled;
     int* const depth = depth_ == nullptr ? nullptr : depth_();
     if (depth != nullptr) ++*depth;
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -73,7 +73,6 @@ class StackSource {
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (depth != nullptr) --*depth;
-    pthread_setcancelstate(cancel, nullptr);
     errno = saved;
   }
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/not_cancelled.h"
 #include "replay/cuda/core.h"
 
 namespace reprise::replay::cuda {
@@ -111,11 +112,13 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
 }
 
 Result Core::EndContext(cu_context context, Result (*call)(cu_context)) {
+  const NotCancelled not_cancelled;
   const Ending ending = BeginEnding(context);
   return End(context, DeviceThatKnows(context), /*reset=*/false, [&] { return call(context); });
 }
 
 Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
+  const NotCancelled not_cancelled;
   const auto lock = LockPrimary(ordinal);
   const cu_context primary = Primary(ordinal);
   const Ending ending = BeginEnding(primary);
@@ -125,6 +128,7 @@ Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
 
 // The last release ends the context.
 Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
+  const NotCancelled not_cancelled;
   const auto lock = LockPrimary(ordinal);
   const cu_context primary = Primary(ordinal);
   if (primary == nullptr) return call(ordinal);
@@ -239,6 +243,7 @@ Core::Ending Core::BeginEnding(cu_context context) {
 }
 
 void Core::AwaitEnding(cu_context context) {
+  const NotCancelled not_cancelled;
   std::unique_lock lock(visits_mutex_);
   ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
 }

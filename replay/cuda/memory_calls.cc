@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/not_cancelled.h"
 #include "replay/core_log.h"
 #include "replay/cuda/core.h"
 
@@ -94,6 +95,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
 
 // Everything that was free is known to be idle after it.
 bool Core::WaitForDevice(Device& device, cu_context context) {
+  const NotCancelled not_cancelled;
   const std::shared_lock waiting(waiting_);
   if (captures_.load() != 0) return false;
   const StreamOrder::Snapshot snapshot = device.TakeContext(device.Lock(), context);
@@ -316,6 +318,7 @@ Result Core::FreeOurs(Device& device, cu_address block) {
 // synchronised, nor can one that must not be current here, but a free may be allowed, which waits as well: the
 // driver says, about a block of its own.
 Result Core::FinishQueued(cu_context context, const std::vector<Visit>& peers) {
+  const NotCancelled not_cancelled;
   const ContextScope scope(driver_, context);
   if (const std::shared_lock waiting(waiting_); captures_.load() == 0 && scope.ok()) {
     bool all = true;

@@ -102,6 +102,18 @@ class Cancelled(CudaTest):
             self.assertEqual((under.returncode, under.stdout), (0, without), under.stderr)
 
 
+class CancelledWaiting(CudaTest):
+    core = "CORE_PLANNING_IN_CALLER"
+
+    def test_no_call_that_waits_for_another_is_either(self):
+        variables = {"SIMCUDA_STREAMS": "deferred", "SIMCUDA_SLOW": "cuCtxDestroy"}
+        without = self.run_job([built("CANCELLED_WAITING")], **variables).stdout
+        self.assertEqual(without, "ended: 0\ncancelled: 1\n")
+        under = self.run_job([built("CANCELLED_WAITING")], [self.at.shim], **variables)
+        self.assertEqual((under.returncode, under.stdout), (0, without), under.stderr)
+        self.assertNotIn("planned             nothing", under.stderr)
+
+
 class WhileOpening(CudaTest):
     core = "FAKE_CUDA_CORE"
 

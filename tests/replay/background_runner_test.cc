@@ -96,6 +96,25 @@ TEST(BackgroundRunner, WhereNoThreadCanBeHad) {
   EXPECT_EQ(ran, 1);
 }
 
+// It may be in the middle of an allocation of the job's, and of what nobody else would bring to an end.
+TEST(BackgroundRunner, ACallerThatIsToBeCancelledGoesOn) {
+  int ran = 0;
+  bool gone_on = false;
+  std::thread([&] {
+    BackgroundRunner runner;
+    const NoThreads no_threads;
+    pthread_cancel(pthread_self());
+    runner.Run([&] {
+      pthread_testcancel();
+      ++ran;
+    });
+    gone_on = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  }).join();
+  EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(gone_on);
+}
+
 // A thread there would end with the child, and what it has begun would stay as it is.
 TEST(BackgroundRunner, AChildThatHasOurMemoryHasNoThread) {
 #ifdef __SANITIZE_THREAD__

@@ -9,8 +9,8 @@ import unittest
 
 from instructions import count
 
-# 1515 with GCC 12 on x86-64, and some more for other compilers.
-MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1620
+# 1535 with GCC 12 on x86-64, 1622 with GCC 13, and some more for other compilers.
+MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1640
 ROUNDS, PAIRS = 3, 2000 * 48
 
 

@@ -434,7 +434,7 @@ static void* takes_what_is_left(void* unused) {
   return NULL;
 }
 
-/* The process's memory is at its end before one of its threads asks for the first time. */
+/* The process's memory is at its end before one of its threads asks for the first time; this one has, and goes on. */
 static void out_of_memory(void) {
   pthread_t thread;
   CHECK(sem_init(&memory_is_out, 0, 0) == 0 && pthread_create(&thread, NULL, takes_what_is_left, NULL) == 0);
@@ -446,6 +446,8 @@ static void out_of_memory(void) {
     }
   }
   CHECK(sem_post(&memory_is_out) == 0 && pthread_join(thread, NULL) == 0);
+  CHECK(sem_post(&memory_is_out) == 0);
+  takes_what_is_left(NULL);
 }
 
 /* The job has what it needs, and its iteration has just been found: there may be no more for who plans it. */

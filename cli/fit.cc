@@ -207,6 +207,7 @@ bool HasRoomForOne(const FitModel& model, Bytes capacity) {
 
 int Fit(const FitOptions& options) {
   std::vector<BatchRun> runs;
+  std::pair<int64_t, std::string> largest;  // batch, and the input as it was named
   for (const std::string& word : options.inputs) {
     const auto split = SplitBatch(word);
     if (!split) {
@@ -220,6 +221,7 @@ int Fit(const FitOptions& options) {
     if (!measured.ok()) return Fail(measured.status(), kBadInput);
     absl::StatusOr<std::vector<Contender>> contenders = ContendersFor(path, *measured);
     if (!contenders.ok()) return Fail(contenders.status(), kUsage);
+    if (batch >= largest.first) largest = {batch, path};
     // All is known of it, and the next one is as large.
     measured->input.content.trace.events = std::vector<profiler::Event>();
     runs.push_back({*std::move(measured), batch, *std::move(contenders)});
@@ -238,7 +240,7 @@ int Fit(const FitOptions& options) {
   }
   exit_status = Finish(
       options.json ? ResultJson(model, options.capacity) : ResultText(model, options.capacity), exit_status);
-  if (!options.json) SayNextOf("compare", model.runs.back().input.name);
+  if (!options.json) SayNextOf("compare", largest.second);
   return exit_status;
 }
 

@@ -191,6 +191,14 @@ class Fit(command.CommandTest):
         self.fails(3, "fit", "a.csv@1", self.job(8), says="a.csv:1: a lifetime CSV")
         self.fails(3, "fit", "nowhere@1", "batch8.pickle@8", says="nowhere")
 
+    def test_standard_input_is_no_file_to_go_on_with(self):
+        self.job(16)
+        words = self.job(8), "--", "-@16"
+        done = self.ok("fit", *words, input=self.read("batch16.pickle"))
+        self.assertIn("standard input", done.out)
+        self.assertEqual(done.err, "")
+        self.assertIn("next: reprise compare batch16.pickle\n", self.ok("fit", "batch16.pickle@16", *words[:1]).err)
+
 
 if __name__ == "__main__":
     unittest.main()

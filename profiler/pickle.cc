@@ -402,9 +402,10 @@ bool LooksLikePickle(std::string_view contents) {
          static_cast<uint8_t>(contents[1]) <= kMostProtocol;
 }
 
-absl::StatusOr<Pickle> ParsePickle(std::string_view contents, std::string_view name, size_t most_values) {
-  return PickleReader(contents, name, std::min<size_t>(most_values, std::numeric_limits<uint32_t>::max()))
-      .Read();
+absl::StatusOr<Pickle> ParsePickle(std::string_view contents, std::string_view name,
+                                   std::optional<size_t> most_values) {
+  const size_t most = most_values.value_or(MostPickleValues(contents.size()));
+  return PickleReader(contents, name, std::min<size_t>(most, std::numeric_limits<uint32_t>::max())).Read();
 }
 
 }  // namespace reprise::profiler

@@ -10,6 +10,7 @@
 // memory is linear in the bytes that are there, whatever lengths they claim.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -85,15 +86,16 @@ class PickleValue {
   Pickle::Index index_;
 };
 
-// A hostile file may hold a value a byte; this many take about 5 GiB.
-inline constexpr size_t kMostPickleValues = size_t{1} << 26;
+// The most values that a file of so many bytes may hold. A hostile one has a value a byte, an honest one eight bytes
+// for each value and more: what is read takes no more than 5 GiB, or some fifteen times the file where that is more.
+constexpr size_t MostPickleValues(size_t bytes) { return std::max(size_t{1} << 26, bytes / 4); }
 
 // Whether the bytes begin as a pickle of protocol 2 to 5 does.
 bool LooksLikePickle(std::string_view contents);
 
 // `contents` must outlive the result, whose strings are views of it; `name` stands for the file in messages.
-// Errors: InvalidArgument that names the byte; ResourceExhausted past `most_values`.
+// Errors: InvalidArgument that names the byte; ResourceExhausted past `most_values`, MostPickleValues by default.
 absl::StatusOr<Pickle> ParsePickle(std::string_view contents, std::string_view name,
-                                   size_t most_values = kMostPickleValues);
+                                   std::optional<size_t> most_values = std::nullopt);
 
 }  // namespace reprise::profiler

@@ -194,5 +194,12 @@ TEST(Pickle, ValuesAreCountedAgainstALimit) {
   EXPECT_EQ(ParsePickle(contents, "p.pickle", 1000).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Ten million entries have a hundred million values: what was recorded is read, however much it is.
+TEST(Pickle, TheLimitGrowsWithTheFile) {
+  constexpr size_t kValues = 100'000'000, kLeastBytesForOne = 8;
+  EXPECT_GE(MostPickleValues(kValues * kLeastBytesForOne), kValues);
+  EXPECT_EQ(MostPickleValues(1), MostPickleValues(1000));
+}
+
 }  // namespace
 }  // namespace reprise::profiler

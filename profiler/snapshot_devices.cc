@@ -66,13 +66,15 @@ int64_t DeviceOf(PickleValue segment) {
   return device ? device->integer().value_or(0) : 0;
 }
 
-std::vector<DeviceUse> DevicesOf(PickleValue segments, PickleValue traces, size_t most_entries) {
+std::vector<DeviceUse> DevicesOf(PickleValue segments, std::optional<PickleValue> traces,
+                                 size_t most_entries) {
+  const size_t histories = traces ? traces->size() : 0;
   std::map<int64_t, double> peaks;
   for (size_t i = 0; i < segments.size(); ++i) {
     if (const int64_t device = DeviceOf(segments[i]); device >= 0) peaks[device] = 0;
   }
-  const auto has_history = [&](size_t i) { return traces[i].is_sequence() && traces[i].size() > 0; };
-  for (size_t i = 0; i < traces.size(); ++i) {
+  const auto has_history = [&](size_t i) { return (*traces)[i].is_sequence() && (*traces)[i].size() > 0; };
+  for (size_t i = 0; i < histories; ++i) {
     if (has_history(i)) peaks[static_cast<int64_t>(i)] = 0;
   }
   if (peaks.size() > 1) {
@@ -81,10 +83,10 @@ std::vector<DeviceUse> DevicesOf(PickleValue segments, PickleValue traces, size_
       const auto device = peaks.find(DeviceOf(segments[i]));
       if (device != peaks.end()) device->second += counter.LiveAtEnd(segments[i]);
     }
-    for (size_t i = 0; i < traces.size(); ++i) {
+    for (size_t i = 0; i < histories; ++i) {
       if (!has_history(i)) continue;
       double& peak = peaks[static_cast<int64_t>(i)];
-      peak = counter.LivePeak(traces[i], peak);
+      peak = counter.LivePeak((*traces)[i], peak);
     }
   }
   std::vector<DeviceUse> devices;

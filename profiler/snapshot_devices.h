@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,10 @@ struct DeviceUse {
 };
 
 // Those with a segment or a history, largest live peak first; of one alone it is not worked out, and 0. Of the lists
-// `segments` and `device_traces`; what in them is none is passed over. Looks at no more than `most_entries` of
+// `segments` and, if it is there, `device_traces`; what in them is none is passed over. Looks at no more than `most_entries` of
 // theirs: a list may hold one entry many times.
-std::vector<DeviceUse> DevicesOf(PickleValue segments, PickleValue traces, size_t most_entries);
+std::vector<DeviceUse> DevicesOf(PickleValue segments, std::optional<PickleValue> traces,
+                                 size_t most_entries);
 
 // The device that a segment is of.
 int64_t DeviceOf(PickleValue segment);

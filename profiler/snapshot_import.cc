@@ -28,15 +28,17 @@ class SnapshotReader {
       : root_(pickle.root()), name_(name), entries_left_(most_entries) {}
 
   absl::StatusOr<Snapshot> Read() {
-    std::optional<PickleValue> segments, traces;
-    if (absl::Status s = List(root_, "segments", "the snapshot", &segments); !s.ok()) return s;
-    if (absl::Status s = List(root_, "device_traces", "the snapshot", &traces); !s.ok()) return s;
-    ChooseDevice(*segments, *traces);
+    std::optional<PickleValue> segments = root_, traces;
+    if (!root_.is_sequence() || root_.size() == 0) {
+      if (absl::Status s = List(root_, "segments", "the snapshot", &segments); !s.ok()) return s;
+      if (absl::Status s = List(root_, "device_traces", "the snapshot", &traces); !s.ok()) return s;
+    }
+    ChooseDevice(*segments, traces);
     for (size_t i = 0; i < segments->size(); ++i) {
       if (absl::Status s = ReadSegment((*segments)[i], fmt::format("segments[{}]", i)); !s.ok()) return s;
     }
     const auto device = static_cast<size_t>(snapshot_.device);
-    if (device < traces->size()) {
+    if (traces && device < traces->size()) {
       const PickleValue trace = (*traces)[device];
       if (!trace.is_sequence()) return Error(fmt::format("device_traces[{}]", device), "not a list");
       for (size_t i = 0; i < trace.size(); ++i) {
@@ -99,7 +101,7 @@ class SnapshotReader {
     return frames ? frames_.Read(*frames) : StackId(0);
   }
 
-  void ChooseDevice(PickleValue segments, PickleValue traces) {
+  void ChooseDevice(PickleValue segments, std::optional<PickleValue> traces) {
     const std::vector<DeviceUse> devices = DevicesOf(segments, traces, entries_left_);
     if (!devices.empty()) snapshot_.device = devices[0].device;
     if (devices.size() > 1) snapshot_.notes.push_back(NoteOn(devices));
@@ -133,7 +135,8 @@ class SnapshotReader {
     return absl::OkStatus();
   }
 
-  // Blocks lie one behind the other; older snapshots do not say where.
+  // Blocks lie one behind the other; older snapshots do not say where. Up to PyTorch 2.0 what was asked for, and by whom,
+  // is an entry of its own, the newest first.
   absl::Status ReadBlock(PickleValue dict, const std::string& where, Offset* next, SnapshotSegment& segment) {
     if (absl::Status s = CheckDict(dict, where); !s.ok()) return s;
     int64_t size = 0, address = next->count();
@@ -149,12 +152,19 @@ class SnapshotReader {
     const std::string_view name = state ? state->string().value_or("") : "";
     if (name.substr(0, 6) != "active" || size == 0) return absl::OkStatus();
     int64_t requested = size;
-    if (dict.Find("requested_size")) {
-      if (absl::Status s = Number(dict, "requested_size", where, 0, kMostAddress, &requested); !s.ok())
-        return s;
+    PickleValue request = dict;
+    std::string_view key = "requested_size";
+    if (const std::optional<PickleValue> history = dict.Find("history");
+        history && history->is_sequence() && history->size() > 0 && !dict.Find("frames")) {
+      request = (*history)[0];
+      key = "real_size";
+      if (absl::Status s = CheckDict(request, where + ".history[0]"); !s.ok()) return s;
+    }
+    if (request.Find(key)) {
+      if (absl::Status s = Number(request, key, where, 0, kMostAddress, &requested); !s.ok()) return s;
     }
     segment.live.push_back(
-        {Offset(address), Bytes(size), Bytes(requested > 0 ? requested : size), StackOf(dict)});
+        {Offset(address), Bytes(size), Bytes(requested > 0 ? requested : size), StackOf(request)});
     return absl::OkStatus();
   }
 
@@ -171,7 +181,7 @@ class SnapshotReader {
     if (*action == "segment_free" || *action == "segment_unmap") return ReadSegmentChange(dict, -1);
     if (*action == "oom") {
       ++snapshot_.ooms;
-    } else if (*action != "snapshot") {
+    } else if (*action != "snapshot" && *action != "annotate" && *action != "user_defined") {
       ++unknown_;
     }
     return absl::OkStatus();

@@ -4,7 +4,9 @@
 //   segments        what the allocator holds at the moment of the snapshot, and the blocks in it
 //   device_traces   for each device what happened before, as far back as the history goes: alloc,
 //                   free_requested, free_completed, segment_alloc, segment_free, segment_map,
-//                   segment_unmap, oom, snapshot
+//                   segment_unmap, oom, snapshot, annotate, user_defined
+//
+// Without a history it is the list of segments alone, as memory_snapshot() and PyTorch 1.13's _snapshot() return it.
 //
 // The history is a window: blocks that were live when it begins have no alloc in it. They are put in front of
 // it, from their frees and from the segments. A block ends with its free_completed: before, the allocator

@@ -139,6 +139,13 @@ TEST(SnapshotImport, OutOfMemoryAndUnknownEntriesAreCounted) {
               ElementsAre(HasSubstr("1 entries of unknown kinds"), HasSubstr("out of memory 1 times")));
 }
 
+TEST(SnapshotImport, EntriesThatAreAboutNoMemoryAreNoneOfUnknownKinds) {
+  const Snapshot snapshot = Read(SnapshotOf({}, {{Entry("alloc", 100, 10), Entry("annotate", 100, 0),
+                                                  Entry("user_defined", 0, 0), Entry("snapshot", 0, 0)}}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 10)));
+  EXPECT_THAT(snapshot.notes, IsEmpty());
+}
+
 TEST(SnapshotImport, OfSeveralDevicesTheFullest) {
   // Device 0 has the most entries, device 2 the most that is live at the end.
   const std::string alloc = Entry("alloc", 100, 10), free = Entry("free_completed", 100, 10);
@@ -195,8 +202,19 @@ TEST(SnapshotImport, OlderSnapshotsDoNotSayWhereABlockIsNorWhatWasAskedFor) {
   EXPECT_THAT(snapshot.addresses, ElementsAre(Offset(1512)));
 }
 
+// As memory_snapshot() returns them.
+TEST(SnapshotImport, AListOfSegmentsAlone) {
+  const Snapshot snapshot = Read(Pickled(
+      PickledList({Segment(0, 512, {BlockAt(0, 512, 100, "active_allocated")}),
+                   Segment(1024, 2048, {BlockAt(1024, 1024, 1000, "active_allocated")}, /*device=*/1)})));
+  EXPECT_EQ(snapshot.device, 1);
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 1000)));
+  EXPECT_THAT(snapshot.WhyNotWhole(), HasSubstr("no history"));
+}
+
 TEST(SnapshotImport, ErrorsNameTheEntry) {
   EXPECT_THAT(SnapshotError(Pickled("]")), HasSubstr("s.pickle: the snapshot: not a dict"));
+  EXPECT_THAT(SnapshotError(Pickled(PickledList({"N"}))), HasSubstr("s.pickle: segments[0]: not a dict"));
   EXPECT_THAT(SnapshotError(Pickled("}")), HasSubstr("no list 'segments'"));
   EXPECT_THAT(SnapshotError(SnapshotOf({}, {{Entry("alloc", 1, 1), Entry("alloc", 2, 0)}})),
               HasSubstr("device_traces[0][1]: 'size' is 0"));
@@ -269,6 +287,30 @@ TEST(SnapshotImport, StacksOfEntriesAndOfBlocksFromBefore) {
   EXPECT_EQ(snapshot.stacks.frame(stack[1]).kind, FrameKind::kNative);
   EXPECT_EQ(snapshot.stacks.frame(stack[2]),
             (Frame{.kind = FrameKind::kPython, .function = "step", .file = "/job/train.py", .line = 7}));
+}
+
+// Up to PyTorch 2.0 an entry for each allocation at a block's place, the newest first.
+TEST(SnapshotImport, WhatOlderSnapshotsSayOfABlocksAllocation) {
+  const auto entry = [](int64_t bytes, const std::string& name) {
+    return PickledDict({{"addr", PickledInt(0)},
+                        {"real_size", PickledInt(bytes)},
+                        {"frames", PickledList({FrameOf(name, "/job/train.py", 7)})}});
+  };
+  const std::string newest = entry(1000, "newest"), oldest = entry(50, "oldest");
+  const std::string block = PickledDict({{"size", PickledInt(1024)},
+                                         {"state", PickledString("active_allocated")},
+                                         {"history", PickledList({newest, oldest})}});
+  const Snapshot snapshot = Read(SnapshotOf({Segment(0, 2048, {block})}, {}));
+  ASSERT_EQ(snapshot.events.size(), 1u);
+  EXPECT_EQ(snapshot.events[0].bytes, Bytes(1000));
+  const auto stack = snapshot.stacks.stack(snapshot.events[0].stack);
+  ASSERT_EQ(stack.size(), 1u);
+  EXPECT_EQ(snapshot.stacks.frame(stack[0]).function, "newest");
+  const std::string torn = PickledDict({{"size", PickledInt(1024)},
+                                        {"state", PickledString("active_allocated")},
+                                        {"history", PickledList({"N"})}});
+  EXPECT_THAT(SnapshotError(SnapshotOf({Segment(0, 2048, {torn})}, {})),
+              HasSubstr("segments[0].blocks[0].history[0]: not a dict"));
 }
 
 TEST(SnapshotImport, FramesComeBackAsTheyWereWritten) {

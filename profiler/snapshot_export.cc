@@ -8,7 +8,7 @@
 namespace reprise::profiler {
 namespace {
 
-// Opcodes of Python's pickle, protocol 2, for data alone. Strings and stacks are written once and named again
+// Opcodes of Python's pickle, protocol 2, for data alone. Strings, frames and stacks are written once and named again
 // by memo.
 class PickleWriter {
  public:
@@ -59,6 +59,7 @@ class SnapshotWriter {
         stacks_(stacks),
         addresses_(addresses),
         whole_(whole),
+        memo_of_frame_(stacks.frames() + 1),
         memo_of_stack_(stacks.stacks() + 1) {}
 
   std::string Write() {
@@ -93,7 +94,10 @@ class SnapshotWriter {
   }
 
   // The module is not PyTorch's to tell, but its page passes over what it does not know.
-  void WriteFrame(const Frame& frame) {
+  void WriteFrame(FrameId id) {
+    uint32_t& memo = memo_of_frame_[static_cast<size_t>(id)];
+    if (memo != 0) return out_.Get(memo);
+    const Frame& frame = stacks_.frame(id);
     out_.BeginDict();
     out_.String("name");
     out_.String(frame.function);
@@ -106,17 +110,15 @@ class SnapshotWriter {
       Pair("address", static_cast<int64_t>(frame.address));
     }
     out_.EndDict();
+    memo = out_.Put();
   }
 
   void Frames(StackId stack) {
     out_.String("frames");
-    uint32_t& memo = memo_of_stack_[static_cast<size_t>(stack)];  // 0: not written; number 0 is a string's
+    uint32_t& memo = memo_of_stack_[static_cast<size_t>(stack)];
     if (memo != 0) return out_.Get(memo);
     out_.BeginList();
-    for (const FrameId id : stacks_.stack(stack)) {
-      const Frame& frame = stacks_.frame(id);
-      WriteFrame(frame);
-    }
+    for (const FrameId id : stacks_.stack(stack)) WriteFrame(id);
     out_.EndList();
     memo = out_.Put();
   }
@@ -195,7 +197,7 @@ class SnapshotWriter {
   const StackTable& stacks_;
   const std::span<const Offset> addresses_;
   const bool whole_;
-  std::vector<uint32_t> memo_of_stack_;
+  std::vector<uint32_t> memo_of_frame_, memo_of_stack_;  // 0: not written; number 0 is a string's
   PickleWriter out_;
   absl::flat_hash_map<BlockId, size_t> live_;  // index of the allocation
   Offset top_;

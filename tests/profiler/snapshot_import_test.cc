@@ -333,6 +333,25 @@ TEST(SnapshotImport, FramesComeBackAsTheyWereWritten) {
   for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(snapshot.stacks.frame(ids[i]), frames[i]) << i;
 }
 
+// As PyTorch writes them: a job has few frames, and a stack of many for each of its lines.
+TEST(SnapshotImport, AFrameOfManyStacksIsWrittenOnce) {
+  StackTable stacks;
+  std::vector<FrameId> ids;
+  for (int i = 0; i < 20; ++i) {
+    ids.push_back(
+        stacks.Intern(Frame{.kind = FrameKind::kPython, .function = "f", .file = "f.py", .line = i}));
+  }
+  const auto bytes = [&](StackId stack) {
+    Event first = Block(0, 512), second = Block(1, 512);
+    first.stack = stacks.Intern(ids);
+    second.stack = stack;
+    return ToSnapshot({first, second}, stacks, std::vector{Offset(0), Offset(512)}, /*whole=*/true).size();
+  };
+  const StackId same = stacks.Intern(ids), reversed = stacks.Intern(std::vector(ids.rbegin(), ids.rend()));
+  constexpr size_t kToNameOne = 5;
+  EXPECT_LE(bytes(reversed), bytes(same) + (ids.size() + 2) * kToNameOne);
+}
+
 // A pickle keeps a string once, and each frame that names it gets a copy.
 TEST(SnapshotImport, LongNamesOfFramesAreCut) {
   const std::string frames = PickledList({FrameOf(std::string(100'000, 'f'), std::string(100'000, 'p'), 7)});

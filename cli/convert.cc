@@ -52,6 +52,9 @@ bool IsInput(std::string_view format) {
   return format == "events" || format == "lifetimes" || format == "snapshot";
 }
 
+// Whether what it writes counts, read again, as all of the job, be it that or not.
+bool IsTakenForWhole(std::string_view format) { return format == "events" || format == "lifetimes"; }
+
 bool IsAlloc(const profiler::Event& event) { return event.kind == profiler::EventKind::kAlloc; }
 
 // Places for a snapshot: those of a plain arena. An input's own addresses would be one segment with holes of
@@ -123,6 +126,9 @@ int Convert(const ConvertOptions& options) {
   if (!converted.ok()) return Fail(converted.status(), kBadInput);
   if (const absl::Status written = WriteOutput(options.output, *converted, {options.input}); !written.ok()) {
     return Fail(written, kUsage);
+  }
+  if (const std::string_view why = WhyNotWhole(*input); !why.empty() && IsTakenForWhole(format)) {
+    Say(fmt::format("{}: {}; a CSV does not say so, and counts as all of the job", input->name, why));
   }
   if (options.output == "-") return kFine;
   Say(fmt::format("wrote {}, {}, as {}", options.output,

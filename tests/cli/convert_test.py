@@ -274,6 +274,15 @@ class Convert(command.CommandTest):
         self.fails(3, "diff", "less.csv", "out.pickle", "--fail-above", "1GiB", 
                    says="converted from what is not all of the job.*; record all of the job, ")
 
+    def test_a_csv_cannot_say_that_it_is_not_whole_so_the_command_does(self):
+        for end, whole in (("closed", True), ("size limit", False)):
+            self.write("t.reprise", traces.trace([4096, 8192], end=end))
+            for name in ("out.csv", "out.lifetimes.csv"):
+                done = self.ok("convert", "t.reprise", name)
+                self.assertTrue(self.json("stats", name)["whole"])
+                (self.assertNotIn if whole else self.assertIn)("a CSV does not say so", done.err)
+            self.assertNotIn("does not say so", self.ok("convert", "t.reprise", "out.pickle").err)
+
     def test_a_snapshot_without_a_block_is_not_written(self):
         half = 1 << 60
         large = half - 200  # offsets are enough for all three, but not when each is rounded up

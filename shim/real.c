@@ -37,12 +37,31 @@ static int libc_malloc_trim(size_t pad) { return 0; }
 
 static void leak(void* block) {}
 
-/* Whether libc_malloc_debug comes between. It has these names at their old versions alone: the job's calls are bound to
- * those, and dlsym passes over them, so that a free behind it would get blocks of another malloc. */
+static int holds(const struct dl_phdr_info* library, const void* address) {
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD) continue;
+    if ((uintptr_t)address - (library->dlpi_addr + part->p_vaddr) < part->p_memsz) return 1;
+  }
+  return 0;
+}
+
+enum { usual_first = 1, old_first };
+
+/* Libraries come in the order in which the loader looks for names. */
+static int which_is_first(struct dl_phdr_info* library, size_t size, void* usual_and_old) {
+  void* const* const functions = usual_and_old;
+  if (holds(library, functions[0])) return usual_first;
+  return holds(library, functions[1]) ? old_first : 0;
+}
+
+/* Whether libc_malloc_debug comes first behind us. It has these names at their old versions alone: the job's calls are
+ * bound to those, and dlsym passes over them, so that a free behind it would get blocks of another malloc. What has no
+ * versions (tcmalloc) the job's calls are bound to as well, and dlvsym passes over that. */
 static int old_versions_come_first(void) {
-  void* const ends = (void*)__libc_free;
-  return dlsym && dlvsym && dlsym(RTLD_NEXT, "free") == ends &&
-         dlvsym(RTLD_NEXT, "free", REPRISE_OLDEST) != ends;
+  if (!dlsym || !dlvsym) return 0;
+  void* functions[] = {dlsym(RTLD_NEXT, "free"), dlvsym(RTLD_NEXT, "free", REPRISE_OLDEST)};
+  return functions[0] != functions[1] && dl_iterate_phdr(which_is_first, functions) == old_first;
 }
 
 static void* next(const char* name, int old_version) {
@@ -94,17 +113,15 @@ uintptr_t reprise_allocator_begin;
 size_t reprise_allocator_size;
 
 static int note_allocator(struct dl_phdr_info* library, size_t size, void* function) {
+  if (!holds(library, function)) return 0;
   uintptr_t begin = UINTPTR_MAX, end = 0;
-  int holds = 0;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     const ElfW(Phdr)* const part = &library->dlpi_phdr[i];
     if (part->p_type != PT_LOAD) continue;
     const uintptr_t from = library->dlpi_addr + part->p_vaddr;
     if (from < begin) begin = from;
     if (from + part->p_memsz > end) end = from + part->p_memsz;
-    holds |= (uintptr_t)function - from < part->p_memsz;
   }
-  if (!holds) return 0;
   reprise_allocator_begin = begin;
   reprise_allocator_size = end - begin;
   return 1;

@@ -62,6 +62,13 @@ class Serving(ShimTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("allocated 3, released 3,", done.stderr)
 
+    def test_an_allocator_behind_us_with_the_c_librarys_inner_names(self):
+        for name in ["ordinary", "reallocate"]:
+            with self.subTest(name=name):
+                done = run([built("JOB"), name], preload=[self.at.shim, built("OWN_ALLOCATOR")])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(OPENED, done.stderr)
+
     def test_sized_frees(self):
         self.assertIn("allocated 2, released 2,", self.job("sized_frees").stderr)
 

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/json_text.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "base/files.h"
+#include "base/printable.h"
 #include "base/shell.h"
-#include "cli/printable.h"
 #include "cli/status.h"
 #include "replay/core_log.h"
 

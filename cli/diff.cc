@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/json_text.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "profiler/site_labels.h"

@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/cuda_driver.h"
 #include "cli/json_text.h"
 #include "cli/memory_limits.h"
 #include "cli/preload.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "cli/subprocess.h"

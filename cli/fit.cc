@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/fit_model.h"
 #include "cli/json_text.h"
 #include "cli/options.h"
 #include "cli/or_null.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 

@@ -18,12 +18,12 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/printable.h"
 #include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/or_null.h"
-#include "cli/printable.h"
 #include "cli/status.h"
 #include "replay/summary.h"
 

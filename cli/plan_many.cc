@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/shell.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/plan.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "planner/bound.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/input_stats.h"
-#include "cli/printable.h"
 #include "cli/quantity.h"
 #include "cli/stats_json.h"
 #include "cli/status.h"

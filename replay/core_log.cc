@@ -11,6 +11,9 @@
 #include <climits>
 #include <ctime>
 #include <optional>
+#include <span>
+
+#include "base/printable.h"
 
 namespace reprise::replay {
 namespace {
@@ -79,10 +82,10 @@ void LogText(LogLevel level, std::string_view text) noexcept {
 void Log(LogLevel level, std::string_view line) noexcept {
   constexpr std::string_view kBegin = "reprise: ";
   std::array<char, PIPE_BUF> text;
-  char* end = std::ranges::copy(kBegin, text.data()).out;
-  end = std::ranges::copy(line.substr(0, text.size() - kBegin.size() - 1), end).out;
-  *end++ = '\n';
-  LogText(level, std::string_view(text.data(), end));
+  size_t size = kBegin.copy(text.data(), kBegin.size());
+  size += PutPrintable(line, std::span(text).subspan(size, text.size() - size - 1));
+  text[size++] = '\n';
+  LogText(level, std::string_view(text.data(), size));
 }
 
 }  // namespace reprise::replay

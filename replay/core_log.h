@@ -35,7 +35,7 @@ enum class LogLevel { kQuiet, kWarn, kInfo };
 // Before the first line; the level is kWarn until then. One thread.
 void BeginLog(LogLevel level, const reprise_stderr& stderr_at_start);
 
-// One line where `level` is at most the level of the log. kQuiet lines are never written. Of a line only as much is
+// One line, control characters in it spelt, where `level` is at most the level of the log. kQuiet lines are never written. Of a line only as much is
 // written as a pipe takes at once (PIPE_BUF).
 void Log(LogLevel level, std::string_view line) noexcept;
 

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/shell.h"
 #include "replay/counters_json.h"
 
@@ -72,7 +73,7 @@ std::string TraceRows(const TraceSummary& trace) {
   if (trace.path.empty()) return "";
   std::string text = Row(
       "trace", FormatSize(trace.counters.bytes),
-      fmt::format("{} events in {}{}", trace.counters.events, trace.path,
+      fmt::format("{} events in {}{}", trace.counters.events, Printable(trace.path),
                   trace.counters.dropped == 0 ? "" : fmt::format(", {} DROPPED", trace.counters.dropped)));
   if (trace.counters.activities > 0 || trace.counters.activities_dropped > 0) {
     text += Row("time line", std::to_string(trace.counters.activities),
@@ -86,7 +87,7 @@ std::string TraceRows(const TraceSummary& trace) {
     text += fmt::format("  {} allocations without a call stack\n", trace.counters.without_stack);
   }
   if (!trace.counters.stopped.empty())
-    text += fmt::format("  the trace ended early: {}\n", trace.counters.stopped);
+    text += fmt::format("  the trace ended early: {}\n", Printable(trace.counters.stopped));
   return text;
 }
 
@@ -107,18 +108,20 @@ std::string Next(const Summary& summary, const TraceSummary& trace) {
   if (!summary.run.empty()) return "";
   return trace.path.empty()
              ? "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n"
-             : fmt::format("reprise: next: reprise stats {}\n", QuotedFile(trace.path));
+             : fmt::format("reprise: next: reprise stats {}\n", Printable(QuotedFile(trace.path)));
 }
 
 std::string PlansRow(const PlansSummary& plans, const Counters& counters) {
   std::string text;
   if (!plans.refused.empty()) {
-    text = fmt::format("  the plans in {} were not used: {}\n", plans.read, plans.refused);
+    text =
+        fmt::format("  the plans in {} were not used: {}\n", Printable(plans.read), Printable(plans.refused));
   } else if (!plans.read.empty()) {
-    text = fmt::format("  the plans in {} were {}\n", plans.read,
+    text = fmt::format("  the plans in {} were {}\n", Printable(plans.read),
                        counters.plans_resumed > 0 ? "followed" : "never met: the job allocated otherwise");
   }
-  if (!plans.written.empty()) text += fmt::format("  plans for the next run in {}\n", plans.written);
+  if (!plans.written.empty())
+    text += fmt::format("  plans for the next run in {}\n", Printable(plans.written));
   return text;
 }
 
@@ -224,7 +227,7 @@ std::string NextAttempt::Verdict() const {
 
 std::string SummaryText(const Summary& summary) {
   const Counters& counters = summary.counters;
-  std::string text = fmt::format("reprise: {} (pid {}), {}\n", summary.command, summary.pid,
+  std::string text = fmt::format("reprise: {} (pid {}), {}\n", Printable(summary.command), summary.pid,
                                  summary.mode == Mode::kRecord ? "recorded" : "served");
   if (!summary.devices.empty()) {
     for (const DeviceSummary& device : summary.devices) text += DeviceText(device, summary.mode);

@@ -55,6 +55,13 @@ TEST(CoreLog, OfALongLineItsBegin) {
   EXPECT_EQ(captured.Content(), "reprise: " + std::string(PIPE_BUF - 10, 'x') + "\nreprise: one\n");
 }
 
+TEST(CoreLog, WhatItSaysOfOthersTextIsOneLine) {
+  const StderrInFile captured;
+  BeginLog(LogLevel::kWarn, StderrNow());
+  Log(LogLevel::kWarn, "cannot create a\nb/\x1b[2J; going on");
+  EXPECT_EQ(captured.Content(), "reprise: cannot create a\\nb/\\x1b[2J; going on\n");
+}
+
 TEST(CoreLog, QuietIsQuiet) {
   const StderrInFile captured;
   BeginLog(LogLevel::kQuiet, StderrNow());

@@ -64,6 +64,16 @@ TEST(SummaryText, SaysWhatWasServed) {
   EXPECT_THAT(text, HasSubstr("\nreprise: next: reprise stats out/trace.reprise\n"));
 }
 
+TEST(SummaryText, WhatOthersWroteBeginsNoLines) {
+  const std::string others = "a\nreprise: b\x1b[2J";
+  Summary summary = Served();
+  summary.command = summary.trace.path = summary.trace.counters.stopped = others;
+  summary.plans = {.read = others, .refused = others, .written = others};
+  const std::string text = SummaryText(summary);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\nreprise: b")));
+}
+
 TEST(SummaryText, NamesTheTraceAsAShellReadsIt) {
   Summary summary = Served();
   summary.trace.path = "my runs/trace.reprise";

@@ -1,10 +1,12 @@
 // Why this exists: what a file calls a host or a function is shown in a terminal, where a newline begins a row that
 // nobody wrote and an escape says whatever its author likes.
-#include "cli/printable.h"
+#include "base/printable.h"
 
 #include <gtest/gtest.h>
 
-namespace reprise::cli {
+#include <array>
+
+namespace reprise {
 namespace {
 
 TEST(Printable, ControlCharactersAreSpelt) {
@@ -23,5 +25,16 @@ TEST(Printable, AllElseStays) {
   }
 }
 
+TEST(PutPrintable, NoCharacterInPart) {
+  std::array<char, 8> room{};
+  const auto put = [&](std::string_view text) {
+    return std::string_view(room.data(), PutPrintable(text, room));
+  };
+  EXPECT_EQ(put("longer than it"), "longer t");
+  EXPECT_EQ(put("a\x1b[K\n"), "a\\x1b[K");
+  EXPECT_EQ(put("\xc2\x9b!"), "\\xc2\\x9b");
+  EXPECT_EQ(put("!\xc2\x9b"), "!");
+}
+
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise

@@ -1,6 +1,8 @@
 #include "cli/child.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -11,7 +13,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
+#include "cli/console.h"
 #include "cli/exec_words.h"
 
 namespace reprise::cli {
@@ -39,23 +43,18 @@ void StartTimers(const std::array<itimerval, kTimers.size()>& left) {
   for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &left[i], nullptr);
 }
 
-[[noreturn]] void BecomeJob(const std::vector<std::string>& words,
-                            const std::map<std::string, std::string>& variables, int error_pipe) {
+// Comes back where it cannot, with an errno.
+int BecomeJob(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   const std::vector<char*> arguments = ExecWords(words);
   execvp(arguments[0], arguments.data());
-  const int error = errno;
-  if (write(error_pipe, &error, sizeof error) < 0) _exit(126);
-  _exit(127);
+  return errno;
 }
 
-// 0: the job was started.
-int ReadStartError(int pipe) {
-  int error = 0;
-  ssize_t bytes;
-  do bytes = read(pipe, &error, sizeof error);
-  while (bytes < 0 && errno == EINTR);
-  return bytes == sizeof error ? error : 0;
+// Where the child leaves an errno; nullptr: nowhere. No pipe: descriptors may be as few as the job needs.
+int* PlaceForError() {
+  void* const place = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return place == MAP_FAILED ? nullptr : static_cast<int*>(place);
 }
 
 // Whether there is a shell that could notice a stop, and end it.
@@ -132,32 +131,30 @@ ChildEnd RunChild(const std::vector<std::string>& words,
   child_default.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &child_default, &child_before);
 
-  int error_pipe[2];
-  if (pipe2(error_pipe, O_CLOEXEC) != 0) {
-    end.start_error = errno;
-    return end;
-  }
+  int* const error = PlaceForError();
   const auto timers = TakeTimers();
   const pid_t self = getpid();
   const pid_t job = fork();
+  // No further process may be had (ulimit -u), which the job without us does not need.
   if (job < 0) {
-    end.start_error = errno;
-    return end;
+    Say(fmt::format("no process for the job ({}): it takes this one, and nothing is said at its end",
+                    strerror(errno)));
   }
-  if (job == 0) {
+  if (job <= 0) {
     // What ends us without a word, a time limit's SIGKILL, is meant for the job.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != self) _exit(126);
+    if (job == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (job == 0 && getppid() != self) _exit(126);
     sigaction(SIGCHLD, &child_before, nullptr);
     StartTimers(timers);
     sigprocmask(SIG_SETMASK, &mask_before, nullptr);
-    BecomeJob(words, variables, error_pipe[1]);
+    end.start_error = BecomeJob(words, variables);
+    if (job < 0) return end;
+    if (error != nullptr) *error = end.start_error;
+    _exit(end.start_error == ENOENT ? 127 : 126);
   }
   end.pid = job;
-  close(error_pipe[1]);
-  end.start_error = ReadStartError(error_pipe[0]);
-  close(error_pipe[0]);
   WaitAndPassOn(job, signals, end);
+  if (error != nullptr) end.start_error = *error;
   return end;
 }
 

@@ -19,6 +19,7 @@ struct ChildEnd {
 // Runs `words` (looked up in PATH) with these variables set, and waits. The job has our standard streams, our
 // process group, and the signal mask, dispositions and timers that we had. Signals sent to us are passed on,
 // unless they reach the job by themselves, as the terminal's do; when a terminal stops it, we stop.
+// Where no process can be had for it, the job takes this one, and only its failing to start comes back.
 // Call once, from a process with one thread. Signals stay blocked afterwards.
 ChildEnd RunChild(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables);
 

@@ -63,6 +63,27 @@ class Limits(command.CommandTest):
         self.assertEqual(self.read("old.json"), b"precious")
         self.assertEqual(sorted(os.listdir(self.folder)), ["e.csv", "old.json"])
 
+    def test_a_job_starts_with_as_few_descriptors_as_without(self):
+        job = ["run", "--mode", "off", "--", "sh", "-c", "exit 7"]
+        self.assert_status(self.reprise(*job, preexec_fn=limited(resource.RLIMIT_NOFILE, 4)), 7)
+        none = self.reprise(*job[:4], "no-such-command", preexec_fn=limited(resource.RLIMIT_NOFILE, 4))
+        self.assert_status(none, 127)
+
+    def test_a_job_starts_where_there_is_no_process_for_it(self):
+        def no_process():
+            if os.geteuid() == 0:  # whom the limit does not hold
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+        if self.reprise("--version", preexec_fn=no_process).returncode != 0:
+            self.skipTest("the command is where others than root cannot start it")
+        for command, status in (["sh", "-c", "exit 7"], 7), (["no-such-command"], 127):
+            done = self.reprise("run", "--mode", "off", "--", *command, preexec_fn=no_process, env={"PATH": os.defpath})
+            self.assert_status(done, status)
+            self.assertIn("no process for the job", done.err)
+
     def test_a_job_may_die_of_that_limit(self):
         die = ["run", "--mode", "off", "--", "sh", "-c", "kill -XFSZ $$"]
         self.assert_status(self.reprise(*die), -signal.SIGXFSZ)

@@ -71,18 +71,23 @@ std::string WhyNothingCaught(bool host) {
          "aligned allocation above the threshold";
 }
 
-// An errno; 0: files can be made in that folder.
-int WhyNotWritable(const std::string& folder) {
-  return access((folder + "/").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+// An errno; 0: it is there, or can be made. Tried, because not every place tells: it may be full, or a quota used up.
+int WhyCannotMake(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0) return rmdir(path.c_str()) == 0 ? 0 : errno;
+  return errno == EEXIST ? 0 : errno;
 }
 
-// An errno; 0: a folder that is not there can be made. Tried, because not every place tells.
+// An errno; 0: files can be made in that folder.
+int WhyNotWritable(const std::string& folder) {
+  return WhyCannotMake(fmt::format("{}/reprise.{}.part", folder, getpid()));
+}
+
+// An errno; 0: a folder that is not there can be made.
 int WhyNotMade(const std::string& folder) {
   std::error_code error;
   fs::path first = fs::absolute(folder, error).lexically_normal();
   while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
-  if (mkdir(first.c_str(), 0700) == 0) return rmdir(first.c_str()) == 0 ? 0 : errno;
-  return errno == EEXIST ? 0 : errno;
+  return WhyCannotMake(first.string());
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {

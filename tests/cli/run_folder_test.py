@@ -65,6 +65,17 @@ class RunFolder(command.CommandTest):
             self.assertIn(f"reprise: no files came: {out} cannot be made (Permission denied)\n", done.err)
             self.assertNotIn("nothing was caught", done.err)
 
+    def test_folder_that_has_no_room_for_a_file_is_named(self):
+        os.mkdir(self.path("full"))
+        enter = ["--mount", "sh", "-c", 'mount -t tmpfs -o nr_inodes=1 none full && exec "$@"', "sh"]
+        if self.reprise(*enter, "true", program="unshare").returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        run = [command.REPRISE, "run", "--host", "--out", "full", "--", sys.executable, "-c", JOB, "0"]
+        done = self.reprise(*enter, *run, program="unshare")
+        self.assert_status(done, 0)
+        self.assertIn("reprise: no files came: full cannot be written to (No space left on device)\n", done.err)
+        self.assertNotIn("nothing was caught", done.err)
+
     def test_folder_whose_name_is_not_understood(self):
         for name in ("x%q", "x%"):
             self.fails(2, "run", "--host", "--out", name, "--", "true", says=f'"{name}" has a % that is none of %h, ')

@@ -77,7 +77,8 @@ std::vector<uint64_t> Core::CapturesThat(IsIt is_it) {
   return numbers;
 }
 
-// `call` ends the context, in which the device has something of ours. All that was queued there is done before. And its
+// `call` ends the context, in which the device has something of ours. All that was queued there is done before, but for
+// a context where something is being captured: the wait would only make that void, and the end may be refused. And its
 // streams are taken out: while it ends another thread may be given the handle of one of them, and none may use one. Its
 // blocks stay until it is gone: the driver may refuse. What is under its handle then is its own, for nothing is added
 // there while it is suspended.
@@ -85,8 +86,10 @@ template <typename Call>
 Result Core::End(cu_context context, Device* device, bool reset, Call call) {
   StreamTable::Taken streams;
   std::vector<uint64_t> captures;
+  if (context != nullptr)
+    Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
   if (device != nullptr) {
-    if (const ContextScope scope(driver_, context); scope.ok()) driver_.CtxSynchronize();
+    if (const ContextScope scope(driver_, context); captures.empty() && scope.ok()) driver_.CtxSynchronize();
     Note([&] {
       const Engine::Guard guard = device->engine().Lock();
       device->streams(guard).Suspend(context);
@@ -94,8 +97,6 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     });
   }
   const bool peer = TakePeer(context);
-  if (context != nullptr)
-    Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
   AwaitVisits(context);
   const Result result = call();
   Note([&] {

@@ -491,3 +491,19 @@ SCENARIO(capture_while_other_streams_end) {
   CheckBytes();
   DO(cuStreamDestroy(captured));
 }
+
+// What is captured in a context is not made void by an end of it that the driver refuses.
+SCENARIO(capture_beside_an_end_that_is_refused) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  DO(WorkFill(block, kBytes, 1, stream));
+  DO(cuCtxDestroy(MainContext()));  // a primary context is released, not destroyed
+  DO(WorkVerify(block, kBytes, 1, stream));
+  Finish(stream);
+  DO(cuMemFreeAsync(block, stream));
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}

@@ -17,11 +17,14 @@ constexpr uint64_t kLeastReserve = uint64_t{1} << 28;
 // Granules; to make fewer in vain costs little.
 constexpr int64_t kWorthAsking = 64;
 
+// A synchronous block is to be all that the driver's own would be: within a network card's reach, and for decompression
+// by hardware, where the device can.
 AllocationProp PropOf(const Driver& driver, int device) {
   AllocationProp prop;
   prop.type = kPinnedAllocation;
   prop.location = {kDeviceLocation, device};
   prop.flags.rdma_capable = driver.Attribute(device, kRdmaWithVirtualMemorySupported) != 0 ? 1 : 0;
+  if (driver.Attribute(device, kMemDecompressAlgorithmMask) != 0) prop.flags.usage = kUsageHwDecompress;
   return prop;
 }
 

@@ -34,6 +34,7 @@ inline CUstream_st* const kPerThreadStream =
 inline constexpr int kVirtualMemoryManagementSupported = 102;
 inline constexpr int kRdmaWithVirtualMemorySupported = 110;
 inline constexpr int kHostNumaId = 134;
+inline constexpr int kMemDecompressAlgorithmMask = 136;
 
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kDeviceLocation = 1;
@@ -41,6 +42,7 @@ inline constexpr int kHostLocation = 2;
 inline constexpr int kHostNumaLocation = 3;
 inline constexpr int kPinnedAllocation = 1;
 inline constexpr int kReadWrite = 3;
+inline constexpr int kUsageHwDecompress = 2;
 
 using Event = struct CUevent_st*;
 using Handle = unsigned long long;  // CUmemGenericAllocationHandle

@@ -22,6 +22,7 @@ enum PointerAttribute {
   kPoolHandle = 17,
   kMappingSize = 18,
   kMappingBase = 19,
+  kHwDecompressCapable = 21,
 };
 
 constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_DEVICE
@@ -94,7 +95,8 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
     case kLegacyIpcCapable:
       *static_cast<unsigned char*>(value) = 0;
       break;
-    case kGpuDirectRdmaCapable:  // of a pool's memory the driver says no, whatever the device can do
+    case kGpuDirectRdmaCapable:  // of a plain pool's memory the driver says no, whatever the device can do
+    case kHwDecompressCapable:
       if (block.info.owner != kNoPool) *static_cast<unsigned char*>(value) = 0;
       break;
     case kRangeStart:

@@ -277,6 +277,14 @@ class BothWays(CudaTest):
         self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
         self.assertGreater(summary["requests"], 2000)
 
+    def test_a_device_that_does_not_decompress(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario in ["pointer_of_an_async_block", "pointer_of_a_synchronous_block"]:
+            without = self.play(scenario, "warm", SIMCUDA_DECOMPRESSION="0")
+            self.assert_same(without, self.under(scenario, "warm", SIMCUDA_DECOMPRESSION="0"))
+        summary = self.summary_of("training_stream_ordered", SIMCUDA_DECOMPRESSION="0")
+        self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
+
     def test_what_is_not_ours_never_lies_in_the_host(self):
         for scenario in ["pool_with_a_limit", "limit_of_a_process_that_exports", "limit_of_a_pool_that_is_exported"]:
             with self.subTest(scenario):

@@ -303,7 +303,7 @@ TEST_F(Pools, APoolOfAnotherKindShowsInItsBlocks) {
   };
   CUmemPoolProps properties = {};
   const CUdeviceptr plain = block_of(properties);
-  properties.usage = 2;
+  properties.usage = CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS;
   const CUdeviceptr decompressed = block_of(properties);
   properties = {};
   properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -193,6 +193,30 @@ TEST_F(VirtualMemory, ItIsNoMatterOfCuMemFreeOrIpc) {
   OK(cuMemUnmap(range_, kPage));
 }
 
+// Which is said of memory as it was asked for; cuMemAlloc's needs no word.
+TEST_F(VirtualMemory, MemoryForDecompressionIsWhatWasAskedForAsSuch) {
+  const auto capable = [](CUdeviceptr memory) {
+    unsigned value = 77;
+    EXPECT_EQ(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, memory),
+              CUDA_SUCCESS);
+    return value;
+  };
+  CUmemAllocationProp asked_for = kOnDevice;
+  asked_for.allocFlags.usage = CU_MEM_CREATE_USAGE_HW_DECOMPRESS;
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr plain = 0;
+  OK(cuMemCreate(&handle, kPage, &asked_for, 0));
+  OK(cuMemMap(range_, kPage, 0, handle, 0));
+  OK(cuMemRelease(handle));
+  Back(1);
+  OK(cuMemAlloc(&plain, 512));
+  EXPECT_EQ(capable(range_), 1U);
+  EXPECT_EQ(capable(range_ + kPage), 0U);
+  EXPECT_EQ(capable(plain), 1U);
+  OK(cuMemFree(plain));
+  OK(cuMemUnmap(range_, 2 * kPage));
+}
+
 TEST_F(VirtualMemory, TheGranularityIsAPage) {
   size_t granularity = 0;
   OK(cuMemGetAllocationGranularity(&granularity, &kOnDevice, CU_MEM_ALLOC_GRANULARITY_MINIMUM));

@@ -21,6 +21,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     CUdeviceptr as_device = 0;
     int mapped = -1;
     unsigned within_reach = 77;  // of a network card
+    unsigned for_decompression = 77;
     void* on_host = nullptr;
     unsigned long long exported_as = 77;
     const CUdeviceptr at = block + offset;
@@ -33,6 +34,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     DO(cuPointerGetAttribute(&as_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
     DO(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, at));
     DO(cuPointerGetAttribute(&within_reach, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, at));
+    DO(cuPointerGetAttribute(&for_decompression, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, at));
     DO(cuPointerGetAttribute(&on_host, CU_POINTER_ATTRIBUTE_HOST_POINTER, at));
     DO(cuPointerGetAttribute(&exported_as, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at));
     NOTE(exported_as);
@@ -45,6 +47,7 @@ void Describe(CUdeviceptr block, size_t bytes) {
     NOTE(as_device == at);
     NOTE(mapped);
     NOTE(within_reach);
+    NOTE(for_decompression);
     CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                         CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
                                         CU_POINTER_ATTRIBUTE_RANGE_SIZE,

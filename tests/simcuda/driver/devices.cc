@@ -51,6 +51,9 @@ CUresult Attribute(const sim::Config& config, CUdevice_attribute attribute, int 
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
       *value = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
       break;
+    case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK:
+      *value = config.decompression ? 7 : 0;
+      break;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
       *value = sim::kHostNode;
       break;

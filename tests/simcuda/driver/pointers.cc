@@ -43,11 +43,21 @@ bool Locate(Call& call, uint64_t address, Place* place) {
   return true;
 }
 
-constexpr unsigned kForDecompression = 2;                                      // of a pool's usage
 constexpr int kLastAttribute = CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;  // that the driver knows
 
 const sim::Pool* PoolOf(const Place& place) {
   return place.allocation == nullptr ? nullptr : place.allocation->pool;
+}
+
+// What was asked for as such, and cuMemAlloc's memory without being asked.
+bool IsForDecompression(const Call& call, const Place& place) {
+  const auto mapped = call.sim.virtual_mappings.find(place.base);
+  if (mapped != call.sim.virtual_mappings.end())
+    return call.sim.handles.at(mapped->second).properties.allocFlags.usage != 0;
+  if (const sim::Pool* const pool = PoolOf(place))
+    return (pool->usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0;
+  return place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain &&
+         call.sim.config.decompression;
 }
 
 template <typename T>
@@ -96,10 +106,8 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
                    : place.on_device && PoolOf(place) == nullptr && call.sim.config.rdma;
       return Store(data, capable ? 1U : 0U);
     }
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: {
-      const bool capable = PoolOf(place) != nullptr && (PoolOf(place)->usage & kForDecompression) != 0;
-      return Store(data, capable ? 1U : 0U);
-    }
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Store(data, IsForDecompression(call, place) ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Store<CUmemoryPool>(data, PoolOf(place) != nullptr ? sim::HandleOf(PoolOf(place)) : nullptr);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:  // in whole pages; of a pool, what it lies in

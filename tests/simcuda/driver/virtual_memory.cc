@@ -41,7 +41,9 @@ CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return sim::NotSimulated("shareable handles");
   if (prop->allocFlags.compressionType != 0) return sim::NotSimulated("compressible memory");
   if (prop->allocFlags.gpuDirectRDMACapable != 0 && !call.sim.config.rdma) return CUDA_ERROR_NOT_SUPPORTED;
-  if (prop->allocFlags.usage != 0) return sim::NotSimulated("CUmemAllocationProp usage");
+  if ((prop->allocFlags.usage & ~CU_MEM_CREATE_USAGE_HW_DECOMPRESS) != 0)
+    return sim::NotSimulated("CUmemAllocationProp usage");
+  if (prop->allocFlags.usage != 0 && !call.sim.config.decompression) return CUDA_ERROR_NOT_SUPPORTED;
   return CUDA_SUCCESS;
 }
 

@@ -232,6 +232,21 @@ TEST_F(Pools, PlainFreeWaitsForNothing) {
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+TEST_F(Pools, PlainMemoryGoesBackWhenTheStreamComesToItsFree) {
+  CUstream stream = NewStream();
+  int flag = 0;
+  CUdeviceptr memory = 0;
+  OK(cuMemAlloc(&memory, 512));
+  OK(simSpinUntil(&flag, stream));
+  OK(simFill(memory, 512, 1, stream));
+  OK(cuMemFreeAsync(memory, stream));
+  EXPECT_EQ(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(simPhysicalBytes(0), 512U);
+  flag = 1;
+  OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(simPhysicalBytes(0), 0U);
+}
+
 TEST_F(Pools, PoolMemoryKnowsItsPoolAndHasNoIpcHandle) {
   CUdeviceptr memory = Take(512, nullptr);
   CUmemoryPool pool = nullptr;

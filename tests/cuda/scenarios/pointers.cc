@@ -261,8 +261,7 @@ SCENARIO(free_of_what_is_no_block) {
   CheckBytes();
 }
 
-// Pool memory may be freed by the call that waits, but does not for such memory. (The other way round is documented
-// nowhere.)
+// Pool memory may be freed by the call that waits, but does not for such memory.
 SCENARIO(free_of_pool_memory_by_the_call_that_waits) {
   const CUstream stream = NewStream();
   for (int i = 0; i < 3; ++i) {
@@ -276,6 +275,26 @@ SCENARIO(free_of_pool_memory_by_the_call_that_waits) {
   }
   CheckBytes();
   DO(cuStreamDestroy(stream));
+}
+
+// The other way round: by then the stream is done with it. It is another block's, on any stream, only after that.
+SCENARIO(free_of_a_synchronous_block_in_stream_order) {
+  const CUstream streams[] = {NewStream(), NewStream()};
+  CUdeviceptr blocks[4] = {};
+  for (int i = 0; i < 12; ++i) {
+    const CUstream stream = streams[i % 2];
+    for (CUdeviceptr& block : blocks) {
+      DO(cuMemAlloc(&block, kMiB));
+      DO(WorkFill(block, kMiB, i, stream));
+    }
+    for (const CUdeviceptr block : blocks) {
+      DO(WorkVerify(block, kMiB, i, stream));
+      DO(cuMemFreeAsync(block, stream));
+    }
+  }
+  CheckBytes();
+  CheckInfo(0);
+  for (const CUstream each : streams) DO(cuStreamDestroy(each));
 }
 
 SCENARIO(pitch) {

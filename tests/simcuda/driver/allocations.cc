@@ -9,15 +9,19 @@
 
 namespace sim {
 
+void GivePlain(Simulator& sim, uint64_t address, const Allocation& allocation) {
+  sim.addresses.Unmap(address);
+  sim.addresses.Release(address, allocation.extent);
+  sim.devices[allocation.device]->physical.Give(allocation.physical, allocation.extent);
+}
+
 void EndAllocation(Simulator& sim, std::map<uint64_t, Allocation>::iterator allocation, const Stream* stream,
                    uint64_t operation) {
   auto [address, what] = *allocation;
   sim.allocations.erase(allocation);
   switch (what.kind) {
     case Allocation::Kind::kPlain:
-      sim.addresses.Unmap(address);
-      sim.addresses.Release(address, what.extent);
-      sim.devices[what.device]->physical.Give(what.physical, what.extent);
+      GivePlain(sim, address, what);
       break;
     case Allocation::Kind::kPool:
       GiveToPool(sim, *what.pool, address, stream, operation);

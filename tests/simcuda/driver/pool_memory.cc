@@ -60,8 +60,6 @@ CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
   if (found == call.sim.allocations.end() || found->second.kind == Allocation::Kind::kForeign) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (found->second.kind == Allocation::Kind::kPlain)
-    return sim::NotSimulated("cuMemFreeAsync of cuMemAlloc's memory");
   if (stream.legacy) {
     if (CUresult error = sim::AdmitLegacy(call, *stream.context); error != CUDA_SUCCESS) return error;
   }
@@ -69,6 +67,8 @@ CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
   call.sim.allocations.erase(found);
   sim::Work work;
   work.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  if (freed.kind == Allocation::Kind::kPlain)
+    work.run = [&sim = call.sim, dptr, freed](sim::Context&) { sim::GivePlain(sim, dptr, freed); };
   uint64_t operation = call.sim.executor.Queue(stream, std::move(work), {}, call.lock);
   if (freed.kind == Allocation::Kind::kPool) sim::GiveToPool(call.sim, *freed.pool, dptr, &stream, operation);
   return CUDA_SUCCESS;

@@ -10,7 +10,10 @@ namespace {
 // CU_MEMPOOL_ATTR_...
 enum PoolAttribute { kReservedCurrent = 5, kReservedHigh = 6, kUsedCurrent = 7, kUsedHigh = 8 };
 
+// What is asked for in bytes that are not known here is another kind, such as CUDA 13.4's memory within a network card's
+// reach.
 bool IsPlain(const cu_pool_props& props) {
+  if (std::ranges::any_of(props.reserved, [](unsigned char byte) { return byte != 0; })) return false;
   return props.allocation_type == kPinnedAllocation && props.handle_types == 0 &&
          props.location.type == kDeviceLocation && props.usage == 0 && props.max_bytes == 0;
 }

@@ -285,6 +285,11 @@ class BothWays(CudaTest):
         summary = self.summary_of("training_stream_ordered", SIMCUDA_DECOMPRESSION="0")
         self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
 
+    def test_a_pool_with_a_property_of_a_later_cuda(self):
+        without = self.play("pools_of_all_kinds", SIMCUDA_VERSION="13040")
+        self.assertIn("within_reach = 1\n", without.stdout)
+        self.assert_same(without, self.under("pools_of_all_kinds", SIMCUDA_VERSION="13040"))
+
     def test_what_is_not_ours_never_lies_in_the_host(self):
         for scenario in ["pool_with_a_limit", "limit_of_a_process_that_exports", "limit_of_a_pool_that_is_exported"]:
             with self.subTest(scenario):

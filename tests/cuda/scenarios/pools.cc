@@ -307,14 +307,17 @@ void DescribeBlockOf(const CUmemPoolProps& props, const char* kind) {
   unsigned type = 0;
   unsigned managed = 77;
   unsigned decompressed = 77;
+  unsigned within_reach = 77;
   CUmemPoolPtrExportData data;
   DO(cuMemAllocFromPoolAsync(&block, 3 * kMiB, pool, stream));
   DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
   DO(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, block));
   DO(cuPointerGetAttribute(&decompressed, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, block));
+  DO(cuPointerGetAttribute(&within_reach, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, block));
   NOTE(type);
   NOTE(managed);
   NOTE(decompressed);
+  NOTE(within_reach);
   DO(cuMemPoolExportPointer(&data, block));
   DO(cuMemFreeAsync(block, stream));
   DO(cuStreamSynchronize(stream));
@@ -337,6 +340,9 @@ SCENARIO(pools_of_all_kinds) {
   props = plain;
   props.location.type = CU_MEM_LOCATION_TYPE_HOST;
   DescribeBlockOf(props, "of the host");
+  props = plain;
+  *reinterpret_cast<unsigned char*>(&props.usage + 1) = 1;  // gpuDirectRDMACapable, of newer headers
+  DescribeBlockOf(props, "within a network card's reach");
 #if CUDA_VERSION >= 13000
   props = plain;
   props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;

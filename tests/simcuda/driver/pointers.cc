@@ -49,7 +49,15 @@ const sim::Pool* PoolOf(const Place& place) {
   return place.allocation == nullptr ? nullptr : place.allocation->pool;
 }
 
-// What was asked for as such, and cuMemAlloc's memory without being asked.
+// Of a network card: what was asked for as such, and cuMemAlloc's memory without being asked. The next one likewise.
+bool IsWithinReach(const Call& call, const Place& place) {
+  const auto mapped = call.sim.virtual_mappings.find(place.base);
+  if (mapped != call.sim.virtual_mappings.end())
+    return call.sim.handles.at(mapped->second).properties.allocFlags.gpuDirectRDMACapable != 0;
+  if (const sim::Pool* const pool = PoolOf(place)) return pool->within_reach;
+  return place.on_device && call.sim.config.rdma;
+}
+
 bool IsForDecompression(const Call& call, const Place& place) {
   const auto mapped = call.sim.virtual_mappings.find(place.base);
   if (mapped != call.sim.virtual_mappings.end())
@@ -98,14 +106,8 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       return Store(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Store<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: {
-      const auto mapped = call.sim.virtual_mappings.find(place.base);
-      const bool as_asked = mapped != call.sim.virtual_mappings.end();
-      const bool capable =
-          as_asked ? call.sim.handles.at(mapped->second).properties.allocFlags.gpuDirectRDMACapable != 0
-                   : place.on_device && PoolOf(place) == nullptr && call.sim.config.rdma;
-      return Store(data, capable ? 1U : 0U);
-    }
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Store(data, IsWithinReach(call, place) ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return Store(data, IsForDecompression(call, place) ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:

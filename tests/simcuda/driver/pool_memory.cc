@@ -74,6 +74,9 @@ CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
   return CUDA_SUCCESS;
 }
 
+// `gpuDirectRDMACapable` of a later CUDA than the headers', to which it is reserved and zero.
+bool IsWithinReach(const CUmemPoolProps& properties) { return properties.reserved[0] != 0; }
+
 template <typename Body>
 CUresult OnPool(const char* function, CUmemoryPool handle, Body&& body) {
   return Enter(function, Needs::kDriver, [&](Call& call) {
@@ -194,10 +197,13 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
         poolProps->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
       return sim::NotSimulated("pools with other handles than file descriptors");
     if (!on_host && !call.sim.HasDevice(location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    const bool within_reach = IsWithinReach(*poolProps);
+    if (within_reach && call.sim.config.cuda_version < 13040) return CUDA_ERROR_INVALID_VALUE;
     Pool* made = sim::MakePool(call.sim, on_host ? sim::kHost : location.id, false);
     made->managed = poolProps->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     made->handle_types = poolProps->handleTypes;
     made->usage = poolProps->usage;
+    made->within_reach = within_reach && call.sim.config.rdma;
     made->max_size = poolProps->maxSize;
     *pool = sim::HandleOf(made);
     return CUDA_SUCCESS;

@@ -37,8 +37,9 @@ struct Pool {
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool exported = false;  // a handle of it has been given
   unsigned usage = 0;
-  uint64_t max_size = 0;  // 0: none
-  uint32_t readable = 0;  // devices, as bits
+  bool within_reach = false;  // of a network card
+  uint64_t max_size = 0;      // 0: none
+  uint32_t readable = 0;      // devices, as bits
   uint32_t writable = 0;
   uint64_t release_threshold = 0;
   uint64_t reserved = 0, reserved_high = 0;

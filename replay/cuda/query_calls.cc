@@ -12,6 +12,7 @@ enum PointerAttribute {
   kContext = 1,
   kMemoryType = 2,
   kHostPointer = 4,
+  kP2pTokens = 5,
   kSyncMemops = 6,
   kBufferId = 7,
   kDeviceOrdinal = 9,
@@ -118,7 +119,9 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
   return kSuccess;
 }
 
+// Tokens are asked for as copies that are synchronous are, by who registers memory with a network.
 Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
+  if (attribute == kP2pTokens) NoteExport();
   Device* device = nullptr;
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
@@ -126,6 +129,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (device == nullptr || !block || value == nullptr) return result;
+  if (result != kSuccess && attribute == kP2pTokens) RefuseExport(address, "cuPointerGetAttribute");
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
 }
 

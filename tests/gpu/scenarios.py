@@ -20,6 +20,7 @@ COLD_ONLY = {
     "ipc_of_a_synchronous_block",
     "descriptor_of_a_synchronous_block",
     "synchronous_copies_of_a_synchronous_block",
+    "tokens_of_a_synchronous_block",
     "limit_of_a_process_that_exports",
 }
 # What shows another memory in stream order: it is refused, where the driver would give it.

@@ -49,6 +49,21 @@ SCENARIO(synchronous_copies_of_a_synchronous_block) {
   CheckBytes();
 }
 
+// Which the driver gives for a network as well, and makes copies synchronous.
+SCENARIO(tokens_of_a_synchronous_block) {
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr other = 0;
+    CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+    DO(cuMemAlloc(&block, 2 * kMiB));
+    DO(cuMemAlloc(&other, 3 * kMiB));
+    DO(cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, block));
+    DO(cuMemFree(other));
+    DO(cuMemFree(block));
+  }
+  CheckBytes();
+}
+
 SCENARIO(ipc_of_an_async_block) {
   CUdeviceptr block = 0;
   CUipcMemHandle handle;

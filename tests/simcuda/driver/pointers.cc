@@ -85,6 +85,11 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (place.on_device) return CUDA_ERROR_INVALID_VALUE;
       return Store(data, reinterpret_cast<void*>(address));
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:  // for nv-p2p.h; it makes copies synchronous, too
+      if (place.allocation == nullptr || place.allocation->kind != Allocation::Kind::kPlain)
+        return CUDA_ERROR_INVALID_VALUE;
+      call.sim.FindAllocation(address)->second.sync_memops = 1;
+      return Store(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{place.allocation->serial, 1});
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Store(data, place.allocation == nullptr ? 0U : place.allocation->sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:

@@ -89,7 +89,6 @@ struct Driver {
   FUNCTION(MemGetAllocationGranularity, "cuMemGetAllocationGranularity",                                  \
            (size_t*, const AllocationProp*, int))                                                         \
   FUNCTION(MemAddressReserve, "cuMemAddressReserve", (cu_address*, size_t, size_t, cu_address, uint64_t)) \
-  FUNCTION(MemAddressFree, "cuMemAddressFree", (cu_address, size_t))                                      \
   FUNCTION(MemCreate, "cuMemCreate", (Handle*, size_t, const AllocationProp*, uint64_t))                  \
   FUNCTION(MemRelease, "cuMemRelease", (Handle))                                                          \
   FUNCTION(MemMap, "cuMemMap", (cu_address, size_t, size_t, Handle, uint64_t))                            \

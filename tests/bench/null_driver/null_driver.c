@@ -17,18 +17,15 @@ static uint64_t next_number(void) {
 }
 
 int cuInit(unsigned flags) { return success; }
-int cuDeviceGet(int* device, int ordinal) { return *device = 0, ordinal == 0 ? success : invalid_value; }
 int cuDeviceGetCount(int* count) { return *count = 1, success; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) { return *value = 1, success; }
 int cuDeviceGetName(char* name, int length, int device) { return strncpy(name, "null", length), success; }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) { return *bytes = device_bytes, success; }
-int cuDeviceCanAccessPeer(int* can, int device, int peer) { return *can = 0, success; }
 int cuDeviceGetMemPool(cu_pool* pool, int device) { return *pool = (cu_pool)&the_pool, success; }
 int cuDeviceGetDefaultMemPool(cu_pool* pool, int device) { return *pool = (cu_pool)&the_pool, success; }
 int cuMemPoolGetAccess(int* flags, cu_pool pool, struct cu_location* location) { return *flags = 0, success; }
 
 int cuCtxGetCurrent(cu_context* context) { return *context = (cu_context)&the_context, success; }
-int cuCtxSetCurrent(cu_context context) { return success; }
 int cuCtxPushCurrent_v2(cu_context context) { return success; }
 int cuCtxPopCurrent_v2(cu_context* context) { return *context = (cu_context)&the_context, success; }
 int cuCtxGetDevice(int* device) { return *device = 0, success; }
@@ -44,16 +41,12 @@ int cuStreamCreate(cu_stream* stream, unsigned flags) { return *stream = (cu_str
 int cuStreamGetCtx(cu_stream stream, cu_context* context) {
   return *context = (cu_context)&the_context, success;
 }
-int cuStreamGetDevice(cu_stream stream, int* device) { return *device = 0, success; }
 int cuStreamQuery(cu_stream stream) { return success; }
 int cuStreamIsCapturing(cu_stream stream, int* status) { return *status = 0, success; }
 int cuStreamWaitEvent(cu_stream stream, void* event, unsigned flags) { return success; }
-int cuStreamSynchronize(cu_stream stream) { return success; }
 int cuEventCreate(void** event, unsigned flags) { return *event = (void*)next_number(), success; }
 int cuEventRecord(void* event, cu_stream stream) { return success; }
 int cuEventQuery(void* event) { return success; }
-int cuEventSynchronize(void* event) { return success; }
-int cuEventDestroy_v2(void* event) { return success; }
 
 int cuMemGetAllocationGranularity(size_t* bytes, const void* prop, int option) {
   return *bytes = granule, success;
@@ -65,7 +58,6 @@ int cuMemAddressReserve(cu_address* begin, size_t bytes, size_t alignment, cu_ad
   *begin = ((uintptr_t)range + granule - 1) / granule * granule; /* never given back: a benchmark ends */
   return success;
 }
-int cuMemAddressFree(cu_address begin, size_t bytes) { return success; }
 int cuMemCreate(uint64_t* handle, size_t bytes, const void* prop, uint64_t flags) {
   return *handle = next_number(), success;
 }

@@ -55,7 +55,6 @@ struct MarkerRecord {
   const char* name;  // null at an end
 };
 
-inline constexpr uint32_t kMarkerAtOnce = 1;
 inline constexpr uint32_t kMarkerBegin = 2;
 inline constexpr uint32_t kMarkerEnd = 4;
 inline constexpr uint32_t kObjectThread = 2;

@@ -12,7 +12,6 @@ import tree
 FLAG = re.compile(r"--[a-z][\w-]*")
 OPTION_LINE = re.compile(r"^\s+(?:-\w,)?(--[a-z][\w-]*)", re.MULTILINE)
 VARIABLE = re.compile(r'"(REPRISE_[A-Z0-9_]+)=?"')  # as a literal: how getenv, setenv and CLI11 name one
-NOT_A_VARIABLE = {"REPRISE_CORE_OPEN_HOST"}
 EVERYWHERE = {"--help", "--version"}
 
 
@@ -25,7 +24,7 @@ def variables(root):
     for folder in tree.LIBRARIES:
         for path in tree.files(root, folder):
             if path.endswith(tree.C_FAMILY):
-                yield from set(VARIABLE.findall(tree.text(root, path))) - NOT_A_VARIABLE
+                yield from set(VARIABLE.findall(tree.text(root, path)))
 
 
 def violations(root, ask):

@@ -314,6 +314,20 @@ TEST(Arena, WhatComesAgainIsNotMovedForOnceThePlanHasSettled) {
   }
 }
 
+// A job's limit, or another process that has the rest of the device: what the plan will want again is less than a block now.
+TEST(Arena, BeforeARequestIsRefusedThePlanGivesUpWhatIsFree) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, /*capacity=*/kGranule * 4);
+  arena.SetPlanEnd(Offset(0) + kGranule * 2);
+  const auto planned = arena.PlaceAt(Offset(0), kGranule * 2);
+  const auto other = arena.Place(kGranule * 2, Bytes(1), kOutsidePlan);
+  arena.Remove(planned);
+  arena.Remove(other);
+  EXPECT_TRUE(arena.Place(kGranule * 3, Bytes(1), kOutsidePlan))
+      << "no more than was live: nothing is lent for it";
+  EXPECT_LE(memory.peak(), kGranule * 4);
+}
+
 TEST(Arena, KnowsWhatIsPlaced) {
   CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule);
   Arena arena(&memory, Bytes(0));

@@ -229,6 +229,24 @@ TEST(CoreHost, AForkInsideAForkGoesWithoutTheLock) {
   EXPECT_NE(Core()->allocate(8192, 64), nullptr);
 }
 
+// A job that trims in every round would fault all of it in again each time. Until there is a plan, whose thread is another,
+// what is freed goes.
+TEST(CoreHost, TrimsNothingThatAPlanCovers) {
+  bool stays = false;
+  for (int round = 0; round < 200000 && !stays; ++round) {
+    std::array<char*, 16> blocks;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      blocks[i] = static_cast<char*>(Core()->allocate((i + 1) << 19, 64));
+    char* const middle = blocks.back() + (4 << 20);
+    *middle = 1;
+    for (char* const block : blocks) Core()->release(block);
+    Core()->trim();
+    stays = IsResident(middle);
+    ASSERT_FALSE(stays && round == 0);
+  }
+  EXPECT_TRUE(stays);
+}
+
 // A fresh process, whose exit comes from inside a call (a signal handler that calls exit).
 TEST(CoreHostDeathTest, AnExitFromInsideEnds) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";

@@ -292,6 +292,18 @@ TEST(Plan, FarAboveItsBoundIsNone) {
   }
 }
 
+TEST(Plan, ThatOverlapsIsNone) {
+  const Solver solve = [](const planner::Problem& problem, const planner::Budget& budget) {
+    auto solution = planner::Solve(problem, budget);
+    for (Offset& offset : solution->placement.offsets) offset = Offset(0);
+    return solution;
+  };
+  Candidate candidate;
+  Plan(MakeRequest(ThreeSlots(), {}), 1.0, candidate, solve);
+  EXPECT_TRUE(candidate.ready);
+  EXPECT_FALSE(candidate.status.ok());
+}
+
 TEST(Plan, CancelledBeforeItBeganSaysSo) {
   Candidate candidate;
   candidate.cancel = true;

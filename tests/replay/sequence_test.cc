@@ -264,6 +264,26 @@ TEST(Sequence, AnEntryMayLieInTheMiddleOfARound) {
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(job.slots[i], (50 + i) % 100);
 }
 
+// It was there before, and goes by itself.
+TEST(Sequence, WhatIsInTheWayOfAPlansFirstCycleIsNoReasonToLayItAgain) {
+  for (const int cycle : {0, 1}) {
+    SequenceJob job;
+    const Sizes sizes = SizesOf(60);
+    int followed = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Tick> blocks;
+      for (const int64_t bytes : sizes) {
+        blocks.push_back(job.Alloc(bytes));
+        if (blocks.size() != 30 || job.sequence.plan() == nullptr) continue;
+        if (followed++ == cycle) job.sequence.OnConflict(kGiB);
+      }
+      for (size_t i = 0; i < sizes.size(); ++i) job.Free(blocks[i], sizes[i]);
+    }
+    ASSERT_GT(followed, 4);
+    EXPECT_EQ(job.periods.size(), cycle == 0 ? 1u : 2u);
+  }
+}
+
 // Whatever comes in between, what the plan has live lies in its places.
 TEST(Sequence, WhatIsSteppedOverIsNoReasonToWaitForAnEntry) {
   SequenceJob job;

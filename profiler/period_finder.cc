@@ -57,7 +57,8 @@ constexpr int64_t kLastEpoch = int64_t{1} << 18;
 
 // Accumulation: the earliest round that matches began lower than any round after it, by more than this part
 // of the largest swing. So the rounds leave something behind that is not freed yet: gradients, which the
-// whole step frees.
+// whole step frees. Where a step frees them behind its first forward pass none begins lower, but the first backward
+// pass goes on lower than the second one.
 constexpr uint32_t kAccumulationParts = 16;
 // ... unless all of what had been left behind was freed at one place of the round, but for this part. That is
 // an iteration that frees its gradients after the forward pass; a micro-batch adds its gradients to those
@@ -385,18 +386,25 @@ void PeriodFinder::Count(Candidate& c, int64_t tick, int64_t past_tick) {
   if (fallen && !std::exchange(c.fallen, true)) BeginStep(c, tick);
   c.fallen = fallen;
   if (past_tick >= c.step) Lower(c, tick, past_tick);
-  const uint32_t excess = token.level > past.level ? token.level - past.level : 0;
+  CountExcess(c, tick, past_tick);
+  if (!SameLevel(token.level, past.level)) return;
+  if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
+  c.lowest = std::min(c.lowest, token.level);
+  c.highest = std::max(c.highest, token.level);
+  c.swing = std::max(c.swing, c.highest - c.lowest);
+}
+
+// By how much the rounds leave more behind than the one before, and whether all of that was freed at one token.
+void PeriodFinder::CountExcess(Candidate& c, int64_t tick, int64_t past_tick) const {
+  const uint32_t level = At(tick).level;
+  const uint32_t past = At(past_tick).level;
+  const uint32_t excess = level > past ? level - past : 0;
   c.excess = std::max(c.excess, excess);
   if (c.excess > Swing() / kAccumulationParts && excess < c.excess / kReleaseParts &&
       c.last_excess > c.excess - c.excess / kReleaseParts) {
     c.released = true;
   }
   c.last_excess = excess;
-  if (!SameLevel(token.level, past.level)) return;
-  if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
-  c.lowest = std::min(c.lowest, token.level);
-  c.highest = std::max(c.highest, token.level);
-  c.swing = std::max(c.swing, c.highest - c.lowest);
 }
 
 // The lowest levels of tokens that have come again.
@@ -415,20 +423,31 @@ void PeriodFinder::LookBack(Candidate& c) const {
   const int64_t oldest = std::max<int64_t>(0, now_ - capacity() + kRingMargin);
   const int64_t farthest = std::max(c.start - kHoldBackPeriods * lag, oldest + lag);
   bool of_candidate = true;
+  int64_t unmatched = 0;
+  int64_t first = c.start;
   int64_t step = kNever;  // the first of the latest run of tokens that have fallen
   for (int64_t tick = c.start - 1; tick >= farthest; --tick) {
     if (At(tick).hash != At(tick - lag).hash) {
       of_candidate = false;
-      lag = LagNear(lag, tick);
-      if (lag == 0) break;
+      const int64_t near = LagNear(lag, tick);
+      if (near == 0 && ++unmatched > kMaxShift) break;
+      if (near == 0) continue;
+      lag = near;
+      unmatched = 0;
     }
     if (HasFallen(tick, tick - lag)) {
       step = tick;
     } else if (step != kNever) {
       break;
     }
-    if (of_candidate) Lower(c, tick, tick - lag);
+    if (!of_candidate) continue;
+    Lower(c, tick, tick - lag);
+    first = tick;
   }
+  Candidate before = c;
+  before.excess = before.last_excess = 0;
+  for (int64_t tick = first; tick < c.start; ++tick) CountExcess(before, tick, tick - c.window);
+  c.released = before.released;
   if (step == kNever) return;
   c.step = step;
   c.trough = c.floor = kNoLevel;
@@ -492,7 +511,9 @@ bool PeriodFinder::Repeats(const Candidate& c) const {
 // again since, one does not know.
 bool PeriodFinder::Accumulates(const Candidate& c) const {
   if (!rules_.hold_back || c.released) return false;
-  return c.floor == kNoLevel || (c.trough > c.floor && c.trough - c.floor > Swing() / kAccumulationParts);
+  const uint32_t tolerated = Swing() / kAccumulationParts;
+  return c.floor == kNoLevel || (c.trough > c.floor && c.trough - c.floor > tolerated) ||
+         (c.step != kNever && c.excess > tolerated);
 }
 
 // The candidate repeats; is it better than what is confirmed? A longer one is so only once a whole round of

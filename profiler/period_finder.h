@@ -14,8 +14,9 @@
 // - Live level (net-zero): a stack of layers repeats too, but climbs.
 // - Swing: an optimizer's loop over parameters repeats at one level, but hardly swings.
 // - Holding back: a micro-batch repeats and swings, but rests on gradients that the first one left behind. Where these are
-//   freed a step ends: what the micro-batches come to is judged anew from there, and the distance from one such place to
-//   the next is proposed as a period, as an optimizer that allocates nothing leaves no token that would tell it.
+//   freed, at the end of a step or behind the next one's first forward pass, a step ends: what the micro-batches come to is
+//   judged anew from there, and the distance from one such place to the next is proposed as a period, as an optimizer that
+//   allocates nothing leaves no token that would tell it.
 // - In doubt: a micro-batch may have been confirmed before its step was over, as nothing in the rest of the step tells it from
 //   an iteration. Who serves by it sees that blocks outlive it in the next step (Doubt), and it is judged anew.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
@@ -161,6 +162,7 @@ class PeriodFinder {
   const Candidate* FollowCandidates();
   void Propose(int64_t lag);
   void Count(Candidate& c, int64_t tick, int64_t past_tick);
+  void CountExcess(Candidate& c, int64_t tick, int64_t past_tick) const;
   void Lower(Candidate& c, int64_t tick, int64_t past_tick) const;
   void LookBack(Candidate& c) const;
   int64_t LagNear(int64_t lag, int64_t tick) const;

@@ -185,8 +185,21 @@ TEST(PeriodFinder, MicroBatchesAreHeldBackForTheirStep) {
 }
 
 // Steps of a few micro-batches that are all alike and an optimizer that allocates hardly anything: the tokens repeat with
-// each micro-batch, the live level with each step alone.
-std::vector<int64_t> PeriodsOfAlikeMicroBatches(int layers, int blocks, int micro_batches, int of_optimizer) {
+// each micro-batch, the live level with each step alone. The gradients of a step are freed at its end, or where the first
+// forward pass of the next one is over; the first micro-batch may have a few tokens more than the others.
+struct AlikeMicroBatches {
+  int layers = 24;
+  int blocks = 1;
+  int micro_batches = 4;
+  int of_optimizer = 0;
+  bool late = false;
+  int more_in_first = 0;
+
+  int64_t step() const { return micro_batches * 2 * layers * blocks + of_optimizer + more_in_first; }
+};
+
+std::vector<int64_t> PeriodsOf(const AlikeMicroBatches& job) {
+  const auto& [layers, blocks, micro_batches, of_optimizer, late, more_in_first] = job;
   PeriodFinder finder;
   Bytes live;
   std::vector<int64_t> found;
@@ -197,13 +210,21 @@ std::vector<int64_t> PeriodsOfAlikeMicroBatches(int layers, int blocks, int micr
   const auto free = [&](int64_t kib) { live -= Bytes(kib << 10); };
   const auto activation = [](int layer, int block) { return 2000 + 64 * (layer * 7 % 11) + 8 * block; };
   const auto gradient = [](int layer, int block) { return 800 + 64 * (layer * 5 % 13) + 8 * block; };
+  const auto free_gradients = [&, layers = layers, blocks = blocks] {
+    for (int i = 0; i < layers * blocks; ++i) free(gradient(i / blocks, i % blocks));
+  };
   for (int step = 0; step < 12; ++step) {
     for (int m = 0; m < micro_batches; ++m) {
       for (int i = 0; i < layers * blocks; ++i) alloc(activation(i / blocks, i % blocks));
+      if (late && step > 0 && m == 0) free_gradients();
       for (int layer = layers; layer-- > 0;) {
         for (int block = 0; block < blocks; ++block) {
           alloc(gradient(layer, block));  // which in the first stays
           if (m > 0) free(gradient(layer, block));
+        }
+        if (m == 0 && layer < more_in_first) {
+          alloc(300);
+          free(300);
         }
         for (int block = 0; block < blocks; ++block) free(activation(layer, block));
       }
@@ -212,7 +233,7 @@ std::vector<int64_t> PeriodsOfAlikeMicroBatches(int layers, int blocks, int micr
       alloc(500 + i);
       free(500 + i);
     }
-    for (int i = 0; i < layers * blocks; ++i) free(gradient(i / blocks, i % blocks));
+    if (!late) free_gradients();
   }
   return found;
 }
@@ -222,9 +243,25 @@ TEST(PeriodFinder, MicroBatchesAreHeldBackThoughTheOptimizerAllocatesNothing) {
        {std::pair(24, 1), std::pair(24, 2), std::pair(24, 4), std::pair(40, 4)}) {
     for (const int micro_batches : {2, 3, 4, 8, 16, 32}) {
       for (const int of_optimizer : {0, 1, 2, 3, 7, 12}) {
-        EXPECT_THAT(PeriodsOfAlikeMicroBatches(layers, blocks, micro_batches, of_optimizer),
-                    ElementsAre(micro_batches * 2 * layers * blocks + of_optimizer))
+        const AlikeMicroBatches job = {layers, blocks, micro_batches, of_optimizer};
+        EXPECT_THAT(PeriodsOf(job), ElementsAre(job.step()))
             << layers << " layers of " << blocks << ", " << of_optimizer << " of the optimizer";
+      }
+    }
+  }
+}
+
+// Behind a step's first forward pass all that the step before has left is freed at once, as in a job without micro-batches.
+// What tells them apart is that it comes again in the first backward pass, and has not in the one that the second is like.
+TEST(PeriodFinder, MicroBatchesAreHeldBackThoughGradientsAreFreedAfterTheForwardPass) {
+  for (const int layers : {24, 40}) {
+    for (const int micro_batches : {2, 3, 4, 6, 8}) {
+      for (const int more_in_first : {0, 1}) {
+        AlikeMicroBatches job = {.layers = layers, .micro_batches = micro_batches};
+        job.late = true;
+        job.more_in_first = more_in_first;
+        EXPECT_THAT(PeriodsOf(job), ElementsAre(job.step()))
+            << layers << " layers, " << micro_batches << " micro-batches, " << more_in_first << " more";
       }
     }
   }
@@ -384,12 +421,17 @@ TEST(PeriodFinderAblation, WithoutDoubtLengthsInRandomOrderAreConfirmedAgainAndA
 }
 
 TEST(PeriodFinderAblation, WithoutResynchronisingNoiseIsFatal) {
-  Job job(kTwelveLayers);
-  job.SetNoise(0.01, Bytes(4096), Bytes(400'000));
-  for (int i = 0; i < 20; ++i) job.Train();
-  EXPECT_GE(InStepAfterwards(Feed(job.events())), 0.8);
-  const Outcome outcome = Without(job, {.resynchronise = false});
-  EXPECT_TRUE(outcome.findings.empty() || InStepAfterwards(outcome) < 0.6);
+  constexpr uint64_t kSeeds = 12;
+  double without = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Job job(kTwelveLayers, seed);
+    job.SetNoise(0.01, Bytes(4096), Bytes(400'000));
+    for (int i = 0; i < 20; ++i) job.Train();
+    EXPECT_GE(InStepAfterwards(Feed(job.events())), 0.8) << seed;
+    const Outcome outcome = Without(job, {.resynchronise = false});
+    if (!outcome.findings.empty()) without += InStepAfterwards(outcome);
+  }
+  EXPECT_LT(without / kSeeds, 0.6);
 }
 
 // ---- recorded jobs

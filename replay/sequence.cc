@@ -265,8 +265,8 @@ Offset Sequence::plans_end() const {
 }
 
 // By more than noise: of two cycles that differ by a stray allocation none is inside the other.
-bool Sequence::IsLonger(const Cycle& cycle, const Cycle& than) {
-  return kPartsLonger * (cycle.period.length - than.period.length) > than.period.length;
+bool Sequence::IsLonger(const profiler::Period& period, const profiler::Period& than) {
+  return kPartsLonger * (period.length - than.length) > than.length;
 }
 
 // The matchers of the others look on. One of them takes over when the job has left the plan in use for it, or
@@ -288,7 +288,7 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
       if (other->start_slots.size() == kMostStartSlots) other->start_slots.pop_front();
       other->start_slots.emplace_back(step.token, slot);
     }
-    const bool wanted = lost || (IsLonger(other->cycle, active_->cycle) && !IsAstray(*other));
+    const bool wanted = lost || (IsLonger(other->cycle.period, active_->cycle.period) && !IsAstray(*other));
     if (next != nullptr || !wanted || !other->matcher->Sure(stream)) continue;  // which has a slot
     if (other->of_earlier_run && step.token < other->cycle.from) continue;
     next = &other;
@@ -376,15 +376,17 @@ void Sequence::OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset) {
   if (!rules_.rest || IsAstray(*active_) || !Outstays(slot, since, offset)) return;
   active_->astray += bytes;
   const std::optional<profiler::Period>& period = finder_.confirmed();
-  if (active_->astray * kOutstayParts > active_->plan.swing && period.has_value() &&
-      period->length == active_->cycle.period.length)
-    finder_.Doubt();
+  if (active_->astray * kOutstayParts <= active_->plan.swing || !period.has_value() ||
+      !IsOf(active_->cycle, *period))
+    return;
+  finder_.Doubt();
+  active_->doubted = true;
 }
 
 // What was none of a plan's slots while its place was lost, or came while another plan was in use, lies elsewhere. At an
 // entry little of it is still live.
 void Sequence::CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const {
-  if (IsDoubted(active.cycle)) {
+  if (IsDoubted(active.cycle) || (in_use && Outgrown())) {
     active.doubted = true;
     active.astray = active.plan.swing + Bytes(1);  // all of it
     return;
@@ -406,14 +408,20 @@ void Sequence::FollowFromEntry(Bytes bytes, Stream stream, Step& step) {
   step.slot = Matcher::kNoSlot;
 }
 
+// Whether it was planned for that period, which may have a stray allocation in it, or be several rounds.
+bool Sequence::IsOf(const Cycle& cycle, const profiler::Period& period) {
+  return cycle.period.found_at == period.found_at ||
+         (!IsLonger(period, cycle.period) && !IsLonger(cycle.period, period));
+}
+
 // Whether it is of a period that is judged anew: what is done in the meantime is not what was planned.
 bool Sequence::IsDoubted(const Cycle& cycle) const {
-  return finder_.in_doubt() && cycle.period.length == finder_.confirmed()->length;
+  return finder_.in_doubt() && IsOf(cycle, *finder_.confirmed());
 }
 
 // Whether the plan in use turned out to be of a micro-batch whose step has been found.
 bool Sequence::Outgrown() const {
-  return active_ != nullptr && active_->doubted && finder_.confirmed()->length > active_->cycle.period.length;
+  return active_ != nullptr && active_->doubted && IsLonger(*finder_.confirmed(), active_->cycle.period);
 }
 
 // Whether the period found last is the one of a plan: found again after something else, or another as long?
@@ -458,13 +466,16 @@ std::optional<profiler::Iteration> Sequence::NewIteration() {
     return AskAgain(period->length / kLooksAPeriod);
   const uint64_t fingerprint = Fingerprint(iteration.slots);
   if (have_one && Awaits() && Has(fingerprint)) return std::nullopt;  // it pushes no other out
-  exact_ = lag != 0;
-  if (std::exchange(fingerprint_, fingerprint) == fingerprint && have_one) return std::nullopt;
+  const bool gives_way = !std::exchange(exact_, lag != 0) && next_cycle_.period.found_at == period->found_at;
+  const uint64_t before = std::exchange(fingerprint_, fingerprint);
+  if (before == fingerprint && have_one) return std::nullopt;
+  uint64_t replaced = gives_way ? before : 0;
+  if (outgrown) replaced = active_->cycle.fingerprint;
   next_cycle_ = {.period = {.length = iteration.period, .found_at = period->found_at},
                  .fingerprint = fingerprint,
                  .from = FirstRound(iteration.period),
                  .origin = iteration.origin,
-                 .replaces = outgrown ? active_->cycle.fingerprint : 0};
+                 .replaces = replaced};
   return iteration;
 }
 

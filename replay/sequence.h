@@ -164,9 +164,10 @@ class Sequence {
     profiler::Period period;  // of it, and when the one that it was found under was confirmed
     uint64_t fingerprint = 0;
     Reason reason = Reason::kFound;
-    Tick from{0};           // where the first round of it began, as far as is known
-    Tick origin{0};         // of the iteration that is planned
-    uint64_t replaces = 0;  // the fingerprint of the one that has changed, or was its micro-batch
+    Tick from{0};    // where the first round of it began, as far as is known
+    Tick origin{0};  // of the iteration that is planned
+    uint64_t replaces =
+        0;  // the fingerprint of one that has changed, did not repeat exactly, or was its micro-batch
   };
   struct Active {
     ServingPlan plan;
@@ -195,6 +196,7 @@ class Sequence {
   };
 
   bool ServedBy(const Active& active) const;
+  static bool IsOf(const Cycle& cycle, const profiler::Period& period);
   bool IsDoubted(const Cycle& cycle) const;
   bool Outgrown() const;
   bool Outstays(uint32_t slot, Tick since, Offset offset) const;
@@ -214,7 +216,7 @@ class Sequence {
   static void EndFirstCycle(Active& used);
   static void BeginAccount(Active& used);
   static void Account(const Active& used, Counters& counters);
-  static bool IsLonger(const Cycle& cycle, const Cycle& than);
+  static bool IsLonger(const profiler::Period& period, const profiler::Period& than);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void CountShare(Bytes bytes, Step& step);
   static bool IsAstray(const Active& active) { return !active.plan.IsLittle(active.astray); }

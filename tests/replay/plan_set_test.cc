@@ -119,5 +119,53 @@ TEST(PlanSet, WhatStaysInAPlansPlacesForGoodIsNoReasonToDoubtIt) {
   EXPECT_TRUE(in_step_after(665));
 }
 
+// A period with a stray allocation in it, and the plan of the round that repeats exactly.
+SequenceJob FoundWithNoise(const Sizes& round) {
+  SequenceJob job;
+  NoisyRounds(20, round, job);
+  job.Rounds(20, round);
+  return job;
+}
+
+TEST(PlanSet, ACycleWithNoiseInItGivesWayToTheOneThatRepeatsExactly) {
+  const SequenceJob job = FoundWithNoise(SizesOf(200, 2));
+  ASSERT_GT(job.periods.front(), 200);
+  ASSERT_EQ(job.periods.back(), 200);
+  for (const Sequence::Known& known : job.sequence.KnownPlans()) EXPECT_EQ(known.cycle.size(), 200u);
+}
+
+TEST(PlanSet, APeriodWithNoiseInItIsJudgedAnewWhereItsPlansBlocksOutliveIt) {
+  const Sizes round = SizesOf(200, 2);
+  SequenceJob job = FoundWithNoise(round);
+  ASSERT_GT(job.sequence.period()->length, 200);
+  const ServingPlan& plan = *job.sequence.plan();
+  for (size_t i = 0; i < 100; ++i) job.Alloc(round[i]);
+  ASSERT_EQ(job.slots.back(), 99u);
+  job.sequence.OnTaken(99, plan.swing, job.sequence.now() - 1 - 205, plan.slots[94].offset);
+  job.Alloc(round[100]);
+  EXPECT_EQ(job.sequence.period()->length, 200);
+}
+
+// The step has come again often enough by then to be confirmed with the next allocation.
+TEST(PlanSet, AStepIsPlannedThoughItIsFoundAtOnceWhereItsMicroBatchIsDoubted) {
+  SequenceJob job;
+  const Sizes micro_batch = SizesOf(200);
+  const auto step = [&] {
+    job.Rounds(3, micro_batch);
+    job.Round({4096 * 2000, 4096 * 3000});
+  };
+  job.Rounds(20, micro_batch);
+  for (int i = 0; i < 10; ++i) step();
+  ASSERT_EQ(job.sequence.plan()->slots.size(), 200u);
+  ASSERT_EQ(job.sequence.period()->length, 200);
+  for (size_t i = 0; i < 100; ++i) job.Alloc(micro_batch[i]);
+  const ServingPlan& plan = *job.sequence.plan();
+  job.sequence.OnTaken(99, plan.swing, job.sequence.now() - 1 - 205, plan.slots[94].offset);
+  job.Alloc(micro_batch[100]);
+  ASSERT_EQ(job.sequence.period()->length, 602);
+  for (int i = 0; i < 4; ++i) step();
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 602u);
+}
+
 }  // namespace
 }  // namespace reprise::replay

@@ -441,6 +441,9 @@ std::optional<profiler::Iteration> Sequence::IterationToPlan() {
 std::optional<profiler::Iteration> Sequence::NewIteration() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
   if (!period.has_value() || finder_.in_doubt()) return std::nullopt;
+  // A micro-batch of a step that is expected would settle in the places of its plan.
+  const auto is_longer = [&](const auto& expected) { return IsLonger(expected->cycle.period, *period); };
+  if (active_ == nullptr && std::ranges::any_of(waiting_, is_longer)) return AskAgain(period->length);
   const bool outgrown = Outgrown();
   bool have_one =
       (active_ != nullptr && !outgrown && (active_->matched_share >= kGoodShare || ServedBy(*active_))) ||

@@ -96,6 +96,36 @@ TEST(Sequence, APlanOfAnEarlierRunThatIsNotMetInItsFirstRoundIsForgotten) {
   EXPECT_EQ(LengthsOf(job.sequence), std::vector<size_t>());
 }
 
+// In its places a micro-batch's blocks would lie.
+TEST(Sequence, WhatIsInsideACycleThatIsExpectedIsNotPlanned) {
+  const Sizes micro_batch = SizesOf(60);
+  Sizes step;
+  for (int i = 0; i < 3; ++i) step.insert(step.end(), micro_batch.begin(), micro_batch.end());
+  step.insert(step.end(), {4096 * 2000, 4096 * 3000});
+  SequenceJob earlier;
+  for (int i = 0; i < 8; ++i) earlier.Round(step);
+  ASSERT_EQ(earlier.sequence.plan()->slots.size(), 182u);
+  SequenceJob job;
+  job.sequence.Expect({.plan = *earlier.sequence.plan(), .from = Tick(600)});
+  job.Rounds(9, micro_batch);
+  EXPECT_TRUE(job.sequence.period().has_value());
+  EXPECT_EQ(job.periods.size(), 0u);
+  job.Round(step);
+  EXPECT_EQ(job.resumed, 1);
+  EXPECT_EQ(job.periods.size(), 0u);
+}
+
+TEST(Sequence, WhatIsInsideACycleThatWasExpectedInVainIsPlanned) {
+  const Sizes round = SizesOf(60);
+  SequenceJob job;
+  ExpectPlanOf(SizesOf(182, 2), job);
+  job.Rounds(3, round);
+  EXPECT_TRUE(job.sequence.period().has_value());
+  EXPECT_EQ(job.periods.size(), 0u);
+  job.Rounds(3, round);
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 60u);
+}
+
 // Nor is another one that comes later: its start is not over when that of the first is.
 TEST(Sequence, APlanOfAnEarlierRunIsNotFollowedBeforeItsTimeThoughAnotherIs) {
   SequenceJob job;

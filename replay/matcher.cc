@@ -97,8 +97,10 @@ uint32_t Matcher::StepOff(Lane* lane, int64_t bytes) {
 uint32_t Matcher::StepAside(Lane& lane, int64_t bytes) {
   ++mismatches_;
   lane.matches = 0;
-  if (AfterARun(lane)) {
-    if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) return Resume(lane, place);
+  if (const uint32_t place = OnlyPlace(lane); place != kNoSlot) {
+    const uint32_t shift = (place % lane.round + lane.round - lane.noted % lane.round) % lane.round;
+    if (AfterARun(lane) || lane.told == shift) return Resume(lane, place);
+    lane.told = shift;
   }
   for (int k = 0; k < lane.skipped_count; ++k) {
     const uint32_t position = lane.skipped[k];
@@ -148,6 +150,7 @@ uint32_t Matcher::StepLost(Lane& lane, int64_t bytes) {
 // Back in step: the allocation at hand is the one at `position`.
 uint32_t Matcher::Resume(Lane& lane, uint32_t position) {
   lane.lost = false;
+  lane.told = kNoSlot;
   lane.skipped_count = 0;
   lane.misses = 0;
   lane.matches = kGram;

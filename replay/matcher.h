@@ -4,11 +4,11 @@
 // that is what the cursor expects costs one comparison; otherwise the slots just ahead are looked at (some
 // did not happen) and those just skipped (two swapped). Where blocks of one size come in a row, the cursor may
 // be some of them ahead and match nearly all: when the row ends too soon, the lane is where the last four
-// allocations are, if they occur at just one place of a round. After a few misses in a row the lane is lost:
-// the cursor freezes and nothing is matched until the sequence continues at the cursor for four allocations,
-// or four of them occur at just one place. Anything nearer would be false: layers repeat. Of the rounds of a
-// plan that has several alike the next one is taken: whichever it is, what is in the way of it is gone a cycle
-// later.
+// allocations are, if they occur at just one place of a round. It is there as well where two mismatches tell the same: of
+// micro-batches that are alike but for little the cursor may be in another one, and match nearly all for good. After a few
+// misses in a row the lane is lost: the cursor freezes and nothing is matched until the sequence continues at the cursor for
+// four allocations, or four of them occur at just one place. Anything nearer would be false: layers repeat. Of the rounds of
+// a plan that has several alike the next one is taken: whichever it is, what is in the way of it is gone a cycle later.
 //
 // Not thread-safe: the engine's lock is held around every call. No heap allocation after construction, except
 // for a stream never seen before.
@@ -83,9 +83,10 @@ class Matcher {
                                        // round, kAmbiguous
     uint32_t cursor = 0;
     bool lost = true;
-    int misses = 0;                              // in a row
-    int matches = 0;                             // in a row, up to kGram
-    int resumed = 0;                             // while lost: allocations that continued at the cursor
+    int misses = 0;           // in a row
+    int matches = 0;          // in a row, up to kGram
+    int resumed = 0;          // while lost: allocations that continued at the cursor
+    uint32_t told = kNoSlot;  // by the latest mismatch: how far the place of the last sizes is from `noted`
     std::array<int64_t, kGram> recent{};         // the last sizes, in turn
     uint32_t noted = 0;                          // how many have been; while lost, since then
     std::array<uint32_t, kLookAhead> skipped{};  // positions passed over and not yet seen

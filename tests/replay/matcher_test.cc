@@ -176,6 +176,18 @@ TEST(Matcher, BlocksOfOneSizeInARowDoNotKeepItOutOfPhase) {
   }
 }
 
+// Three micro-batches, of which the first has two allocations more. One of them may be a stray one.
+TEST(Matcher, IsInAnotherMicroBatchWhereTwoMismatchesTellTheSame) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 90, 11, 91, 12,  //
+                          1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,          //
+                          1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  matcher.StartAt(14);
+  Feed(matcher, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_EQ(Feed(matcher, {90, 11, 12, 1}), (Slots{kNo, 24, 25, 26})) << "told once";
+  Feed(matcher, {2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_EQ(Feed(matcher, {90, 11, 91, 12, 1}), (Slots{kNo, 36, 12, 13, 14}));
+}
+
 TEST(Matcher, AtTheCutOnlyInStep) {
   Matcher matcher(PlanOf({1, 2, 3, 4, 5}));
   EXPECT_EQ(matcher.AtCut(), kNo);

@@ -166,8 +166,8 @@ class Sequence {
     Reason reason = Reason::kFound;
     Tick from{0};    // where the first round of it began, as far as is known
     Tick origin{0};  // of the iteration that is planned
-    uint64_t replaces =
-        0;  // the fingerprint of one that has changed, did not repeat exactly, or was its micro-batch
+    // The fingerprint of one that has changed, did not repeat exactly, or was its micro-batch.
+    uint64_t replaces = 0;
   };
   struct Active {
     ServingPlan plan;

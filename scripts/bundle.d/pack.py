@@ -35,6 +35,7 @@ EXTRAS = (
     "docs/cluster-administrators.md",
     "docs/cluster-users.md",
     "docs/cuda.md",
+    "docs/limits.md",
     "scripts/demo.d",
     "scripts/gpu-check",
     "scripts/slurm/task-prolog.sh",

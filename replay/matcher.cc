@@ -44,6 +44,7 @@ void Matcher::StartAt(uint32_t slot) {
     const auto next = std::ranges::lower_bound(lane.slots, slot) - lane.slots.begin();
     lane.cursor = Next(lane, static_cast<uint32_t>(next), 0);
     lane.lost = false;
+    lane.matches = 0;
   }
 }
 

@@ -49,8 +49,8 @@ class Matcher {
     return lane->slots[position];
   }
 
-  // The next allocation is to be this slot, or the first behind it on its stream. Where the job is elsewhere, it is
-  // found as after any other mismatch.
+  // The next allocation is to be this slot, or the first behind it on its stream; of none is it sure until four have come.
+  // Where the job is elsewhere, it is found as after any other mismatch.
   void StartAt(uint32_t slot);
   // The slot expected next, where a round begins with it and the lane has just matched kGram allocations in a
   // row; kNoSlot otherwise.

@@ -27,7 +27,8 @@ std::string NameOf(const JobSignature& job, const std::vector<Sequence::Known>& 
                            .offsets = std::vector<Offset>(each.cycle.size(), Offset(0)),
                            .slab = Bytes(0),
                            .lower_bound = Bytes(0),
-                           .from = each.from});
+                           .from = each.from,
+                           .cut = each.cut});
   }
   return fmt::format("{:016x}", Fnv1a(FormatSavedPlan(plan)));
 }

@@ -80,6 +80,7 @@ void WriteRow(JsonWriter& json, const profiler::Slot& slot, Offset offset) {
 void WriteCycle(JsonWriter& json, const SavedPlan::Cycle& cycle) {
   json.BeginObject();
   json.Field("from", cycle.from.count());
+  json.Field("cut", cycle.cut.count());
   json.Field("slab", cycle.slab.count());
   json.Field("lower_bound", cycle.lower_bound.count());
   json.Key("slots");
@@ -132,6 +133,7 @@ absl::Status ReadCycle(const json& object, std::string where, std::string_view n
   JsonFields fields(object, std::move(where));
   SavedPlan::Cycle cycle;
   cycle.from = Tick(fields.Number("from", 0, kMostBytes));
+  cycle.cut = Tick(fields.Number("cut", cycle.from.count(), kMostBytes));
   cycle.slab = Bytes(fields.Number("slab", 0, kMostBytes));
   cycle.lower_bound = Bytes(fields.Number("lower_bound", 0, kMostBytes));
   const json& rows = fields.Array("slots", kMostSlots);
@@ -183,6 +185,7 @@ std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds
                             .slab = candidate.plan.slab,
                             .lower_bound = candidate.plan.lower_bound,
                             .from = known.from,
+                            .cut = known.cut,
                             .stays = known.stays};
   for (const ServingPlan::Slot& slot : candidate.plan.slots) cycle.offsets.push_back(slot.offset);
   return cycle;
@@ -240,7 +243,7 @@ absl::StatusOr<std::vector<Sequence::Expected>> ToExpect(const SavedPlan& saved)
   for (const SavedPlan::Cycle& cycle : saved.cycles) {
     absl::StatusOr<ServingPlan> plan = ToServe(cycle);
     if (!plan.ok()) return plan.status();
-    plans.push_back({*std::move(plan), cycle.from, cycle.stays});
+    plans.push_back({*std::move(plan), cycle.from, cycle.cut, cycle.stays});
   }
   return plans;
 }

@@ -65,6 +65,13 @@ uint64_t Fingerprint(std::span<const profiler::Slot> cycle) {
   return sum;
 }
 
+// The slot that a token is where `cut` was the first one and nothing else than the cycle came in between.
+uint32_t SlotByNumber(const ServingPlan& plan, Tick cut, Tick token) {
+  const auto cycle = static_cast<int64_t>(plan.slots.size());
+  const int64_t place = (token - cut) % cycle;
+  return static_cast<uint32_t>(place < 0 ? place + cycle : place);
+}
+
 }  // namespace
 
 void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step) {
@@ -101,9 +108,7 @@ bool Sequence::PollCandidate() {
   shadow_since_ = history_.now();
   const Tick now = history_.now();  // this allocation is in the history already, and not to be fed
   const Tick first = std::max(history_.oldest(), now - 1 - kShadowLead);
-  const auto cycle = static_cast<int64_t>(candidate_->plan.slots.size());
-  const int64_t place = (first - candidate_cycle_.origin) % cycle;
-  candidate_->matcher->StartAt(static_cast<uint32_t>(place < 0 ? place + cycle : place));
+  candidate_->matcher->StartAt(SlotByNumber(candidate_->plan, candidate_cycle_.origin, first));
   for (Tick t = first; t < now - 1; t = t + 1) {
     candidate_->matcher->Step(history_.at(t).bytes, history_.at(t).stream);
   }
@@ -214,7 +219,8 @@ void Sequence::Expect(Expected expected) {
   const int64_t round = static_cast<int64_t>(known->plan.slots.size()) / RoundsOf(known->plan);
   known->cycle = {.period = {.length = round, .found_at = Tick(-1)},
                   .fingerprint = Fingerprint(std::span(known->plan.cycle).first(static_cast<size_t>(round))),
-                  .from = expected.from};
+                  .from = expected.from,
+                  .origin = expected.cut};
   known->stays = std::move(expected.stays);
   known->of_earlier_run = true;
   waiting_.push_back(std::move(known));
@@ -225,10 +231,16 @@ void Sequence::ForgetExpected() {
 }
 
 std::vector<Sequence::Known> Sequence::KnownPlans() const {
-  std::vector<Known> known;
-  if (active_ != nullptr) known.push_back({active_->plan.cycle, active_->cycle.from, active_->stays});
-  for (const auto& plan : waiting_) known.push_back({plan->plan.cycle, plan->cycle.from, plan->stays});
-  return known;
+  std::vector<Known> plans;
+  const auto add = [&](const Active& known) {
+    const Tick from = known.cycle.from;
+    const uint32_t cut =
+        SlotByNumber(known.plan, from, known.cycle.origin);  // were `from` one, it would be 0
+    plans.push_back({known.plan.cycle, from, from + cut, known.stays});
+  };
+  if (active_ != nullptr) add(*active_);
+  for (const auto& other : waiting_) add(*other);
+  return plans;
 }
 
 bool Sequence::Stays(Tick token) const {
@@ -282,6 +294,8 @@ void Sequence::FollowWaiting(Bytes bytes, Stream stream, Step& step) {
   const bool lost = active_ == nullptr || !active_->matcher->InStep(stream);
   std::unique_ptr<Active>* next = nullptr;
   for (std::unique_ptr<Active>& other : waiting_) {
+    if (other->of_earlier_run && step.token == other->cycle.from)
+      other->matcher->StartAt(SlotByNumber(other->plan, other->cycle.origin, step.token));
     const uint32_t slot = other->matcher->Step(bytes, stream);
     CountAstray(*other, /*in_use=*/false, slot, bytes, stream);
     if (active_ == nullptr && slot != Matcher::kNoSlot) {

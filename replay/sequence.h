@@ -84,6 +84,7 @@ class Sequence {
   struct Expected {
     ServingPlan plan;
     Tick from;
+    Tick cut{};                    // a token that was its first slot
     std::vector<Staying> stays{};  // by token
   };
   void Expect(Expected expected);
@@ -95,6 +96,7 @@ class Sequence {
   struct Known {
     std::vector<profiler::Slot> cycle;
     Tick from;
+    Tick cut;  // the first of its cuts from there on
     std::vector<Staying> stays{};
   };
   std::vector<Known> KnownPlans() const;

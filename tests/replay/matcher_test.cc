@@ -61,6 +61,7 @@ TEST(Matcher, StartsWhereItIsTold) {
   EXPECT_TRUE(matcher.Sure(kOurs));
   matcher.StartAt(9);
   EXPECT_EQ(Feed(matcher, {4, 1}), (Slots{9, 0}));
+  EXPECT_FALSE(matcher.Sure(kOurs)) << "told, and not yet seen";
 }
 
 TEST(Matcher, ToldWrongFindsItsPlace) {

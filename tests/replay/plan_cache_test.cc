@@ -38,6 +38,7 @@ std::vector<Sequence::Known> Learnt(int64_t bytes) {
     known.cycle.push_back({.bytes = Bytes(bytes), .alignment = Bytes(64), .begin = i, .length = 1});
   }
   known.from = Tick(3);
+  known.cut = Tick(3);
   return {known};
 }
 

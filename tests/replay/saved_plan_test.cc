@@ -46,6 +46,7 @@ SavedPlan Small() {
   cycle.slab = Bytes(12288);
   cycle.lower_bound = Bytes(12288);
   cycle.from = Tick(7);
+  cycle.cut = Tick(9);
   cycle.stays = {{Tick(2), Bytes(4096)}, {Tick(5), Bytes(20000)}};
   return {.job = Job(), .cycles = {cycle}};
 }
@@ -57,6 +58,7 @@ TEST(SavedPlan, SurvivesItsFile) {
   ASSERT_EQ(read->cycles.size(), 1);
   EXPECT_EQ(read->cycles[0].offsets, Small().cycles[0].offsets);
   EXPECT_EQ(read->cycles[0].from, Tick(7));
+  EXPECT_EQ(read->cycles[0].cut, Tick(9));
   EXPECT_EQ(read->cycles[0].slots[1].length, 3);
   EXPECT_TRUE(read->cycles[0].slots[3].persistent);
   ASSERT_EQ(read->cycles[0].stays.size(), 2);
@@ -178,6 +180,7 @@ TEST(SavedPlan, HostileContentIsRefusedWithTheReason) {
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "[8192,64,0,1,0]"), HasSubstr("six numbers"));
   EXPECT_THAT(reason("[8192,64,0,1,0,0]", "7"), HasSubstr("six numbers"));
   EXPECT_THAT(reason("\"stays\"", "\"other\""), HasSubstr("stays")) << "a file of before it was kept";
+  EXPECT_THAT(reason("\"cut\":9", "\"cut\":6"), HasSubstr("cut")) << "not before the cycle began";
   EXPECT_THAT(reason("[2,4096]", "[2]"), HasSubstr("two numbers"));
   EXPECT_THAT(reason("[2,4096]", "7"), HasSubstr("two numbers"));
   EXPECT_THAT(reason("[2,4096]", "[2,4095]"), HasSubstr("bytes"));

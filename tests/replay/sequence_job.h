@@ -1,6 +1,7 @@
 // A job of which only the sequence is there.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,14 @@ class SequenceJob {
   std::pair<PlanRequest, std::shared_ptr<Candidate>> asked_;
   Bytes live_;
 };
+
+// Of the plans it has, the shortest first.
+inline std::vector<size_t> LengthsOf(const Sequence& sequence) {
+  std::vector<size_t> lengths;
+  for (const Sequence::Known& known : sequence.KnownPlans()) lengths.push_back(known.cycle.size());
+  std::ranges::sort(lengths);
+  return lengths;
+}
 
 // No four of them in a row come twice.
 inline Sizes SizesOf(size_t count, uint32_t seed = 1) {

@@ -85,19 +85,43 @@ static void write_quietly(const char* text, size_t length) {
   sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-void reprise_say(const char* what, const char* detail) {
-  if (reprise_quiet() || !is_still_stderr()) return;
-  static char line[PATH_MAX + 512];
-  const char* const parts[] = {"reprise: ", what, detail ? ": " : "", detail ? detail : "",
-                               "; memory is left as it is\n"};
+/* Those of ASCII, and U+0080 to U+009F in UTF-8, of which each byte is one: as in base/printable.h. */
+static int is_control(const char* text, const char* at) {
+  const unsigned char byte = (unsigned char)*at, next = (unsigned char)at[1];
+  const unsigned char before = at > text ? (unsigned char)at[-1] : 0;
+  return byte < 0x20 || byte == 0x7f || (byte == 0xc2 && next >= 0x80 && next < 0xa0) ||
+         (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
+}
+
+/* What `room` has room for of `text`, each control character as in a C string: a path must neither move the cursor
+ * nor break the line. How much that is. */
+static size_t put_printable(const char* text, char* room, size_t size) {
+  static const char digits[] = "0123456789abcdef";
   size_t length = 0;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-    const size_t bytes = strlen(parts[i]);
-    if (bytes > sizeof line - length) break;
-    memcpy(line + length, parts[i], bytes);
+  for (const char* at = text; *at; ++at) {
+    const unsigned char byte = (unsigned char)*at;
+    const char escaped[] = {'\\', 'x', digits[byte / 16], digits[byte % 16]};
+    const int control = is_control(text, at);
+    const size_t bytes = control ? sizeof escaped : 1;
+    if (bytes > size - length) break;
+    memcpy(room + length, control ? escaped : at, bytes);
     length += bytes;
   }
-  write_quietly(line, length);
+  return length;
+}
+
+void reprise_say(const char* what, const char* detail) {
+  if (reprise_quiet() || !is_still_stderr()) return;
+  static const char end[] = "; memory is left as it is\n";
+  static char line[PATH_MAX + 512];
+  const char* const parts[] = {"reprise: ", what, detail ? ": " : "", detail ? detail : ""};
+  const size_t room = sizeof line - (sizeof end - 1);
+  size_t length = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+    length += put_printable(parts[i], line + length, room - length);
+  }
+  memcpy(line + length, end, sizeof end - 1);
+  write_quietly(line, length + sizeof end - 1);
 }
 
 /* libreprise_core.so in the folder that we were loaded from. */

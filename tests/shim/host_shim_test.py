@@ -199,6 +199,18 @@ class OutOfOrder(ShimTest):
                 self.check("reprise: cannot open the core library: " if length < 100 else
                            "reprise: the core library is cut short: ")
 
+    def test_a_path_breaks_no_line_and_moves_no_cursor(self):
+        """What is said of the core's file holds its path, as of a folder that anybody may have named."""
+        folder = os.path.join(self.at.folder, "a\nb\x1b[31m\x9bc\xa0\u00e9")
+        os.mkdir(folder)
+        shim = shutil.copy(self.at.shim, folder)
+        with open(os.path.join(folder, "libreprise_core.so"), "w") as file:
+            file.write("not an ELF file\n" * 100)
+        done = run([built("JOB"), "ordinary"], preload=[shim])
+        self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
+        self.assertIn(r"/a\x0ab\x1b[31m\xc2\x9bc" + "\xa0\u00e9/libreprise_core.so: ", done.stderr)
+        self.assertRegex(done.stderr, r"^reprise: [^\n\x1b\x9b]*; memory is left as it is\n$")
+
     def test_core_needs_what_is_not_there(self):
         shutil.copy(built("UNLOADABLE_CORE"), self.at.core)
         self.check("undefined symbol: reprise_test_nobody_defines_this")

@@ -117,6 +117,7 @@ bool CoreSession::OpenFolder() {
   absl::StatusOr<OutputDir> out = OutputDir::Open(config_.out, names_.pid, config_.label);
   if (out.ok()) {
     out_ = *std::move(out);
+    only_claimed_ = true;
   } else {
     Log(LogLevel::kWarn, std::string(out.status().message()) + "; going on without files");
   }
@@ -175,7 +176,11 @@ std::unique_ptr<CoreTrace> CoreSession::TryToBeginTrace(int device, Bytes thresh
   options.activity_limit = config_.trace_limit;
   if (options.until_planned) options.limit = config_.trace_limit;
   absl::StatusOr<std::unique_ptr<CoreTrace>> trace = CoreTrace::Begin(options);
-  if (trace.ok()) return *std::move(trace);
+  if (trace.ok()) {
+    if (device == 0) only_claimed_ = false;
+    return *std::move(trace);
+  }
+  if (device != 0) unlink(options.path.c_str());
   Log(LogLevel::kWarn, std::string(trace.status().message()) + "; going on without a trace");
   return nullptr;
 }
@@ -317,7 +322,10 @@ void CoreSession::WriteLast(const Summary& summary) {
 }
 
 void CoreSession::Report(const Summary& summary) {
-  if (OpenFolder()) WriteLast(summary);
+  if (OpenFolder()) {
+    WriteLast(summary);
+    if (only_claimed_) unlink(out_->trace_path().c_str());
+  }
   const bool worth = summary.mode == Mode::kRecord || summary.counters.plans > 0 || !summary.complete ||
                      summary.host_counters.errors > 0 || summary.counters.live_peak >= kWorthASummary ||
                      !summary.devices.empty();

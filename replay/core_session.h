@@ -104,6 +104,9 @@ class CoreSession {
   bool interim_left_ = false;  // one of the process as it was is in the file
   bool reported_ = false;      // the last summary is written
   bool folder_tried_ = false;
+  // The first device's trace has not begun: an empty file keeps others from our names. No reader could do anything
+  // with it, so it goes at the end.
+  bool only_claimed_ = false;
   bool abandoned_ = false;
   std::unique_ptr<InterimSummary> interim_;  // null: no files are wanted; its thread uses all of the above
 };

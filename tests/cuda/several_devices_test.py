@@ -73,6 +73,11 @@ class SeveralDevices(CudaTest):
             self.assertEqual((device["plans"], device["complete"]), (1, True))
             self.assertTrue(device["plans_written"].endswith(".json"))
 
+    def test_a_device_that_is_not_used_has_no_trace(self):
+        files, devices, _ = self.play("second", JOB.replace("range(2)", "range(1, 2)"))
+        self.assertEqual([device["device"] for device in devices], [1])
+        self.assertEqual(files, ["plans-device1.json", "summary.json", "trace-device1.reprise"])
+
     def test_each_has_its_plans(self):
         files, first, _ = self.play("first")
         self.assertEqual(files, ["plans-device1.json", "plans.json", "summary.json", "trace-device1.reprise", "trace.reprise"])

@@ -20,9 +20,22 @@ class Check(command.CommandTest):
     def test_valid(self):
         self.assertRegex(self.ok("check", "a.csv", "a.plan.json").out, "^valid: 3 buffers")
         result = self.json("check", "a.csv", "a.plan.json")
-        self.assertEqual(list(result), ["valid", "fault", "first_overlap", "buffers", "slab", "lower_bound", "gap"])
+        self.assertEqual(list(result), ["valid", "fault", "first_overlap", "buffers", "slab", "lower_bound", "gap",
+                                        "stated_lower_bound", "stated_gap"])
         self.assertIs(result["valid"], True)
         self.assertIsNone(result["first_overlap"])
+
+    def test_a_bound_that_only_plan_knew_is_told_beside_its_own(self):
+        self.write("streams.csv", "id,lower,upper,size,lane\na,0,4,4,0\nb,4,9,4,1\n")
+        planned = self.json("plan", "streams.csv", "--streams", "apart", "-o", "apart.plan.json")
+        self.assertEqual((planned["lower_bound"], planned["gap"]), (8, 0))
+        done = self.ok("check", "streams.csv", "apart.plan.json")
+        self.assertEqual(done.out, "valid: 2 buffers, slab 8 B, lower bound 4 B, gap 100.00 %\n"
+                                   "not checked: the plan's own lower bound, 8 B, by which the gap is 0.00 %\n")
+        result = self.json("check", "streams.csv", "apart.plan.json")
+        self.assertEqual((result["lower_bound"], result["gap"]), (4, 1))
+        self.assertEqual((result["stated_lower_bound"], result["stated_gap"]), (8, 0))
+        self.assertNotIn("not checked", self.ok("check", "a.csv", "a.plan.json").out)
 
     def test_events(self):
         self.write("e.csv", command.EVENTS)

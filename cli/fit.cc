@@ -252,7 +252,8 @@ void AddFit(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<FitOptions>();
   command
       ->add_option("INPUT@BATCH", options->inputs,
-                   "Traces, event CSVs or snapshots of one job, each with the samples in its batch")
+                   "Traces, event CSVs or snapshots of one job, each with the samples in its batch; - for "
+                   "standard input")
       ->required()
       ->expected(-2);  // at least
   AddSizeOption(*command, "--capacity", options->capacity,

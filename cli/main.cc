@@ -79,13 +79,14 @@ int FailUnknownCommand(const std::vector<std::string>& names, const std::string&
   return kUsage;
 }
 
-// CLI11 takes "[a,b]" for a list, and to people it is the name of a file. A word that it is to leave alone gets
-// an end that no word has, until it is a value.
+// CLI11 takes "[a,b]" for a list, and to people it is the name of a file; and "-@8", standard input and its batch, for
+// an option. A word that it is to leave alone gets an end, or a beginning, that no word has, until it is a value.
 constexpr char kWordsEnd = '\0';
 
-void KeepFromSplitting(std::vector<std::string>& words) {
+void KeepWhole(std::vector<std::string>& words) {
   for (std::string& word : words) {
     if (word.starts_with('[')) word += kWordsEnd;
+    if (word.starts_with("-@")) word.insert(word.begin(), kWordsEnd);
   }
 }
 
@@ -105,7 +106,7 @@ int ReportParse(CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
-// Without what KeepFromSplitting added. In a script an empty value is a variable that is not set: it leaves no
+// Without what KeepWhole added. In a script an empty value is a variable that is not set: it leaves no
 // option out and names no file.
 void TakeValuesAsGiven(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
@@ -157,7 +158,7 @@ int Main(std::vector<std::string> words) {
   const bool names_command = words.empty() || words[0].empty() || words[0][0] == '-' ||
                              std::find(names.begin(), names.end(), words[0]) != names.end();
   if (!names_command) return FailUnknownCommand(names, words[0]);
-  KeepFromSplitting(words);
+  KeepWhole(words);
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));

@@ -193,10 +193,12 @@ class Fit(command.CommandTest):
 
     def test_standard_input_is_no_file_to_go_on_with(self):
         self.job(16)
-        words = self.job(8), "--", "-@16"
-        done = self.ok("fit", *words, input=self.read("batch16.pickle"))
-        self.assertIn("standard input", done.out)
-        self.assertEqual(done.err, "")
+        words = self.job(8), "-@16"
+        for order in (words, words[::-1], (words[0], "--", words[1])):
+            done = self.ok("fit", *order, input=self.read("batch16.pickle"))
+            self.assertIn("standard input", done.out)
+            self.assertEqual(done.err, "")
+        self.fails(2, "fit", "-@0", words[0], says='"-@0" names no batch')
         self.assertIn("next: reprise compare batch16.pickle\n", self.ok("fit", "batch16.pickle@16", *words[:1]).err)
 
 

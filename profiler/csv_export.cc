@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 #include "profiler/exports.h"
 #include "profiler/lifetimes.h"
@@ -12,19 +13,24 @@
 namespace reprise::profiler {
 
 std::string ToEventCsv(const std::vector<Event>& events) {
-  std::string csv = "event,id,bytes,stream\n";
+  const bool aligned =
+      std::ranges::any_of(events, [](const Event& event) { return event.alignment > Bytes(0); });
+  std::string csv = aligned ? "event,id,bytes,stream,alignment\n" : "event,id,bytes,stream\n";
+  const std::string_view none = aligned ? "," : "";
   const auto out = std::back_inserter(csv);
   for (const Event& event : events) {
     const uint64_t id = static_cast<uint64_t>(event.id), stream = static_cast<uint64_t>(event.stream);
     switch (event.kind) {
       case EventKind::kAlloc:
-        fmt::format_to(out, "alloc,{},{},{}\n", id, event.bytes.count(), stream);
+        fmt::format_to(out, "alloc,{},{},{}{}", id, event.bytes.count(), stream, none);
+        if (event.alignment > Bytes(0)) fmt::format_to(out, "{}", event.alignment.count());
+        csv += '\n';
         break;
       case EventKind::kFree:
-        fmt::format_to(out, "free,{},,{}\n", id, stream);
+        fmt::format_to(out, "free,{},,{}{}\n", id, stream, none);
         break;
       case EventKind::kMark:
-        fmt::format_to(out, "mark,{},,\n", id);
+        fmt::format_to(out, "mark,{},,{}\n", id, none);
         break;
     }
   }

@@ -1,5 +1,5 @@
-// Writes events as the event CSV of csv_import.h. Alignment, thread and time have no column there and are
-// left out.
+// Writes events as the event CSV of csv_import.h, with a column for the alignment where any block has one. Thread and
+// time have no column there and are left out.
 #pragma once
 
 #include <string>

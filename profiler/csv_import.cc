@@ -15,8 +15,9 @@
 namespace reprise::profiler {
 namespace {
 
-constexpr std::array<std::string_view, 4> kEventColumns{"event", "id", "bytes", "stream"};
-enum EventColumn : size_t { kKind, kId, kBytes, kStream };
+constexpr std::array<std::string_view, 5> kEventColumns{"event", "id", "bytes", "stream", "alignment"};
+constexpr size_t kFewestEventColumns = 4;
+enum EventColumn : size_t { kKind, kId, kBytes, kStream, kEventAlignment };
 
 enum LifetimeColumn : size_t {
   kName,
@@ -72,9 +73,11 @@ class EventCsv {
 
   absl::StatusOr<std::vector<Event>> Parse() {
     events_.reserve(MostRows(contents_));
-    if (!rows_.Next() || !std::equal(kEventColumns.begin(), kEventColumns.end(), rows_.fields().begin(),
-                                     rows_.fields().end())) {
-      return HeaderError(rows_, "expected the header 'event,id,bytes,stream'");
+    columns_ = rows_.Next() ? rows_.fields().size() : 0;
+    if (columns_ < kFewestEventColumns || columns_ > kEventColumns.size() ||
+        !std::equal(rows_.fields().begin(), rows_.fields().end(), kEventColumns.begin())) {
+      return HeaderError(rows_,
+                         "expected the header 'event,id,bytes,stream' or 'event,id,bytes,stream,alignment'");
     }
     while (rows_.Next()) {
       if (absl::Status status = ParseRow(); !status.ok()) return status;
@@ -98,10 +101,10 @@ class EventCsv {
 
   absl::Status ParseRow() {
     const size_t fields = rows_.fields().size();
-    if (fields != kEventColumns.size()) {
-      return rows_.Error(
-          fmt::format("{} fields in place of event,id,bytes,stream; {}", fields,
-                      fields < kEventColumns.size() ? "the row is truncated" : "remove the rest"));
+    if (fields != columns_) {
+      return rows_.Error(fmt::format("{} fields in place of event,id,bytes,stream{}; {}", fields,
+                                     has_alignment() ? ",alignment" : "",
+                                     fields < columns_ ? "the row is truncated" : "remove the rest"));
     }
     const std::string_view kind = rows_.fields()[kKind];
     if (kind == "alloc") return ParseAlloc();
@@ -112,22 +115,27 @@ class EventCsv {
 
   absl::Status ParseAlloc() {
     uint64_t id, stream;
-    int64_t bytes;
+    int64_t bytes, alignment = 0;
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostCsvNumber, &bytes); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
+    if (has_alignment() && !rows_.fields()[kEventAlignment].empty()) {
+      absl::Status s = rows_.Number(kEventAlignment, "alignment", 1, kMostCsvNumber, &alignment);
+      if (!s.ok()) return s;
+    }
     const Block block{BlockId(next_id_++), rows_.line()};
     const auto [it, added] = live_.try_emplace(id, block);
     if (!added) {
       return rows_.Error(fmt::format("id {} is live since line {}; free it before it is used again", id,
                                      it->second.alloc_line));
     }
-    stacked_ += static_cast<uint64_t>(bytes) + 1;  // and an alignment of 1
+    stacked_ += static_cast<uint64_t>(bytes) + static_cast<uint64_t>(std::max<int64_t>(alignment, 1));
     if (stacked_ > kMostHeight) {
       return rows_.Error(
           "all blocks on top of each other end above the largest offset 2^61 - 1; check the sizes");
     }
-    events_.push_back({.id = block.id, .bytes = Bytes(bytes), .stream = Stream(stream)});
+    events_.push_back(
+        {.id = block.id, .bytes = Bytes(bytes), .alignment = Bytes(alignment), .stream = Stream(stream)});
     return absl::OkStatus();
   }
 
@@ -136,6 +144,7 @@ class EventCsv {
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
     if (absl::Status s = OptionalNumber(kBytes, "bytes"); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
+    if (absl::Status s = OptionalNumber(kEventAlignment, "alignment"); !s.ok()) return s;
     const auto it = live_.find(id);
     if (it == live_.end()) return FreeOfNone(id);
     events_.push_back({.kind = EventKind::kFree, .id = it->second.id, .stream = Stream(stream)});
@@ -167,19 +176,24 @@ class EventCsv {
     if (absl::Status s = rows_.Number(kId, "the mark's number", &number); !s.ok()) return s;
     if (absl::Status s = OptionalNumber(kBytes, "bytes"); !s.ok()) return s;
     if (absl::Status s = OptionalNumber(kStream, "stream"); !s.ok()) return s;
+    if (absl::Status s = OptionalNumber(kEventAlignment, "alignment"); !s.ok()) return s;
     events_.push_back({.kind = EventKind::kMark, .id = BlockId(number)});
     return absl::OkStatus();
   }
 
-  // A field that has no meaning in its row: empty, or at least a number.
+  bool has_alignment() const { return columns_ > kEventAlignment; }
+
+  // A field that has no meaning in its row: not there, empty, or at least a number.
   absl::Status OptionalNumber(size_t index, std::string_view meaning) const {
     uint64_t ignored;
-    return rows_.fields()[index].empty() ? absl::OkStatus() : rows_.Number(index, meaning, &ignored);
+    return index >= columns_ || rows_.fields()[index].empty() ? absl::OkStatus()
+                                                              : rows_.Number(index, meaning, &ignored);
   }
 
   const std::string_view contents_;
   const std::string_view name_;
   CsvRows rows_;
+  size_t columns_ = 0;
   absl::flat_hash_map<uint64_t, Block> live_;  // by the file's ids
   uint64_t next_id_ = 0;
   uint64_t stacked_ = 0;

@@ -1,8 +1,9 @@
 // Reads the two CSV formats that tools exchange.
 //
-//   event CSV     header event,id,bytes,stream
+//   event CSV     header event,id,bytes,stream, or with a fifth column, alignment
 //                 alloc,ID,BYTES,STREAM   free,ID,,STREAM   mark,NUMBER,,
-//                 An id may be used again after its free.
+//                 An id may be used again after its free. The alignment is an alloc's, at least 1; empty when none was
+//                 asked for.
 //   lifetime CSV  one row a buffer under named columns, after MiniMalloc (github.com/google/minimalloc):
 //                 id (or buffer, buffer_id), lower (start, begin), upper, size, and optionally
 //                   alignment    at least 1

@@ -64,6 +64,14 @@ class Convert(command.CommandTest):
         self.ok("convert", "s.pickle", "out.csv")
         self.same("s.pickle", "out.csv")
 
+    def test_an_event_csv_keeps_alignments(self):
+        """Or what is worked out of it would be another thing: on a device every block has one."""
+        odd = [snapshots.entry("alloc", snapshots.BASE + k * snapshots.MIB, 1000) for k in range(6)]
+        self.write("odd.pickle", snapshots.pickled(snapshots.snapshot([], odd)))
+        self.ok("convert", "odd.pickle", "odd.csv")
+        plans = [self.json("plan", name) for name in ("odd.pickle", "odd.csv")]
+        self.assertEqual([plan["slab"] for plan in plans], [5 * 1024 + 1000] * 2)
+
     def test_lifetime_csv(self):
         self.ok("convert", "e.csv", "out.lifetimes.csv")
         self.assertEqual(

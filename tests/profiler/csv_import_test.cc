@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const std::string kHeader = "event,id,bytes,stream\n";
+const std::string kAlignedHeader = "event,id,bytes,stream,alignment\n";
 
 std::string EventError(const std::string& contents) {
   return Text(ParseEventCsv(contents, "e.csv").status());
@@ -40,6 +41,28 @@ TEST(EventCsv, NumbersBlocksAnewSoThatAnIdMayComeBack) {
   EXPECT_THAT(*events, ElementsAre(Alloc(0, 8), Free(0), Alloc(1, 9), Alloc(2, 1), Free(1)));
 }
 
+TEST(EventCsv, ReadsAlignmentsWhereThereIsAColumnForThem) {
+  const auto events =
+      ParseEventCsv(kAlignedHeader + "alloc,0,8,0,64\nmark,3,,,\nalloc,1,8,0,\nfree,0,,0,\n", "e.csv");
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, ElementsAre(Aligned(0, 8, 64), Mark(3), Alloc(1, 8), Free(0)));
+}
+
+TEST(EventCsv, RefusesAlignmentsThatAreNone) {
+  for (const std::string alignment : {"-8", "0", "9223372036854775808", "8.5", "eight"}) {
+    EXPECT_THAT(EventError(kAlignedHeader + "alloc,0,8,0," + alignment + "\n"),
+                StartsWith("e.csv:2: alignment is '" + alignment + "'"));
+  }
+  EXPECT_THAT(EventError(kAlignedHeader + "alloc,0,8,0,1\nfree,0,,0,x\n"),
+              StartsWith("e.csv:3: alignment is 'x'"));
+  EXPECT_EQ(EventError(kAlignedHeader + "alloc,0,8,0\n"),
+            "e.csv:2: 4 fields in place of event,id,bytes,stream,alignment; the row is truncated");
+  EXPECT_THAT(EventError(kAlignedHeader + "mark,3,,,,\n"), HasSubstr("6 fields"));
+  const std::string most = std::to_string(int64_t{1} << 61);
+  EXPECT_THAT(EventError(kAlignedHeader + "alloc,0,8,0," + most + "\n"),
+              StartsWith("e.csv:2: all blocks on top of each other"));
+}
+
 TEST(EventCsv, AcceptsAHeaderAlone) { EXPECT_TRUE(ParseEventCsv(kHeader, "e")->empty()); }
 
 TEST(EventCsv, AcceptsAByteOrderMarkCrlfAndNoLastLineEnd) {
@@ -53,7 +76,8 @@ TEST(EventCsv, AcceptsAByteOrderMarkCrlfAndNoLastLineEnd) {
 
 TEST(EventCsv, RefusesAWrongOrMissingHeader) {
   for (const std::string header :
-       {"", "\n\n", "alloc,0,8,0\n", "event,id,bytes\n", "event,bytes,id,stream\n"}) {
+       {"", "\n\n", "alloc,0,8,0\n", "event,id,bytes\n", "event,bytes,id,stream\n",
+        "event,id,bytes,stream,time\n", "event,id,bytes,stream,alignment,alignment\n"}) {
     EXPECT_THAT(EventError(header), HasSubstr("expected the header 'event,id,bytes,stream'")) << header;
   }
 }

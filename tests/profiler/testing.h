@@ -30,6 +30,9 @@ inline Frame Native(std::string module, uint64_t address, std::string function =
 inline Event Alloc(uint64_t id, int64_t bytes, uint64_t stream = 0) {
   return {.id = BlockId(id), .bytes = Bytes(bytes), .stream = Stream(stream)};
 }
+inline Event Aligned(uint64_t id, int64_t bytes, int64_t alignment) {
+  return {.id = BlockId(id), .bytes = Bytes(bytes), .alignment = Bytes(alignment)};
+}
 inline Event Free(uint64_t id, uint64_t stream = 0) {
   return {.kind = EventKind::kFree, .id = BlockId(id), .stream = Stream(stream)};
 }

@@ -107,6 +107,12 @@ class BothWays(CudaTest):
             with self.subTest(scenario):
                 self.assert_same(self.play(scenario, SIMCUDA_MEMORY="64MiB"), self.under(scenario, SIMCUDA_MEMORY="64MiB"))
 
+    def test_what_was_taken_of_a_request_that_cannot_be_met_comes_back(self):
+        scenario = "limit_of_a_request_that_is_met_in_part"
+        without = self.play(scenario, SIMCUDA_MEMORY="64MiB")
+        self.assertIn("cuMemAllocAsync(&more, 40 * kMiB, stream): 2\n", without.stdout)
+        self.assert_same(without, self.under(scenario, SIMCUDA_MEMORY="64MiB"))
+
     def test_threads_that_fill_a_device_find_what_others_give_back(self):
         scenario = "limit_that_threads_share"
         without = self.play(scenario, SIMCUDA_MEMORY="112MiB")

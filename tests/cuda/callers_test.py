@@ -114,6 +114,14 @@ class CancelledWaiting(CudaTest):
         self.assertNotIn("planned             nothing", under.stderr)
 
 
+class CapturedWhileOpening(CudaTest):
+    def test_what_is_asked_for_belongs_to_the_graph(self):
+        did = "0 0 0 0 0 0 0, 3 nodes\n0 0 0\n"
+        self.assertEqual(self.run_job([built("CAPTURED")]).stdout, "begun before: 0\n" + did)
+        under = self.run_job([built("CAPTURED")], [self.at.shim])
+        self.assertEqual((under.returncode, under.stdout), (0, "begun before: 1\n" + did), under.stderr)
+
+
 class WhileOpening(CudaTest):
     core = "FAKE_CUDA_CORE"
 

@@ -314,6 +314,23 @@ TEST(Arena, WhatComesAgainIsNotMovedForOnceThePlanHasSettled) {
   }
 }
 
+TEST(Arena, WhatAPlanLendsBeforeItHasSettledSaysNothingOfWhatComesAgain) {
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * 128));
+  const auto round = [&] {
+    arena.Remove(arena.PlaceAt(Offset(0), kGranule * 128));
+    arena.Remove(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
+  };
+  round();
+  ASSERT_EQ(arena.granules_moved(), 1);
+  arena.PlanHasSettled();
+  round();
+  EXPECT_EQ(memory.peak(), kGranule * 129) << "it may never come again";
+  round();
+  EXPECT_EQ(memory.peak(), kGranule * 130);
+}
+
 // A job's limit, or another process that has the rest of the device: what the plan will want again is less than a block now.
 TEST(Arena, BeforeARequestIsRefusedThePlanGivesUpWhatIsFree) {
   CountedMemory memory(kGranule, kGiB);

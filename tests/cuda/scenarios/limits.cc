@@ -210,6 +210,23 @@ SCENARIO(limit_after_many_streams) {
   DO(cuStreamDestroy(stream));
 }
 
+// A small device (64 MiB) has only a part of what is asked for: that part comes back.
+SCENARIO(limit_of_a_request_that_is_met_in_part) {
+  const CUstream stream = NewStream();
+  CUdeviceptr block = 0;
+  CUdeviceptr more = 0;
+  DO(cuMemAllocAsync(&block, 40 * kMiB, stream));
+  if (DO(cuMemAllocAsync(&more, 40 * kMiB, stream)) == CUDA_SUCCESS) DO(cuMemFreeAsync(more, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuMemAlloc(&block, 60 * kMiB));
+  DO(cuMemFree(block));
+  DO(cuMemAllocAsync(&block, 60 * kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(cuStreamDestroy(stream));
+}
+
 // Threads that together never want more than a small device has (112 MiB), each in all three ways: what one gives up
 // another finds, whoever holds it by then.
 SCENARIO(limit_that_threads_share) {

@@ -116,7 +116,7 @@ SCENARIO(release_of_the_primary_context_beside_a_thread_that_allocates) {
 }
 
 // While one thread ends it, another is given the handles of its streams, for streams of another context: what is
-// asked for on these is theirs.
+// asked for on these is theirs, and what is freed there has its last use there.
 SCENARIO(end_of_the_primary_context_beside_new_streams) {
   constexpr size_t kBytes = 64 * kKiB;
   const CUcontext own = NewContext(0);
@@ -139,7 +139,11 @@ SCENARIO(end_of_the_primary_context_beside_new_streams) {
     for (size_t k = 0; k < std::size(blocks); ++k) {
       streams[k] = NewStream();
       check(cuMemAllocAsync(&blocks[k], kBytes, streams[k]));
-      check(SetBytes(blocks[k], kBytes, 40 * i + k + 1, streams[k]));
+      CUdeviceptr passing = 0;
+      check(cuMemAllocAsync(&passing, kBytes, streams[k]));
+      check(SetBytes(passing, kBytes, 40 * i + k + 1, streams[k]));
+      check(cuMemcpyDtoDAsync(blocks[k], passing, kBytes, streams[k]));
+      check(cuMemFreeAsync(passing, streams[k]));
     }
     ends.join();
     CUdeviceptr next[std::size(blocks)] = {};

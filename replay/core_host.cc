@@ -157,7 +157,6 @@ class HostCore {
   std::atomic<int64_t> passed_bytes_{0};
   std::atomic<int64_t> late_frees_{0};
   std::atomic<int64_t> errors_{0};
-  bool finished_ = false;
 };
 
 HostCore* host = nullptr;
@@ -354,8 +353,7 @@ void HostCore::ReleaseForksLock() noexcept {
 }
 
 void HostCore::AtExit() noexcept {
-  if (!session_->InItsProcess() || finished_) return;
-  finished_ = true;
+  if (!session_->InItsProcess()) return;
   const WriteSignalsHeld signals_held;
   int* const depth = shim_.thread_depth();
   ++*depth;

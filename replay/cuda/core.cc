@@ -196,7 +196,7 @@ Summary Core::Summarize(DeviceSummary (Device::*of_device)()) {
 }
 
 void Core::AtExit() noexcept {
-  if (!session_->InItsProcess() || std::exchange(finished_, true)) return;
+  if (!session_->InItsProcess()) return;
   for (const std::atomic<Device*>& known : by_ordinal_) {
     if (Device* const device = known.load(std::memory_order_acquire)) device->StopWaiting();
   }

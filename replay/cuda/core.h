@@ -323,7 +323,6 @@ class Core {
   std::atomic<bool> passive_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<int64_t> errors_{0};
-  bool finished_ = false;
 };
 
 }  // namespace reprise::replay::cuda

@@ -289,6 +289,25 @@ std::vector<Run> ByRun(Processes processes, bool numbered) {
   return runs;
 }
 
+// Whether a process that is no rank may have started one: it was there, on the rank's host, when that began.
+bool MayHaveStarted(const ProcessSummary& process, const ProcessSummary& rank) {
+  return !rank.launched.launcher.empty() && process.run == rank.run && process.host == rank.host &&
+         process.started <= rank.started && rank.started <= LastKnown(process);
+}
+
+// torchrun tells a job's number to its ranks alone: what it leaves itself has none.
+void NumberLaunchers(Processes& processes) {
+  for (ProcessSummary& each : processes) {
+    if (!each.launched.launcher.empty() || each.launched.job != "0") continue;
+    const auto rank = std::ranges::find_if(
+        processes, [&](const ProcessSummary& other) { return MayHaveStarted(each, other); });
+    if (rank == processes.end()) continue;
+    each.launched.job = rank->launched.job;
+    each.launched.step = rank->launched.step;
+    each.launched.restart = rank->launched.restart;
+  }
+}
+
 }  // namespace
 
 std::optional<double> JobRanks::LargestOverMedian() const {
@@ -330,6 +349,7 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
 }
 
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
+  NumberLaunchers(processes);
   std::map<std::tuple<std::string, std::string, int>, Processes> jobs;
   for (ProcessSummary& each : processes) {
     auto& job = jobs[{each.launched.job, each.launched.step, each.launched.restart}];

@@ -305,6 +305,28 @@ TEST(RankSummaries, TheLauncherIsNoRank) {
   EXPECT_THAT(ByJob({agent})[0].ranks, SizeIs(1)) << "alone it stands for the job";
 }
 
+// That of PyTorch 2 takes memory that is caught, and is told no number of the job.
+TEST(RankSummaries, TheLauncherOfAJobWithANumberIsOfThatJob) {
+  const auto at = [](ProcessSummary process, double started, double ended) {
+    process.started = started;
+    process.ended = ended;
+    return process;
+  };
+  ProcessSummary launcher = Rank(0, 5000);
+  launcher.launched = {.job = "0", .step = "0"};
+  ProcessSummary elsewhere = launcher;
+  elsewhere.host = "another";
+  const ProcessSummary first = at(Rank(0, 100, 2), 11, 19), second = at(Rank(1, 100, 2), 11, 19);
+  const auto jobs = ByJob({at(launcher, 10, 20), first, second});
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].job, "7");
+  EXPECT_EQ(jobs[0].live_peak, Bytes(200));
+  EXPECT_THAT(jobs[0].further, SizeIs(1));
+  EXPECT_THAT(ByJob({at(launcher, 12, 20), first, second}), SizeIs(2)) << "began after the ranks";
+  EXPECT_THAT(ByJob({at(launcher, 9, 10), first, second}), SizeIs(2)) << "ended before they began";
+  EXPECT_THAT(ByJob({at(elsewhere, 10, 20), first, second}), SizeIs(2)) << "on another host";
+}
+
 TEST(RankSummaries, JobsAndStepsApart) {
   ProcessSummary next = Rank(0, 1);
   next.launched.step = "1";

@@ -200,7 +200,7 @@ TEST(SummaryJson, NamesAreThoseOfSimulate) {
 TEST(SummaryJson, HoldsAnyCommandLine) {
   Summary summary = Served();
   summary.command = "x \xff\" \\";
-  EXPECT_NO_THROW(nlohmann::json::parse(SummaryJson(summary)));
+  EXPECT_TRUE(nlohmann::json::accept(SummaryJson(summary)));
 }
 
 }  // namespace

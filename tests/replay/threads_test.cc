@@ -149,7 +149,9 @@ TEST(Threads, AHelperThatRepeatsDoesNotSplitTheDevice) {
     }
     const Counters counters = threads.counters();
     EXPECT_EQ(counters.threads, 0);
-    if (repeats) EXPECT_GT(PlannedShare(counters), 0.99);
+    if (repeats) {
+      EXPECT_GT(PlannedShare(counters), 0.99);
+    }
     EXPECT_EQ(threads.overlaps(), 0);
   }
 }

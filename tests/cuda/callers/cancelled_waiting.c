@@ -24,6 +24,7 @@ static void take(void) {
 }
 
 static void last_work(void* unused) {
+  (void)unused;
   sem_post(&at_the_end);
   wait_for(&may_end);
 }
@@ -33,7 +34,7 @@ static void* ends_the_context(void* unused) {
   if (cuCtxSetCurrent(context) != 0 || cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != 0) exit(2);
   if (cuLaunchHostFunc(stream, last_work, NULL) != 0) exit(2);
   printf("ended: %d\n", cuCtxDestroy(context));
-  return NULL;
+  return unused;
 }
 
 static void* is_cancelled(void* unused) {

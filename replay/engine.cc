@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -509,20 +510,19 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
   return true;
 }
 
-// Asks for a plan when a period has been found that the plan in use does not serve.
-void Engine::ConsiderPlanning(Sequence& sequence) {
-  if (!options_.plan) return;
-  std::optional<profiler::Iteration> iteration = sequence.IterationToPlan();
+// Asks for a plan when a period has been found that the plan in use does not serve; without memory for that, later.
+void Engine::ConsiderPlanning(Sequence& sequence) try {
+  const auto iteration = options_.plan ? sequence.IterationToPlan() : std::nullopt;
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
-  if (!split_) {
-    KeepInPlace(*iteration, *request);
-    if (sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
-  }
+  if (!split_) KeepInPlace(*iteration, *request);
+  if (!split_ && sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
+} catch (const std::bad_alloc&) {
+  if (sequence.period().has_value()) sequence.Drop();
 }
 
 // The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot where the cycle

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "profiler/recorder.h"
 #include "replay/background_runner.h"
@@ -252,6 +254,34 @@ class Job {
   EventScript scripts_[2];
   std::map<std::pair<uint64_t, BlockId>, Offset> live_;
 };
+
+// Has no memory for what it is first told to run.
+class FailsAtFirst : public InlineRunner {
+ public:
+  void Run(std::function<void()> job) override {
+    if (left-- > 0) throw std::bad_alloc();
+    InlineRunner::Run(std::move(job));
+  }
+  int left = 2;
+};
+
+TEST(NoMemory, WhereAPlanCannotBeAskedForTheJobIsServedOn) {
+  FailsAtFirst runner;
+  auto engine =
+      *Engine::Create({.solve = SolveAsEver}, std::make_unique<CountedMemory>(Bytes(2 << 20), kGiB), &runner);
+  const Engine::Guard guard = engine->Lock();
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Offset> blocks;
+    for (int i = 1; i <= 80; ++i) {
+      const auto at = engine->Allocate(guard, Bytes(4096 * i), Bytes(64), Stream{});
+      ASSERT_TRUE(at.has_value());
+      blocks.push_back(*at);
+    }
+    for (const Offset at : blocks) engine->Free(guard, at, Stream{});
+  }
+  EXPECT_EQ(engine->counters(guard).plans_failed, 2);
+  EXPECT_EQ(engine->counters(guard).plans, 1);
+}
 
 TEST(NoMemory, AnEngineThatHasFailedTakesItsBlocksBack) {
   int64_t failures = 0;

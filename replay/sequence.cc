@@ -234,9 +234,8 @@ std::vector<Sequence::Known> Sequence::KnownPlans() const {
   std::vector<Known> plans;
   const auto add = [&](const Active& known) {
     const Tick from = known.cycle.from;
-    const uint32_t cut =
-        SlotByNumber(known.plan, from, known.cycle.origin);  // were `from` one, it would be 0
-    plans.push_back({known.plan.cycle, from, from + cut, known.stays});
+    const uint32_t to_cut = SlotByNumber(known.plan, from, known.cycle.origin);  // the rest of a round
+    plans.push_back({known.plan.cycle, from, from + to_cut, known.stays});
   };
   if (active_ != nullptr) add(*active_);
   for (const auto& other : waiting_) add(*other);

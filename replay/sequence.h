@@ -111,8 +111,8 @@ class Sequence {
   std::optional<profiler::Iteration> IterationToPlan();
   // A plan for that iteration is being solved; one on its way is dropped. The candidate belongs to both.
   std::shared_ptr<Candidate> BeginPlanning();
-  // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it; dropping it
-  // puts off the next one.
+  // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it; dropping it,
+  // or what could not be asked for, puts off the next one.
   ServingPlan& candidate() { return candidate_->plan; }
   const ServingPlan& candidate() const { return candidate_->plan; }
   // Where its first round began, as far as is known.

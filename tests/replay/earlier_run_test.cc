@@ -161,7 +161,5 @@ TEST(PlanOfAnEarlierRun, ThatComesSecondIsFollowedWhereItIsMet) {
   for (size_t i = 60 + 3; i < job.slots.size(); ++i) EXPECT_EQ(job.slots[i], i - 60 + 30);
 }
 
-// It is as long, and still the period that was found: the finder steps over what is new.
-
 }  // namespace
 }  // namespace reprise::replay

@@ -1,5 +1,5 @@
-// Why: where the process is short of memory for a moment, the core catches that, serves nothing more, and still takes
-// back what it has served. What it then works on, and destroys at the end, must be as whole as before.
+// Why: where the process is short of memory for a moment, the core catches that, serves nothing more (unless it was for a plan
+// alone), and still takes back what it has served. What it then works on, and destroys at the end, must be as whole as before.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -243,6 +243,7 @@ TEST(Sequence, WhatWasPlacedForAnotherPlanLiesElsewhere) {
   for (size_t i = 40; i < 60; ++i) EXPECT_EQ(job.slots[i], Matcher::kNoSlot) << i;
 }
 
+// It is as long, and still the period that was found: the finder steps over what is new.
 TEST(Sequence, ACycleThatHasChangedTakesThePlaceOfTheOneThatWas) {
   SequenceJob job;
   Sizes sizes = SizesOf(100);

@@ -186,6 +186,20 @@ SCENARIO_ALONE(limit_between_trainings) {
   DO(cuStreamDestroy(stream));
 }
 
+namespace {
+
+// What a small device (64 MiB) has where nothing else holds any of it, in both ways.
+void TakeNearlyAll(CUstream stream) {
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, 60 * kMiB));
+  DO(cuMemFree(block));
+  DO(cuMemAllocAsync(&block, 60 * kMiB, stream));
+  DO(cuMemFreeAsync(block, stream));
+  DO(cuStreamSynchronize(stream));
+}
+
+}  // namespace
+
 // Most of a small device (64 MiB) after another most of it, with streams in between that come and go.
 SCENARIO(limit_after_many_streams) {
   const CUstream stream = NewStream();
@@ -202,11 +216,7 @@ SCENARIO(limit_after_many_streams) {
     DO(cuStreamSynchronize(other));
     DO(cuStreamDestroy(other));
   }
-  DO(cuMemAlloc(&block, 60 * kMiB));
-  DO(cuMemFree(block));
-  DO(cuMemAllocAsync(&block, 60 * kMiB, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
+  TakeNearlyAll(stream);
   DO(cuStreamDestroy(stream));
 }
 
@@ -219,11 +229,7 @@ SCENARIO(limit_of_a_request_that_is_met_in_part) {
   if (DO(cuMemAllocAsync(&more, 40 * kMiB, stream)) == CUDA_SUCCESS) DO(cuMemFreeAsync(more, stream));
   DO(cuMemFreeAsync(block, stream));
   DO(cuStreamSynchronize(stream));
-  DO(cuMemAlloc(&block, 60 * kMiB));
-  DO(cuMemFree(block));
-  DO(cuMemAllocAsync(&block, 60 * kMiB, stream));
-  DO(cuMemFreeAsync(block, stream));
-  DO(cuStreamSynchronize(stream));
+  TakeNearlyAll(stream);
   DO(cuStreamDestroy(stream));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "replay/first_cycle.h"
 #include "replay/region_walk.h"
+#include "replay/residents.h"
 
 namespace reprise::replay {
 namespace {
@@ -380,35 +381,25 @@ Offset Engine::PlansEnd(const Sequence& sequence) const {
   return end;
 }
 
-// How many slots of the plan that has just come into use will have come when it frees a live block.
-int64_t Engine::Remaining(const BlockInfo& info, const Sequence& sequence, const Sequence::Step& step) const {
-  const std::vector<profiler::Slot>& cycle = sequence.plan()->cycle;
-  if (sequence.Stays(info.token)) return Resident::kStays;
-  const int64_t tokens = step.token - info.token;
-  uint32_t slot = SlotOf(info, cycle, step.token - step.slot);
-  if (slot != Matcher::kNoSlot) return cycle[slot].length - tokens;
-  // A job's first step has more in it than the cycle: there the matcher says which slot it was. It was so in the latest
-  // round, as far as is known.
-  slot = sequence.SlotInStart(info.token);
-  if (slot == Matcher::kNoSlot) return Resident::kStays;
-  const size_t round = cycle.size() / static_cast<size_t>(RoundsOf(*sequence.plan()));
-  const size_t age = (step.slot + cycle.size() - slot) % round;
-  const profiler::Slot& its = cycle[(step.slot + cycle.size() - age) % cycle.size()];
-  const int64_t remaining = its.length - static_cast<int64_t>(age);
-  const bool of_cycle = !its.persistent && its.bytes == info.requested && age > 0 && remaining > 0;
-  return of_cycle ? remaining : Resident::kStays;
-}
-
 // Of a plan that has just come into use: around all that is live, each block for as long as the cycle keeps it.
 void Engine::BeginFirstCycle(Sequence& sequence, const Sequence::Step& step) {
   if (split_ || !options_.sequence_rules.first_cycle) return;
   const ServingPlan& plan = *sequence.plan();
-  std::vector<Resident> residents;
+  std::vector<LiveBlock> live;
   arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    residents.push_back({offset, bytes, Remaining(info, sequence, step)});
+    LiveBlock block = {.offset = offset,
+                       .bytes = bytes,
+                       .requested = info.requested,
+                       .stream = info.stream,
+                       .token = info.token,
+                       .stays = sequence.Stays(info.token)};
+    if (!block.stays) block.slot = SlotOf(info, plan.cycle, step.token - step.slot);
+    if (!block.stays && block.slot == Matcher::kNoSlot)
+      block.slot_in_start = sequence.SlotInStart(info.token);
+    live.push_back(block);
   });
   std::optional<std::vector<ServingPlan::Slot>> first =
-      LayFirstCycle(plan, step.slot, residents, options_.solve);
+      LayFirstCycle(plan, step.slot, ResidentsOf(plan, step.slot, step.token, live), options_.solve);
   if (!first.has_value()) return;
   arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(plan.cycle, *first)));
   sequence.BeginWith(std::move(*first));

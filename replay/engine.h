@@ -267,7 +267,6 @@ class Engine {
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence, const Sequence::Step& step);
   void BeginFirstCycle(Sequence& sequence, const Sequence::Step& step);
-  int64_t Remaining(const BlockInfo& info, const Sequence& sequence, const Sequence::Step& step) const;
   Offset PlansEnd(const Sequence& sequence) const;
   std::vector<Sequence::Known> KnownPlans() const;
   void CountPlan(const Sequence& sequence);

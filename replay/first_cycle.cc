@@ -14,7 +14,7 @@ namespace {
 constexpr double kSeconds = 0.03;
 constexpr size_t kMostBlocks = size_t{1} << 17;
 // Up to so small a part of a cycle's bytes may be in the way: it is not worth the wait.
-constexpr int64_t kPartInTheWay = 50;
+constexpr int64_t kPartInTheWay = 200;
 // What the placement takes of the job's stack is 25 KiB for thousands of blocks.
 constexpr size_t kStack = size_t{128} << 10;
 // It may reach higher than the plan and what is there by one part in so many: a first answer may be far off, and for one

@@ -14,18 +14,10 @@
 
 #include "base/units.h"
 #include "replay/planning.h"
+#include "replay/residents.h"
 #include "replay/serving_plan.h"
 
 namespace reprise::replay {
-
-// A block that is live when the plan comes into use.
-struct Resident {
-  static constexpr int64_t kStays = INT64_MAX;
-  Offset offset;
-  Bytes bytes;  // as it lies
-  // Freed, by the cycle, before so many slots have come, the present one included (> 0); kStays: never.
-  int64_t until;
-};
 
 // The plan's slots as they should lie in the cycle that begins with slot `from`. `residents`: in the order of their
 // offsets. nullopt where hardly anything is in the way, where the cycle is too long for the job to wait or its

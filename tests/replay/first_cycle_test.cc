@@ -80,10 +80,10 @@ TEST(FirstCycle, IsThePlansOwnWhereNothingIsInTheWay) {
 
 TEST(FirstCycle, IsThePlansOwnWhereAlmostNothingIsInTheWay) {
   ServingPlan plan = SmallPlan();
-  plan.cycle[0].bytes = plan.slots[0].bytes = Bytes(40'000);
+  plan.cycle[0].bytes = plan.slots[0].bytes = Bytes(10'000);
   const std::vector<Resident> residents = {At(0, 1)};
   EXPECT_FALSE(LayFirstCycle(plan, 0, residents, planner::Solve).has_value());
-  plan.cycle[0].bytes = plan.slots[0].bytes = Bytes(60'000);
+  plan.cycle[0].bytes = plan.slots[0].bytes = Bytes(12'000);
   EXPECT_TRUE(LayFirstCycle(plan, 0, residents, planner::Solve).has_value());
 }
 

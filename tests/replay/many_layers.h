@@ -9,8 +9,10 @@
 
 namespace reprise::replay {
 
-// A convolutional net's many layers, whose gradients are small beside a granule and lie everywhere.
-inline std::vector<profiler::Event> ManyLayersThatKeepGradients(size_t count = 300, int steps = 12) {
+// A convolutional net's many layers, whose gradients are small beside a granule and lie everywhere. Behind every so many
+// steps it may be evaluated.
+inline std::vector<profiler::Event> ManyLayersThatKeepGradients(size_t count = 300, int steps = 12,
+                                                                int steps_to_evaluation = 0) {
   std::mt19937_64 random(1);
   const auto draw = [&](int64_t low, int64_t high) {
     return Bytes(512 * (low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1))));
@@ -55,6 +57,13 @@ inline std::vector<profiler::Event> ManyLayersThatKeepGradients(size_t count = 3
     for (const Layer& layer : layers) {
       for (const Bytes bytes : layer.weights) {
         if (step == 0) alloc(bytes);  // the optimizer's state
+      }
+    }
+    if (steps_to_evaluation == 0 || (step + 1) % steps_to_evaluation != 0) continue;
+    for (const Layer& layer : layers) {
+      for (const Bytes bytes : layer.activations) {
+        std::vector<BlockId> evaluated = {alloc(Bytes(bytes.count() / 2))};
+        free(evaluated);
       }
     }
   }

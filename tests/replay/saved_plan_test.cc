@@ -331,6 +331,18 @@ TEST(SavedPlan, WhatStaysOfTheStartIsNotScatteredOverWhatItsFirstStepTook) {
   EXPECT_GE(ReservedShare(RunWith(not_known, events)), 1.045);
 }
 
+// In a cycle of several steps the first one's blocks are found in no one place.
+TEST(SavedPlan, WhatTheFirstStepOfACycleOfManyHasLeftIsOutOfTheWayInTime) {
+  const auto events = ManyLayersThatKeepGradients(100, 40, 4);
+  const SavedPlan saved = LearntFrom(events);
+  ASSERT_FALSE(saved.cycles.empty());
+  const Counters second = RunWith(saved, events);
+  EXPECT_EQ(second.plans_resumed, 1);
+  EXPECT_GE(Share(second.planned_bytes_after_plan.count(), second.bytes_after_plan.count()), 0.99);
+  EXPECT_EQ(second.conflicts, 0);
+  EXPECT_LE(ReservedShare(second), 1.03);
+}
+
 // Memory had run out for it, and another thread's block came before it was asked for again.
 TEST(SavedPlan, WhatIsPlacedLaterIsStillTheBlockThatItWas) {
   const SavedPlan saved = LearntFrom(ManyLayersThatKeepGradients());

@@ -48,6 +48,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::Create(const Driver&
 
 bool DeviceMemory::Refuse(const char* function, Result result) {
   ++refusals_;
+  if (result == kOutOfMemory) ++shortages_;
   refusal_ = absl::StrCat(function, " answered ", result, result == kOutOfMemory ? " (out of memory)" : "");
   return false;
 }

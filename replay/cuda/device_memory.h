@@ -41,8 +41,9 @@ class DeviceMemory : public MemorySource {
     const uint64_t offset = address - begin;
     return begin != 0 && offset < size_.load(std::memory_order_relaxed) ? static_cast<int64_t>(offset) : -1;
   }
-  // How often the driver has refused memory, and what it said last.
+  // How often the driver has refused memory, how often of these because it had none left, and what it said last.
   int64_t refusals() const { return refusals_; }
+  int64_t shortages() const { return shortages_; }
   const std::string& refusal() const { return refusal_; }
   // Granules, when oversubscribed.
   struct Oversubscription {
@@ -78,6 +79,7 @@ class DeviceMemory : public MemorySource {
   std::atomic<cu_address> begin_{0};
   std::atomic<uint64_t> size_{0};
   int64_t refusals_ = 0;
+  int64_t shortages_ = 0;
   std::string refusal_;
 };
 

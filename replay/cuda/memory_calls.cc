@@ -18,20 +18,20 @@ constexpr size_t kSegment = size_t{2} << 20;
 template <typename Real>
 Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Real real) {
   BlockInfo left;
-  bool refused = false;
+  bool short_of_memory = false;  // what is refused for another reason is not to be had by a wait
   {
     const Engine::Guard guard = device.Lock();
     if (!device.memory().Serves(device.ContextOf(guard, request.stream))) request.place = false;
-    const int64_t refusals = device.memory().refusals();
+    const int64_t shortages = device.memory().shortages();
     const Offset offset = device.engine().Allocate(guard, request, &left);
     if (offset != Engine::kNowhere) {
       device.CountIn(guard, request.owner, request.bytes);
       *out = device.AddressOf(offset);
       return kSuccess;
     }
-    refused = device.memory().refusals() != refusals;
+    short_of_memory = device.memory().shortages() != shortages;
   }
-  if (refused) {
+  if (short_of_memory) {
     if (const auto offset = ServeAfterWait(device, request, left)) {
       *out = device.AddressOf(*offset);
       return kSuccess;

@@ -16,6 +16,21 @@ class RefusedDevice(CudaTest):
         self.assertEqual(device["not_served"], "")
         self.assertGreater(device["arena"] + device["planned"], 0)
 
+    def test_the_host_does_not_wait_for_memory_that_no_wait_can_give(self):
+        """Where a device refuses ours as such, and the driver's own is there, a wait at each request would only take time."""
+        without, _ = self.play([])
+        for failure, said in (("cuMemCreate:1+:CUDA_ERROR_NOT_SUPPORTED", "cuMemCreate answered 801"),
+                              ("cuMemMap:1+:CUDA_ERROR_UNKNOWN", "cuMemMap answered 999"),
+                              ("cuMemSetAccess:1+:CUDA_ERROR_UNKNOWN", "cuMemSetAccess answered 999")):
+            with self.subTest(failure):
+                out = os.path.join(self.at.folder, failure.partition(":")[0])
+                result, _ = self.play([self.at.shim], SIMCUDA_FAIL=failure, REPRISE_OUT=out)
+                self.assertEqual(result, without)
+                with open(os.path.join(out, "summary.json")) as file:
+                    (device,) = json.load(file)["devices"]
+                self.assertEqual((device["refusal"], device["memory_waits"]), (said, 0))
+                self.assertEqual(device["passed"], device["requests"])
+
     def play(self, preload, **variables):
         done = self.run_job([built("TOO_LARGE"), "ordered", "3"], preload, **variables)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -156,6 +156,23 @@ bool VirtualMemory::MayHave(int64_t granules) {
 }
 
 bool VirtualMemory::Commit(int64_t first, int64_t count) {
+  const int64_t shortages = this->shortages();
+  if (TryCommit(first, count)) return true;
+  return shortages == this->shortages() && ResortToPlain() && TryCommit(first, count);
+}
+
+// A device may promise more than it keeps: WSL2 gives no access to memory within a network card's reach, which it creates
+// and maps (pytorch/pytorch issue 192330). Where some of that is in use, something else was refused. False: no other way.
+bool VirtualMemory::ResortToPlain() {
+  const bool is_plain = prop_.flags.rdma_capable == 0 && prop_.flags.usage == 0;
+  if (is_plain || std::ranges::any_of(handles_, [](Handle handle) { return handle != 0; })) return false;
+  Trim();
+  prop_.flags = {};
+  ForgetRefusal();
+  return true;
+}
+
+bool VirtualMemory::TryCommit(int64_t first, int64_t count) {
   if (!MayHave(count - static_cast<int64_t>(spare_.size()))) return false;
   int64_t backed = 0;
   while (backed < count && Back(first + backed)) ++backed;

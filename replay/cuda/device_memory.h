@@ -72,6 +72,7 @@ class DeviceMemory : public MemorySource {
     begin_.store(begin, std::memory_order_release);
   }
   bool Refuse(const char* function, Result result);
+  void ForgetRefusal() { refusal_.clear(); }
 
   Oversubscription oversubscription_;
 
@@ -101,6 +102,8 @@ class VirtualMemory : public DeviceMemory {
                 int64_t count);
   uint64_t FreeBytes() const;
   bool MayHave(int64_t granules);
+  bool TryCommit(int64_t first, int64_t count);
+  bool ResortToPlain();
   bool Make(Handle* handle);
   bool MakeInHost(Handle* handle);
   bool Back(int64_t granule);
@@ -110,7 +113,7 @@ class VirtualMemory : public DeviceMemory {
   size_t SizeOf(int64_t count) const { return static_cast<size_t>((granule_ * count).count()); }
 
   const Driver& driver_;
-  const AllocationProp prop_;
+  AllocationProp prop_;
   const Bytes granule_;
   std::vector<Handle> handles_;    // by granule; 0: not committed
   std::vector<Handle> spare_;      // unmapped and kept for the next Commit

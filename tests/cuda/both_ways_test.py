@@ -275,13 +275,20 @@ class BothWays(CudaTest):
             without = self.play(scenario, "warm", SIMCUDA_VMM="0")
             self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
 
-    def test_a_device_that_no_network_reaches(self):
+    def served_where_a_network_reaches(self, reach):
         for scenario in ["pointer_of_an_async_block", "training_stream_ordered"]:
-            without = self.play(scenario, SIMCUDA_RDMA="0")
-            self.assert_same(without, self.under(scenario, SIMCUDA_RDMA="0"))
-        summary = self.summary_of("training_stream_ordered", SIMCUDA_RDMA="0")
+            without = self.play(scenario, SIMCUDA_RDMA=reach)
+            self.assert_same(without, self.under(scenario, SIMCUDA_RDMA=reach))
+        summary = self.summary_of("training_stream_ordered", SIMCUDA_RDMA=reach)
         self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
         self.assertGreater(summary["requests"], 2000)
+        self.assertEqual(summary["devices"][0]["refusal"], "")
+
+    def test_a_device_that_no_network_reaches(self):
+        self.served_where_a_network_reaches("0")
+
+    def test_a_device_that_says_a_network_reaches_it_and_refuses(self):
+        self.served_where_a_network_reaches("2")
 
     def test_a_device_that_does_not_decompress(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")

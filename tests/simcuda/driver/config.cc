@@ -43,6 +43,7 @@ Config Read() {
   config.host_memory = Number("SIMCUDA_HOST_MEMORY", config.host_memory);
   config.host_anywhere = Number("SIMCUDA_HOST_ANYWHERE", 1) != 0;
   config.rdma = Number("SIMCUDA_RDMA", 1) != 0;
+  config.rdma_mapped = Number("SIMCUDA_RDMA", 1) != 2;
   config.decompression = Number("SIMCUDA_DECOMPRESSION", 1) != 0;
   config.reuse_contexts = Number("SIMCUDA_REUSE_CONTEXTS", 0) != 0;
   std::istringstream slow(Variable("SIMCUDA_SLOW"));

@@ -18,6 +18,7 @@ struct Config {
   uint64_t host_memory = uint64_t{64} << 30;  // that virtual memory management may map
   bool host_anywhere = true;                  // host memory may be asked for without naming a node
   bool rdma = true;                           // other devices of the machine may reach a device's memory
+  bool rdma_mapped = true;                    // mapped memory, too, that was made for it
   bool decompression = true;                  // by hardware
   bool reuse_contexts = false;                // the handle of one that has ended comes again with the next
   bool deferred = false;

@@ -192,6 +192,12 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
         return sim::NotSimulated("access of the host");
       if (!call.sim.HasDevice(desc[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
     }
+    const auto is_for_network = [&](uint64_t base) {
+      return call.sim.handles.at(call.sim.virtual_mappings.at(base))
+                 .properties.allocFlags.gpuDirectRDMACapable != 0;
+    };
+    if (!call.sim.config.rdma_mapped && std::ranges::any_of(mappings, is_for_network))
+      return CUDA_ERROR_UNKNOWN;
     for (uint64_t base : mappings) {
       for (size_t i = 0; i < count; ++i) Grant(*call.sim.addresses.Find(base).second, desc[i]);
     }

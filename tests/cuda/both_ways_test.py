@@ -275,6 +275,15 @@ class BothWays(CudaTest):
             without = self.play(scenario, "warm", SIMCUDA_VMM="0")
             self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
 
+    def test_without_virtual_memory_and_pools(self):
+        """As virtual GPUs are."""
+        without = {"SIMCUDA_VMM": "0", "SIMCUDA_POOLS": "0"}
+        for scenario in ["training_synchronous", "size_zero_and_null", "pools_of_all_kinds"]:
+            self.assert_same(self.play(scenario, **without), self.under(scenario, **without))
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        summary = self.summary_of("training_synchronous", **without)
+        self.assertGreater(summary["planned"], 0.9 * summary["requests"])
+
     def served_where_a_network_reaches(self, reach):
         for scenario in ["pointer_of_an_async_block", "training_stream_ordered"]:
             without = self.play(scenario, SIMCUDA_RDMA=reach)

@@ -40,6 +40,7 @@ Config Read() {
   config.seed = Number("SIMCUDA_SEED", config.seed);
   config.cuda_version = static_cast<int>(Number("SIMCUDA_VERSION", CUDA_VERSION));
   config.vmm = Number("SIMCUDA_VMM", 1) != 0;
+  config.pools = Number("SIMCUDA_POOLS", 1) != 0;
   config.host_memory = Number("SIMCUDA_HOST_MEMORY", config.host_memory);
   config.host_anywhere = Number("SIMCUDA_HOST_ANYWHERE", 1) != 0;
   config.rdma = Number("SIMCUDA_RDMA", 1) != 0;

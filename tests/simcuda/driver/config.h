@@ -15,6 +15,7 @@ struct Config {
   uint64_t memory = uint64_t{8} << 30;  // of each device
   int cuda_version = CUDA_VERSION;      // that the driver says it is of
   bool vmm = true;
+  bool pools = true;                          // and with them all in stream order
   uint64_t host_memory = uint64_t{64} << 30;  // that virtual memory management may map
   bool host_anywhere = true;                  // host memory may be asked for without naming a node
   bool rdma = true;                           // other devices of the machine may reach a device's memory

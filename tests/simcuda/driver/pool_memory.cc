@@ -16,6 +16,7 @@ using sim::Pool;
 using sim::Stream;
 
 CUresult Allocate(Call& call, Stream& stream, Pool& pool, CUdeviceptr* dptr, size_t bytes) {
+  if (!call.sim.config.pools) return CUDA_ERROR_NOT_SUPPORTED;
   if (stream.capture == nullptr) {
     if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
   }
@@ -51,6 +52,7 @@ CUresult Allocate(Call& call, Stream& stream, Pool& pool, CUdeviceptr* dptr, siz
 }
 
 CUresult Free(Call& call, Stream& stream, CUdeviceptr dptr) {
+  if (!call.sim.config.pools) return CUDA_ERROR_NOT_SUPPORTED;
   if (stream.capture == nullptr) {
     if (CUresult error = sim::AdmitUnsafe(call); error != CUDA_SUCCESS) return error;
   }
@@ -90,6 +92,7 @@ CUresult OnDevicePool(const char* function, CUmemoryPool* pool, CUdevice device,
   return Enter(function, Needs::kDriver, [&](Call& call) {
     if (!call.sim.HasDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.sim.config.pools) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = sim::HandleOf(body(*call.sim.devices[device]));
     return CUDA_SUCCESS;
   });
@@ -189,6 +192,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   return Enter("cuMemPoolCreate", Needs::kDriver, [&](Call& call) {
     if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.sim.config.pools) return CUDA_ERROR_NOT_SUPPORTED;
     const CUmemLocation& location = poolProps->location;
     const bool on_host = location.type == CU_MEM_LOCATION_TYPE_HOST;
     if (!on_host && location.type != CU_MEM_LOCATION_TYPE_DEVICE)

@@ -14,6 +14,7 @@ namespace reprise::cli {
 namespace {
 
 constexpr char kDriver[] = "libcuda.so.1";
+constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 
 template <typename Function>
 bool Find(void* library, const char* name, Function*& function) {
@@ -21,7 +22,7 @@ bool Find(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
-// Prints `version N`, then `device BYTES NAME` for each or one `error WORDS`.
+// Prints `version N`, then `device BYTES POOLS NAME` for each or one `error WORDS`.
 int PrintDriver() {
   void* const driver = dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return 1;
@@ -30,9 +31,11 @@ int PrintDriver() {
   int (*get_count)(int*);
   int (*get_name)(char*, int, int);
   int (*get_memory)(size_t*, int);
+  int (*get_attribute)(int*, int, int);
   if (!Find(driver, "cuDriverGetVersion", get_version) || !Find(driver, "cuInit", init) ||
       !Find(driver, "cuDeviceGetCount", get_count) || !Find(driver, "cuDeviceGetName", get_name) ||
-      !Find(driver, "cuDeviceTotalMem_v2", get_memory)) {
+      !Find(driver, "cuDeviceTotalMem_v2", get_memory) ||
+      !Find(driver, "cuDeviceGetAttribute", get_attribute)) {
     dprintf(STDOUT_FILENO, "error its functions are not those of a CUDA driver\n");
     return 0;
   }
@@ -45,8 +48,10 @@ int PrintDriver() {
   for (int device = 0; device < count; ++device) {
     char name[128] = "";
     size_t memory = 0;
+    int pools = 0;  // also where the driver is older than they are
+    get_attribute(&pools, kMemoryPoolsSupported, device);
     if (get_name(name, sizeof name, device) == 0 && get_memory(&memory, device) == 0) {
-      dprintf(STDOUT_FILENO, "device %zu %s\n", memory, name);
+      dprintf(STDOUT_FILENO, "device %zu %d %s\n", memory, pools != 0 ? 1 : 0, name);
     }
   }
   return 0;
@@ -67,7 +72,9 @@ CudaDriver AskCudaDriver() {
     if (what == "version") driver.version = atoi(rest.c_str());
     if (what == "error") driver.error = rest;
     if (what == "device") {
-      driver.devices.push_back({rest.substr(rest.find(' ') + 1), Bytes(strtoll(rest.c_str(), nullptr, 10))});
+      const std::vector<std::string> told = absl::StrSplit(rest, absl::MaxSplits(' ', 2));
+      if (told.size() != 3) continue;  // it has ended over it
+      driver.devices.push_back({told[2], Bytes(strtoll(told[0].c_str(), nullptr, 10)), told[1] == "1"});
     }
   }
   if (asked.exit_status < 0) driver.error = "the process that asked it did not come back";

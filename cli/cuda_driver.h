@@ -13,6 +13,7 @@ struct CudaDriver {
   struct Device {
     std::string name;
     Bytes memory;
+    bool has_pools = false;  // so that it can be asked in stream order: some virtual ones cannot
   };
   int version = 0;    // 13000 is CUDA 13.0
   std::string error;  // not empty: what stands in the way of a device

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/cuda_driver.h"
 #include "cli/doctor.h"
+#include "cli/frameworks.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/subprocess.h"
@@ -120,8 +121,13 @@ void CheckCuda(bool driver, std::vector<Check>& checks) {
     checks.push_back(Fine("CUDA driver", version));
   }
   for (size_t i = 0; i < asked.devices.size(); ++i) {
-    checks.push_back(Fine(fmt::format("device {}", i),
-                          fmt::format("{}, {}", asked.devices[i].name, FormatSize(asked.devices[i].memory))));
+    const CudaDriver::Device& device = asked.devices[i];
+    const std::string name = fmt::format("device {}", i);
+    const std::string found = fmt::format("{}, {}", device.name, FormatSize(device.memory));
+    checks.push_back(
+        device.has_pools
+            ? Fine(name, found)
+            : Note(name, found + "; it has no memory pools, which what run sets needs", InsteadOfPools()));
   }
   CheckToolkit(checks);
   CheckCupti(checks);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "cli/cuda_driver.h"
 
 namespace reprise::cli {
 namespace {
@@ -71,10 +74,21 @@ std::map<std::string, std::string> FrameworkVariables() {
   return set;
 }
 
+std::string InsteadOfPools() {
+  return "set PYTORCH_NO_CUDA_MEMORY_CACHING=1, TF_GPU_ALLOCATOR=cuda_malloc or "
+         "XLA_PYTHON_CLIENT_ALLOCATOR=platform";
+}
+
 std::string WhatOursMayCost() {
   const std::map<std::string, std::string> set = FrameworkVariables();
   const auto pytorch = set.find("PYTORCH_CUDA_ALLOC_CONF");
   if (pytorch == set.end()) return "";
+  const std::vector<CudaDriver::Device> devices = AskCudaDriver().devices;
+  if (!std::ranges::all_of(devices, &CudaDriver::Device::has_pools)) {
+    return fmt::format(
+        "the job failed. It was given {}={} and the like, for which a device here has no memory pools; {}",
+        pytorch->first, pytorch->second, InsteadOfPools());
+  }
   return fmt::format(
       "the job failed. It was given {}={}, with which PyTorch has no CUDA graph trees (torch.compile), CUDA "
       "tensors between processes, memory history or MemPool; if that is why, set {}=backend:native",

@@ -18,6 +18,9 @@ struct Choice {
 // What a job on CUDA is given. A framework about which the user has said anything keeps what it has.
 std::map<std::string, std::string> FrameworkVariables();
 
+// What to set where a device has no memory pools, which what a job is given needs.
+std::string InsteadOfPools();
+
 // What to say of a job that has failed with those; empty: nothing of it can be why.
 std::string WhatOursMayCost();
 

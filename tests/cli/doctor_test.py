@@ -83,6 +83,13 @@ class Doctor(command.CommandTest):
         self.assertEqual(self.found("device 1", env=environment), ["Fake device 1, 2.00 GiB"])
         self.assertIn("next: reprise run -- COMMAND", self.ok("doctor", env=environment).err)
 
+    def test_device_without_memory_pools(self):
+        checks = self.json("doctor", env=self.with_driver(CUDA_WITHOUT_POOLS="1"))["checks"]
+        devices = {check["check"]: check for check in checks if check["check"].startswith("device ")}
+        self.assertEqual([devices[name]["verdict"] for name in sorted(devices)], ["fine", "note"])
+        self.assertIn("Fake device 1, 2.00 GiB; it has no memory pools", devices["device 1"]["found"])
+        self.assertIn("set PYTORCH_NO_CUDA_MEMORY_CACHING=1, ", devices["device 1"]["advice"])
+
     def test_cupti(self):
         environment = self.with_driver()
         for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"):  # before any that is installed

@@ -1,4 +1,5 @@
-/* What doctor asks of a CUDA driver, and nothing else: two devices, or an error where CUDA_ERROR names one.
+/* What doctor asks of a CUDA driver, and nothing else: two devices, or an error where CUDA_ERROR names one. The second has
+ * memory pools unless CUDA_WITHOUT_POOLS is set.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -28,4 +29,10 @@ int cuDeviceGetName(char* name, int size, int device) {
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
   *bytes = ((size_t)device + 1) << 30;
   return 0;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  const int memory_pools_supported = 115;
+  *value = device == 0 || !getenv("CUDA_WITHOUT_POOLS");
+  return attribute == memory_pools_supported ? 0 : 1;
 }

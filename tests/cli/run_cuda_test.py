@@ -99,6 +99,13 @@ class RunCuda(command.CommandTest):
             self.assert_status(done, job)
             self.assertEqual("if that is why, set PYTORCH_CUDA_ALLOC_CONF=backend:native" in done.err, said, done.err)
 
+    def test_a_job_that_fails_on_a_device_without_memory_pools(self):
+        environment = self.with_driver(CUDA_WITHOUT_POOLS="1")
+        leave = LEAVE.format('{"devices": [{}]}') + "; os._exit(7)"
+        said = self.reprise("run", "--", sys.executable, "-c", leave, env=environment).err
+        self.assertIn("a device here has no memory pools; set PYTORCH_NO_CUDA_MEMORY_CACHING=1", said)
+        self.assertNotIn("CUDA graph trees", said)
+
     def test_segments_alone(self):
         said = self.run_with_summary('{"devices": [{"segments_only": false}, {"segments_only": true}]}')
         self.assertIn("only whole segments were seen", said)

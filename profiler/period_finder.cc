@@ -8,9 +8,8 @@
 namespace reprise::profiler {
 namespace {
 
-// Tokens in a gram. Shorter ones recur by chance inside one layer; longer ones are spoilt by noise more
-// often. The rolling hash shifts a token by kGramBits a step, so that it has left the 64 bits after exactly
-// kGram.
+// Tokens in a gram. Shorter ones recur by chance inside one layer; longer ones are spoilt by noise more often. The
+// rolling hash shifts a token by kGramBits a step, so that it has left the 64 bits after exactly kGram.
 constexpr int64_t kGram = 8;
 constexpr int kGramBits = 64 / kGram;
 
@@ -23,8 +22,7 @@ constexpr int64_t kResyncRun = 4;
 // The noise tolerated in a candidate: one miss in so many tokens, 3 %, saved up to 3 % of a period. One noisy
 // block costs two misses, when it comes and when it is looked back at.
 constexpr int64_t kMatchesPerMiss = 32;
-// The tracker has been confirmed and tolerates more, 12 %: what it loses too early would be taken for a new
-// period.
+// The tracker has been confirmed and tolerates more, 12 %: what it loses too early would be taken for a new period.
 constexpr int64_t kTrackerMatchesPerMiss = 8;
 // Misses granted to a candidate before it has shown anything.
 constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
@@ -73,6 +71,9 @@ constexpr int64_t kChallengeParts = 8;
 // So many rounds of a period that is in doubt have to match before it is confirmed again: most steps have come again by
 // then. When it has been in doubt for kHoldBackPeriods, it takes no more than any other.
 constexpr int64_t kDoubtedRounds = 4;
+// One that is longer and came again exactly, twice, is a step of passes that are alike but for a few tokens: 1 in so many.
+constexpr int64_t kExactRounds = 2;
+constexpr int64_t kExactPerMiss = 128;
 // A confirmed period that was lost for so many of its lengths no longer has to be beaten.
 constexpr int64_t kGiveUpPeriods = 4;
 // A confirmed period that has not gone round so often before it was given up was a false alarm: lengths that
@@ -82,8 +83,7 @@ constexpr int64_t kMaxDoubt = 8;
 
 // Beside a confirmed period the ring grows to hold so many of it, in case it is a part of a longer one.
 constexpr int64_t kPeriodsRemembered = 256;
-// A reference must not be overwritten while it is looked at; nothing is looked at farther beside it than
-// this.
+// A reference must not be overwritten while it is looked at; nothing is looked at farther beside it than this.
 constexpr int64_t kRingMargin = 2 * kLookBack;
 
 // Levels are kept in pages of 4 KiB, in 32 bits: 16 TiB.
@@ -116,8 +116,7 @@ PeriodFinder::PeriodFinder(Options options)
       checkpoint_(kFirstEpoch),
       epoch_end_(kFirstEpoch) {}
 
-// In step it calls nothing, and what it calls otherwise comes last: the compiler saves no registers for
-// either.
+// In step it calls nothing, and what it calls otherwise comes last: the compiler saves no registers for either.
 bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
   const uint64_t mixed = Mix(bytes, stream);
   const Token token{static_cast<uint32_t>(mixed), static_cast<uint32_t>(live_before.count() >> kPageBits)};
@@ -155,9 +154,9 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
     Confirm(*best);
     return true;
   }
+  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   if (in_step()) return false;  // what the tracker matches needs no other explanation
   Propose(lag);
-  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   return false;
 }
 
@@ -181,8 +180,7 @@ bool PeriodFinder::Follow(Follower& f) const {
     f.state = State::kSearching;
   }
   ++f.unmatched;
-  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would
-  // cost.
+  // The misses it can afford. Half of the tokens since, less the run, is the least that a late find would cost.
   const int64_t affordable = std::min(f.cap, f.credit + now_ - f.credited) / f.price;
   if (Resynchronise(f, affordable)) return true;
   if (affordable == 0 || f.unmatched > 2 * std::min(affordable, kMaxShift) + kResyncRun) {
@@ -256,6 +254,8 @@ bool PeriodFinder::Realign() {
   tracker_.credit = tracker_.cap;
   tracker_.credited = now_;
   tracker_.state = State::kInStep;
+  if (realigned_at_ != kNever) steps_apart_ = now_ - realigned_at_;
+  realigned_at_ = now_;
   return true;
 }
 
@@ -518,8 +518,8 @@ bool PeriodFinder::Accumulates(const Candidate& c) const {
 
 // The candidate repeats; is it better than what is confirmed? A longer one is so only once a whole round of
 // it has come again: where two jobs take turns at will, half a round of some turns does by chance. Multiples
-// of the length, give or take the shift of noise, are the same cycle unless the tracker matches hardly at
-// all.
+// of the length, give or take the shift of noise, are the same cycle unless the tracker matches hardly at all, or
+// misses a little in each round of one that does not.
 bool PeriodFinder::BeatsTracker(const Candidate& c) const {
   if (given_up_ || !rules_.challenge) return true;
   const int64_t length = tracker_.end - tracker_.begin;
@@ -528,7 +528,9 @@ bool PeriodFinder::BeatsTracker(const Candidate& c) const {
   const int64_t misses = tracker_.misses - c.tracker_misses;
   const int64_t beside = Lag(c) % length;
   const bool multiple = std::min(beside, length - beside) <= kMaxShift;
-  const int64_t tolerated = multiple ? kTrackerMatchesPerMiss : kMatchesPerMiss;
+  const bool exact =
+      c.follower.misses == 0 && c.matched >= kExactRounds * Lag(c) && Lag(c) - length > kMaxShift;
+  const int64_t tolerated = exact ? kExactPerMiss : multiple ? kTrackerMatchesPerMiss : kMatchesPerMiss;
   return misses * tolerated > now_ - c.judged_from && misses > 2 * c.follower.misses;
 }
 
@@ -550,6 +552,7 @@ void PeriodFinder::Confirm(const Candidate& c) {
   round_whole_ = true;
   round_misses_ = 0;
   given_up_ = judged_ = in_doubt_ = false;
+  realigned_at_ = kNever;
 
   // Longer candidates go on, as challengers of this period.
   int kept = 0;

@@ -325,6 +325,21 @@ TEST(PeriodFinder, ALongerRoundReplacesTheStep) {
   EXPECT_THAT(Lengths(Feed(job.events())), ElementsAre(kStep, 3 * kStep));
 }
 
+// Sharpness-aware minimisation, say: what is between the passes is little beside them, and too long to be stepped over.
+TEST(PeriodFinder, TwoPassesThatAreAlikeButForAFewTokensAreOneStep) {
+  const Model model{.layers = 60, .optimizer_state = false};
+  Job job(model);
+  for (int i = 0; i < 20; ++i) {
+    job.Train();
+    for (int64_t probe = 0; probe < 20; ++probe) job.Probe(Bytes(10'000 + 1'000 * probe));
+    job.Train();
+  }
+  const Outcome outcome = Feed(job.events());
+  EXPECT_EQ(Lengths(outcome).back(), 2 * (1 + 6 * model.layers) + 2 * 20);
+  EXPECT_THAT(Lengths(outcome), SizeIs(Le(2)));
+  EXPECT_LE(outcome.findings.back().step, 12) << "of forty passes";
+}
+
 TEST(PeriodFinder, RandomLengthsHaveNoPeriod) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     std::mt19937_64 random(seed);

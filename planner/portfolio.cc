@@ -21,6 +21,7 @@
 #include "planner/lanes.h"
 #include "planner/orders.h"
 #include "planner/problem.h"
+#include "planner/rounded.h"
 #include "planner/search.h"
 #include "planner/solver.h"
 #include "planner/stopwatch.h"
@@ -77,6 +78,7 @@ constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
     {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 16}},
+    {"first-fit-rounded", BeginRounded, {1, 0, 1}, Opens::kAlways, /*places=*/false},
     {"best-fit-large",
      BeginLargeByBestFit,
      {2, 2, 2},

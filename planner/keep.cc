@@ -1,19 +1,25 @@
 #include "planner/keep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <optional>
+#include <queue>
 #include <utility>
 #include <vector>
 
 #include "planner/first_fit.h"
+#include "planner/pile.h"
 #include "planner/problem.h"
 #include "planner/search.h"
 
 namespace reprise::planner {
 namespace {
 
-constexpr int kRounds = 30;
+// Of the search for room, for each buffer that had none at first. Where it takes more there mostly is none.
+constexpr int64_t kMovesEach = 20;
+// What it costs to move a buffer is its price times its worth, the root of its share of the whole, as in eject.cc.
+constexpr double kWorth = 1 << 20;
 constexpr size_t kBuffersBetweenLooks = 64;
 
 class Keeper {
@@ -31,26 +37,23 @@ class Keeper {
     });
   }
 
+  // False where not all find room below the limit.
   bool Run() {
-    for (int round = 0; round < kRounds; ++round) {
-      const std::optional<int32_t> homeless = LayAll();
-      if (stopped_) return false;
-      if (!homeless) return true;
-      if (!GiveUpAround(*homeless)) return false;
-    }
-    return false;
+    const std::vector<int32_t> homeless = LayAll();
+    return !stopped_ && (homeless.empty() || MakeRoomFor(homeless));
   }
 
   const std::vector<int64_t>& offsets() const { return offsets_; }
   int64_t slab() const { return SlabOf(instance_, offsets_); }
 
  private:
-  // The buffer that would end above the limit, if one would.
-  std::optional<int32_t> LayAll() {
-    first_fit_.Clear();
+  // Returns the buffers that would end above the limit.
+  std::vector<int32_t> LayAll() {
+    first_fit_.Clear();  // but for what is pinned
     std::vector<int32_t> rest;
+    std::vector<int32_t> homeless;
     for (const int32_t buffer : buffers_) {
-      if (Stopped()) return std::nullopt;
+      if (Stopped()) return {};
       if (previous_[buffer] != Search::kNothing && Fits(buffer, previous_[buffer])) {
         Put(buffer, previous_[buffer]);
       } else {
@@ -60,12 +63,57 @@ class Keeper {
     std::stable_sort(rest.begin(), rest.end(),
                      [&](int32_t a, int32_t b) { return instance_.size[a] > instance_.size[b]; });
     for (const int32_t buffer : rest) {
-      if (Stopped()) return std::nullopt;
+      if (Stopped()) return {};
       const int64_t offset = first_fit_.LowestFree(buffer);
-      if (offset + instance_.size[buffer] > limit_) return buffer;
-      Put(buffer, offset);
+      if (offset + instance_.size[buffer] > limit_) {
+        homeless.push_back(buffer);
+      } else {
+        Put(buffer, offset);
+      }
     }
-    return std::nullopt;
+    return homeless;
+  }
+
+  // Ejection search, as in eject.h: each goes where those in its way cost the least, and these find room in turn; whoever
+  // found none without that becomes more expensive to move. False where it takes too long.
+  bool MakeRoomFor(const std::vector<int32_t>& homeless) {
+    const std::vector<int64_t> worth = Worth();
+    std::vector<int64_t> price(worth.size(), 1);
+    std::priority_queue<std::pair<int64_t, int32_t>> waiting;
+    for (const int32_t buffer : homeless) waiting.emplace(worth[buffer], buffer);
+    Pile pile(instance_, limit_);
+    for (int32_t i = 0; i < instance_.buffers(); ++i) {
+      if (offsets_[i] >= 0) pile.Put(i, offsets_[i], instance_.is_free(i) ? worth[i] : Pile::kImmovable);
+    }
+    for (auto moves = kMovesEach * static_cast<int64_t>(homeless.size()); !waiting.empty(); --moves) {
+      if (moves == 0 || stop_()) return false;
+      const int32_t buffer = waiting.top().second;
+      waiting.pop();
+      const Pile::Spot spot = pile.Cheapest(buffer, limit_);
+      if (spot.cost >= Pile::kImmovable) return false;
+      if (spot.cost > 0) {
+        ++price[buffer];
+        for (const int32_t other : pile.InTheWay(buffer, spot.offset)) {
+          pile.Take(other);
+          waiting.emplace(worth[other], other);
+        }
+      }
+      pile.Put(buffer, spot.offset, worth[buffer] * price[buffer]);
+    }
+    for (const int32_t buffer : buffers_) offsets_[buffer] = pile.offset(buffer);
+    return true;
+  }
+
+  std::vector<int64_t> Worth() const {
+    const auto area = [&](int32_t i) {
+      return static_cast<double>(instance_.size[i]) * static_cast<double>(instance_.length(i));
+    };
+    double whole = 0;
+    for (const int32_t buffer : buffers_) whole += area(buffer);
+    std::vector<int64_t> worth(instance_.buffers());
+    for (const int32_t buffer : buffers_)
+      worth[buffer] = 1 + static_cast<int64_t>(kWorth * std::sqrt(area(buffer) / whole));
+    return worth;
   }
 
   // Asked for each buffer; looks every few of them.
@@ -82,19 +130,6 @@ class Keeper {
   void Put(int32_t buffer, int64_t offset) {
     first_fit_.Insert(buffer, offset);
     offsets_[buffer] = offset;
-  }
-
-  // Frees from their previous offsets the buffers that share a slot with `homeless`. False when none had one.
-  bool GiveUpAround(int32_t homeless) {
-    bool any = false;
-    for (const int32_t other : buffers_) {
-      if (previous_[other] == Search::kNothing ||
-          !ShareSlot(instance_.ranges(homeless), instance_.ranges(other)))
-        continue;
-      previous_[other] = Search::kNothing;
-      any = true;
-    }
-    return any;
   }
 
   const Instance& instance_;

@@ -125,5 +125,32 @@ TEST(KeepPrevious, ASlightChangeKeepsMost) {
   EXPECT_GT(kept, 0.8);
 }
 
+// Lifetimes of all lengths leave no slack: everything meets something that has changed.
+TEST(KeepPrevious, ManySlightChangesKeepMost) {
+  RandomProblems random(7);
+  for (const bool cyclic : {false, true}) {
+    constexpr int64_t kTicks = 4096;
+    Problem problem;
+    if (cyclic) problem.period = kTicks;
+    for (int i = 0; i < 2000; ++i) {
+      const int64_t length = 1 + random.Below(int64_t{4} << random.Below(9));
+      const int64_t begin = random.Below(cyclic ? kTicks : kTicks - length);
+      problem.buffers.push_back(
+          Block(begin, begin + length, 512 * (1 + random.Below(int64_t{1} << random.Below(12)))));
+    }
+    const auto before = Solve(problem, {.steps = 500'000});
+    ASSERT_TRUE(before.ok());
+    for (size_t i = 0; i < problem.buffers.size(); ++i) {
+      problem.buffers[i].previous = before->placement.offsets[i];
+      if (i % 100 == 0) problem.buffers[i].size += Bytes(problem.buffers[i].size.count() / 10 + 1);
+    }
+    const auto after = Solve(problem, {.steps = 500'000});
+    ASSERT_TRUE(after.ok());
+    ASSERT_TRUE(CheckPlacement(problem, after->placement).ok()) << CheckPlacement(problem, after->placement);
+    EXPECT_EQ(after->solver, "keep-previous");
+    EXPECT_GE(*ShareKept(problem, after->placement), 0.95) << (cyclic ? "a cycle" : "a line");
+  }
+}
+
 }  // namespace
 }  // namespace reprise::planner

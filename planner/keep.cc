@@ -139,7 +139,7 @@ class Keeper {
   size_t asked_ = 0;
   bool stopped_ = false;
   std::vector<int64_t> offsets_;
-  std::vector<int64_t> previous_;  // by buffer: where it was, or Search::kNothing when it has to go
+  std::vector<int64_t> previous_;  // by buffer: where it was; Search::kNothing: nowhere
   std::vector<int32_t> buffers_;   // the free ones, from the bottom up as they were
 };
 

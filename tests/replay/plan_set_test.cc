@@ -151,7 +151,7 @@ TEST(PlanSet, AStepIsPlannedThoughItIsFoundAtOnceWhereItsMicroBatchIsDoubted) {
   SequenceJob job;
   const Sizes micro_batch = SizesOf(200);
   const auto step = [&] {
-    job.Rounds(3, micro_batch);
+    job.Rounds(6, micro_batch);
     job.Round({4096 * 2000, 4096 * 3000});
   };
   job.Rounds(20, micro_batch);
@@ -162,9 +162,9 @@ TEST(PlanSet, AStepIsPlannedThoughItIsFoundAtOnceWhereItsMicroBatchIsDoubted) {
   const ServingPlan& plan = *job.sequence.plan();
   job.sequence.OnTaken(99, plan.swing, job.sequence.now() - 1 - 205, plan.slots[94].offset);
   job.Alloc(micro_batch[100]);
-  ASSERT_EQ(job.sequence.period()->length, 602);
+  ASSERT_EQ(job.sequence.period()->length, 1202);
   for (int i = 0; i < 4; ++i) step();
-  EXPECT_EQ(job.sequence.plan()->slots.size(), 602u);
+  EXPECT_EQ(job.sequence.plan()->slots.size(), 1202u);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 // Of the search for room, for each buffer that had none at first. Where it takes more there mostly is none.
 constexpr int64_t kMovesEach = 20;
 // What it costs to move a buffer is its price times its worth, the root of its share of the whole, as in eject.cc.
-constexpr double kWorth = 1 << 20;
+constexpr double kWorthOfTheWhole = 1 << 20;
 constexpr size_t kBuffersBetweenLooks = 64;
 
 class Keeper {
@@ -112,7 +112,7 @@ class Keeper {
     for (const int32_t buffer : buffers_) whole += area(buffer);
     std::vector<int64_t> worth(instance_.buffers());
     for (const int32_t buffer : buffers_)
-      worth[buffer] = 1 + static_cast<int64_t>(kWorth * std::sqrt(area(buffer) / whole));
+      worth[buffer] = 1 + static_cast<int64_t>(kWorthOfTheWhole * std::sqrt(area(buffer) / whole));
     return worth;
   }
 

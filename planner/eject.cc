@@ -1,19 +1,17 @@
 #include "planner/eject.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <queue>
 #include <utility>
 #include <vector>
 
 #include "planner/boxes.h"
+#include "planner/ejector.h"
 #include "planner/first_fit.h"
 #include "planner/large_first.h"
 #include "planner/orders.h"
-#include "planner/pile.h"
 
 namespace reprise::planner {
 namespace {
@@ -36,10 +34,6 @@ constexpr double kLeastLeap = 0.05;
 constexpr int64_t kMovesPerLeap = 10;
 constexpr int64_t kMovesUntilGivingUp = 100;
 
-// What it costs to eject a box is its price times its worth, the root of its share of the whole: neither the
-// area alone, with which the search only shuffles small ones, nor none at all.
-constexpr double kWorth = 1 << 20;
-
 // A box is slight if it lives for at most this share of the ring and has less than this part of the mean
 // area: tall ones are hard to place even when they do not live for long.
 constexpr double kBriefLife = 0.05;
@@ -56,15 +50,10 @@ int64_t LargestFreeLoad(const Instance& instance) {
 struct Crate {
   Crate(const Instance& whole, Boxes of_whole, int64_t height)
       : boxes(std::move(of_whole)),
-        pile(boxes.instance, height),
         first_fit(boxes.instance),
         largest_load(LargestFreeLoad(boxes.instance)),
-        waste(largest_load - LargestFreeLoad(whole)) {
-    const double area = static_cast<double>(largest_load) * boxes.instance.slots;
-    for (int32_t i = 0; i < boxes.instance.buffers(); ++i) {
-      const double share = static_cast<double>(boxes.instance.size[i]) * boxes.instance.length(i) / area;
-      worth.push_back(1 + static_cast<int64_t>(kWorth * std::sqrt(share)));
-    }
+        waste(largest_load - LargestFreeLoad(whole)),
+        ejector(boxes.instance, height, static_cast<double>(largest_load) * boxes.instance.slots) {
     SetAside();
   }
 
@@ -81,11 +70,10 @@ struct Crate {
   }
 
   Boxes boxes;
-  Pile pile;
   FirstFit first_fit;
   const int64_t largest_load;  // no height below it can be reached with these boxes
   const int64_t waste;         // what they add to it
-  std::vector<int64_t> worth;
+  Ejector ejector;
   std::vector<bool> aside;       // slight ones, that first-fit has found room for so far
   std::vector<int64_t> offsets;  // of the boxes
   int64_t slab = -1;             // the best one at the time
@@ -120,8 +108,6 @@ class Ejection {
   }
 
  private:
-  using Ranked = std::pair<int64_t, int32_t>;  // worth, box
-
   bool PlaceSomehow() {
     const std::vector<int32_t> order = SortedBy(Order::kSize, search_.instance());
     if (first_fit_.Place(order, Search::kNothing, search_, offsets_) != FirstFit::Outcome::kComplete)
@@ -171,18 +157,16 @@ class Ejection {
   void TakeOut() {
     const Instance& boxes = crate_->boxes.instance;
     if (crate_->slab != search_.best_slab()) LayBoxes();
-    crate_->pile.Clear();
-    price_.assign(boxes.buffers(), 1);
-    waiting_ = {};
+    crate_->ejector.Clear();
     moves_ = 0;
     for (int32_t box = 0; box < boxes.buffers(); ++box) {
       if (crate_->aside[box]) continue;
       if (boxes.is_pinned(box)) {
-        crate_->pile.Put(box, boxes.pinned[box], Pile::kImmovable);
+        crate_->ejector.Put(box, boxes.pinned[box]);
       } else if (crate_->offsets[box] + boxes.size[box] > height_) {
-        waiting_.emplace(crate_->worth[box], box);
+        crate_->ejector.Wait(box);
       } else {
-        crate_->pile.Put(box, crate_->offsets[box], crate_->worth[box]);
+        crate_->ejector.Put(box, crate_->offsets[box]);
       }
     }
   }
@@ -210,27 +194,17 @@ class Ejection {
   }
 
   FirstFit::Outcome Move() {
-    Pile& pile = crate_->pile;
+    Ejector& ejector = crate_->ejector;
+    const Pile& pile = ejector.pile();
     const int32_t boxes = crate_->boxes.instance.buffers();
     const int64_t most = kMovesPerLeap * boxes;
     for (;;) {
-      if (waiting_.empty()) {
+      if (!ejector.anybody_waits()) {
         SettleAll();
         if (!TakeIn()) return FirstFit::Outcome::kComplete;
       }
       const int64_t looks = pile.looks();
-      const int32_t box = waiting_.top().second;
-      const Pile::Spot spot = pile.Cheapest(box, height_);
-      if (spot.cost >= Pile::kImmovable) return FirstFit::Outcome::kTooHigh;
-      waiting_.pop();
-      if (spot.cost > 0) {
-        ++price_[box];
-        for (int32_t other : pile.InTheWay(box, spot.offset)) {
-          pile.Take(other);
-          waiting_.emplace(crate_->worth[other], other);
-        }
-      }
-      pile.Put(box, spot.offset, crate_->worth[box] * price_[box]);
+      if (!ejector.Move(height_)) return FirstFit::Outcome::kTooHigh;
       ++failed_;
       if (++moves_ > most) return FirstFit::Outcome::kTooHigh;
       if (moves_ % boxes == 0) {
@@ -247,17 +221,18 @@ class Ejection {
     for (int32_t box = 0; box < boxes.buffers(); ++box) {
       if (!crate_->aside[box] || crate_->offsets[box] + boxes.size[box] <= height_) continue;
       crate_->aside[box] = false;
-      waiting_.emplace(crate_->worth[box], box);
+      crate_->ejector.Wait(box);
     }
-    return !waiting_.empty();
+    return crate_->ejector.anybody_waits();
   }
 
   // From the pile; boxes that wait or are aside come last, the largest first.
   void SettleAll() {
     const Instance& boxes = crate_->boxes.instance;
+    const Pile& pile = crate_->ejector.pile();
     std::vector<int64_t> offsets(boxes.buffers());
     for (int32_t box = 0; box < boxes.buffers(); ++box) {
-      offsets[box] = crate_->pile.has(box) ? crate_->pile.offset(box) : 2 * height_ - boxes.size[box];
+      offsets[box] = pile.has(box) ? pile.offset(box) : 2 * height_ - boxes.size[box];
     }
     Settle(offsets);
     crate_->slab = -1;  // these boxes do not lie as in the best placement
@@ -300,8 +275,6 @@ class Ejection {
   double leap_ = first_leap_;
   std::unique_ptr<Crate> crate_;
   int64_t height_ = -1;  // aimed at
-  std::vector<int64_t> price_;
-  std::priority_queue<Ranked> waiting_;
   int64_t moves_ = 0;
   int64_t failed_ = 0;  // moves since the last better placement
   std::vector<int64_t> offsets_;

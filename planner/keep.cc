@@ -1,25 +1,22 @@
 #include "planner/keep.h"
 
 #include <algorithm>
-#include <cmath>
 #include <new>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
+#include "planner/ejector.h"
 #include "planner/first_fit.h"
-#include "planner/pile.h"
 #include "planner/problem.h"
 #include "planner/search.h"
 
 namespace reprise::planner {
 namespace {
 
-// Of the search for room, for each buffer that had none at first. Where it takes more there mostly is none.
-constexpr int64_t kMovesEach = 20;
-// What it costs to move a buffer is its price times its worth, the root of its share of the whole, as in eject.cc.
-constexpr double kWorthOfTheWhole = 1 << 20;
+// Moves of the search for room: some, and one for so many buffers. Where it takes more there mostly is none.
+constexpr int64_t kLeastMoves = 1000;
+constexpr int64_t kBuffersPerMove = 4;
 constexpr size_t kBuffersBetweenLooks = 64;
 
 class Keeper {
@@ -74,46 +71,19 @@ class Keeper {
     return homeless;
   }
 
-  // Ejection search, as in eject.h: each goes where those in its way cost the least, and these find room in turn; whoever
-  // found none without that becomes more expensive to move. False where it takes too long.
+  // False where there is none, or it takes too long.
   bool MakeRoomFor(const std::vector<int32_t>& homeless) {
-    const std::vector<int64_t> worth = Worth();
-    std::vector<int64_t> price(worth.size(), 1);
-    std::priority_queue<std::pair<int64_t, int32_t>> waiting;
-    for (const int32_t buffer : homeless) waiting.emplace(worth[buffer], buffer);
-    Pile pile(instance_, limit_);
+    Ejector ejector(instance_, limit_, static_cast<double>(limit_) * instance_.slots);
     for (int32_t i = 0; i < instance_.buffers(); ++i) {
-      if (offsets_[i] >= 0) pile.Put(i, offsets_[i], instance_.is_free(i) ? worth[i] : Pile::kImmovable);
+      if (offsets_[i] >= 0) ejector.Put(i, offsets_[i]);
     }
-    for (auto moves = kMovesEach * static_cast<int64_t>(homeless.size()); !waiting.empty(); --moves) {
-      if (moves == 0 || stop_()) return false;
-      const int32_t buffer = waiting.top().second;
-      waiting.pop();
-      const Pile::Spot spot = pile.Cheapest(buffer, limit_);
-      if (spot.cost >= Pile::kImmovable) return false;
-      if (spot.cost > 0) {
-        ++price[buffer];
-        for (const int32_t other : pile.InTheWay(buffer, spot.offset)) {
-          pile.Take(other);
-          waiting.emplace(worth[other], other);
-        }
-      }
-      pile.Put(buffer, spot.offset, worth[buffer] * price[buffer]);
+    for (const int32_t buffer : homeless) ejector.Wait(buffer);
+    for (int64_t moves = kLeastMoves + instance_.buffers() / kBuffersPerMove; ejector.anybody_waits();
+         --moves) {
+      if (moves == 0 || stop_() || !ejector.Move(limit_)) return false;
     }
-    for (const int32_t buffer : buffers_) offsets_[buffer] = pile.offset(buffer);
+    for (const int32_t buffer : buffers_) offsets_[buffer] = ejector.pile().offset(buffer);
     return true;
-  }
-
-  std::vector<int64_t> Worth() const {
-    const auto area = [&](int32_t i) {
-      return static_cast<double>(instance_.size[i]) * static_cast<double>(instance_.length(i));
-    };
-    double whole = 0;
-    for (const int32_t buffer : buffers_) whole += area(buffer);
-    std::vector<int64_t> worth(instance_.buffers());
-    for (const int32_t buffer : buffers_)
-      worth[buffer] = 1 + static_cast<int64_t>(kWorthOfTheWhole * std::sqrt(area(buffer) / whole));
-    return worth;
   }
 
   // Asked for each buffer; looks every few of them.

@@ -19,9 +19,9 @@ bool HasPrevious(const Problem& problem);
 // without the slab going above kPriceOfKeeping more than it was; what an obstacle fills from the bottom on at
 // all times is none of the slab here, so that lanes on top of each other do not pay for those below. First
 // every previous offset that is within that limit and free is taken, from the bottom up; then the rest goes
-// where it first fits, the largest first. Buffers that find no room make some by ejection search (eject.h): the
-// fewer and the smaller those that have to move for it the better. Where that takes more than twenty moves for each
-// of them, or `stop` says so or memory runs out, `solution` stays as it is. O(n log n), and O(n) a move.
+// where it first fits, the largest first. Buffers that find no room make some by ejection (ejector.h): the
+// fewer and the smaller those that have to move for it the better. Where that takes more moves than a thousand and
+// one for four buffers, or `stop` says so or memory runs out, `solution` stays as it is. O(n log n), and O(n) a move.
 void KeepPrevious(const Problem& problem, const std::function<bool()>& stop, Solution& solution);
 
 // Gives the buffers of `problem` the offsets of an earlier placement of a problem that was much the same:

@@ -154,9 +154,9 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
     Confirm(*best);
     return true;
   }
-  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   if (in_step()) return false;  // what the tracker matches needs no other explanation
   Propose(lag);
+  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   return false;
 }
 
@@ -254,8 +254,6 @@ bool PeriodFinder::Realign() {
   tracker_.credit = tracker_.cap;
   tracker_.credited = now_;
   tracker_.state = State::kInStep;
-  if (realigned_at_ != kNever) steps_apart_ = now_ - realigned_at_;
-  realigned_at_ = now_;
   return true;
 }
 
@@ -552,7 +550,6 @@ void PeriodFinder::Confirm(const Candidate& c) {
   round_whole_ = true;
   round_misses_ = 0;
   given_up_ = judged_ = in_doubt_ = false;
-  realigned_at_ = kNever;
 
   // Longer candidates go on, as challengers of this period.
   int kept = 0;

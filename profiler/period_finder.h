@@ -21,8 +21,8 @@
 //   an iteration. Who serves by it sees that blocks outlive it in the next step (Doubt), and it is judged anew.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
 //   reported only when it matches more than one round of the old cycle and one of its own, and does so where
-//   the tracker did not. Where the tracker comes back at its cut again and again, the distance is proposed: of two passes
-//   that are alike but for little the last gram always tells the other one.
+//   the tracker did not. One that came again exactly is better where the tracker misses but a few tokens of it: a step of
+//   two passes that are alike but for little.
 // - Doubt: lengths in random order repeat by chance. Each false alarm doubles the matches asked for.
 //
 // Cost: O(1) a token. In step with a confirmed period about 60 instructions, no heap allocation, no loop;
@@ -199,20 +199,19 @@ class PeriodFinder {
   Follower tracker_;
   std::optional<Period> confirmed_;
   int64_t iterations_ = 0;
-  int64_t rounds_ = 0;             // matched since confirmed
-  int64_t last_round_ = 0;         // when the latest one was complete
-  int64_t round_start_ = 0;        // where the present round began
-  bool round_whole_ = false;       // no interruption in it so far
-  int64_t round_misses_ = 0;       // tracker_.misses when it began
-  int64_t lost_at_ = 0;            // when it was last lost
-  int64_t realigned_at_ = kNever;  // when it last came back at its cut
-  int64_t cut_ = 0;                // the token of least level of the cycle
-  int64_t cut_of_ = -1;            // that begins here
-  bool given_up_ = true;           // nothing is confirmed, or it has been lost for long
-  bool in_doubt_ = false;          // blocks outlived it, and it was not confirmed again since
-  bool judged_ = true;             // it has been told whether the confirmation was a false alarm
-  int64_t doubted_at_ = kNever;    // when it came into doubt the last time
-  int64_t doubt_ = 0;              // matches asked for after false alarms
+  int64_t rounds_ = 0;           // matched since confirmed
+  int64_t last_round_ = 0;       // when the latest one was complete
+  int64_t round_start_ = 0;      // where the present round began
+  bool round_whole_ = false;     // no interruption in it so far
+  int64_t round_misses_ = 0;     // tracker_.misses when it began
+  int64_t lost_at_ = 0;          // when it was last lost
+  int64_t cut_ = 0;              // the token of least level of the cycle
+  int64_t cut_of_ = -1;          // that begins here
+  bool given_up_ = true;         // nothing is confirmed, or it has been lost for long
+  bool in_doubt_ = false;        // blocks outlived it, and it was not confirmed again since
+  bool judged_ = true;           // it has been told whether the confirmation was a false alarm
+  int64_t doubted_at_ = kNever;  // when it came into doubt the last time
+  int64_t doubt_ = 0;            // matches asked for after false alarms
 
   // Where a candidate that had gone round met the first begin of a step, and the distance it was proposed for.
   struct {

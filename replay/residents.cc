@@ -1,7 +1,6 @@
 #include "replay/residents.h"
 
 #include <algorithm>
-#include <compare>
 #include <optional>
 #include <tuple>
 

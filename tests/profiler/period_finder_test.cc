@@ -340,6 +340,28 @@ TEST(PeriodFinder, TwoPassesThatAreAlikeButForAFewTokensAreOneStep) {
   EXPECT_LE(outcome.findings.back().step, 12) << "of forty passes";
 }
 
+// So many passes, then a few tokens more, and so on.
+Job Passes(const Model& model, const std::vector<int>& numbers, int64_t tokens_between) {
+  Job job(model);
+  for (const int passes : numbers) {
+    for (int i = 0; i < passes; ++i) job.Train();
+    for (int64_t probe = 0; probe < tokens_between; ++probe) job.Probe(Bytes(10'000 + 1'000 * probe));
+  }
+  return job;
+}
+
+TEST(PeriodFinder, TheSameNumberOfPassesTwiceIsChance) {
+  const Job job =
+      Passes({.layers = 200, .optimizer_state = false}, {4, 3, 3, 2, 4, 4, 2, 3, 3, 4, 2, 2, 3}, 7);
+  EXPECT_THAT(Lengths(Feed(job.events())), ElementsAre(1201));
+}
+
+TEST(PeriodFinder, WhatCanBeSteppedOverDoesNotMakeThePeriodGoToAndFro) {
+  const Job job =
+      Passes({.layers = 100, .optimizer_state = false}, {5, 1, 5, 4, 1, 1, 4, 5, 1, 1, 1, 3, 4}, 12);
+  EXPECT_THAT(Lengths(Feed(job.events())), SizeIs(Le(2)));
+}
+
 TEST(PeriodFinder, RandomLengthsHaveNoPeriod) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     std::mt19937_64 random(seed);

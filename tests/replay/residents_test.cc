@@ -86,10 +86,13 @@ TEST(Residents, TakeNoSlotThatAnotherIsKnownToBe) {
   EXPECT_EQ(Untils({known, Block(1, kSmall), Block(0, kSmall)}), std::vector<int64_t>({1, 3, kStays}));
 }
 
-// Of two rounds alike it was in the second.
+// Of two rounds alike it was in the second. By its size it would be the younger slot of that size, 26.
 TEST(Residents, SeenInTheStartOfAPlanOfSeveralRoundsAreOfTheLatest) {
   ServingPlan plan;
-  for (int64_t i = 0; i < 64; ++i) plan.cycle.push_back(SlotOf(Bytes(4096 + 512 * (i % 32)), 33));
+  for (int64_t i = 0; i < 64; ++i) {
+    const int64_t like = i % 32 == 26 ? 20 : i % 32;
+    plan.cycle.push_back(SlotOf(Bytes(4096 + 512 * like), 33));
+  }
   for (const profiler::Slot& slot : plan.cycle) plan.slots.push_back({.bytes = slot.bytes});
   ASSERT_EQ(RoundsOf(plan), 2);
   LiveBlock block = Block(3, Bytes(4096 + 512 * 20));

@@ -30,8 +30,7 @@ constexpr int64_t kFirstCredit = 2 * kMatchesPerMiss;
 // How far a new candidate looks back to find where its repetition began: among repeated layers the first gram
 // that tells the right distance may come late, and what accumulates shows only from the beginning.
 constexpr int64_t kLookBack = 64;
-// A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by
-// then.
+// A candidate that has repeated so often unconfirmed is dropped, to be judged afresh with the swings seen by then.
 constexpr int64_t kMaxCandidatePeriods = 64;
 
 // A short period repeats by chance: its confirmation takes so many matches at least.
@@ -154,9 +153,9 @@ bool PeriodFinder::OnAlloc(Bytes bytes, Stream stream, Bytes live_before) {
     Confirm(*best);
     return true;
   }
+  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   if (in_step()) return false;  // what the tracker matches needs no other explanation
   Propose(lag);
-  if (steps_apart_ != 0) Propose(std::exchange(steps_apart_, 0));
   return false;
 }
 
@@ -254,6 +253,7 @@ bool PeriodFinder::Realign() {
   tracker_.credit = tracker_.cap;
   tracker_.credited = now_;
   tracker_.state = State::kInStep;
+  Recurs(last_return_, confirmed_->length, now_);
   return true;
 }
 
@@ -333,8 +333,9 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
     Candidate& c = candidates_[i];
     const bool matched = Follow(c.follower);
     if (matched) Count(c, now_ - 1, c.follower.ref - 1);
-    if (c.follower.state == State::kLost ||
-        (now_ - c.start > kMaxCandidatePeriods * Lag(c) && !Accumulates(c))) {
+    const bool lost = c.follower.state == State::kLost;
+    if (lost && in_doubt_ && c.window == confirmed_->length) Recurs(last_loss_, c.window, now_);
+    if (lost || (now_ - c.start > kMaxCandidatePeriods * Lag(c) && !Accumulates(c))) {
       c = candidates_[--live_candidates_];
       continue;
     }
@@ -478,15 +479,18 @@ bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
 // another one of the same distance, as what parts two steps may have ended the first.
 void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
   if (c.step != kNever && c.matched > 0) steps_apart_ = tick - c.step;
-  if (in_doubt_ && c.step == kNever && c.matched >= c.window) {
-    if (last_step_.window == c.window) steps_apart_ = tick - last_step_.tick;
-    last_step_ = {c.window, tick};
-  }
+  if (in_doubt_ && c.step == kNever && c.matched >= c.window) Recurs(last_step_, c.window, tick);
   c.step = tick;
   c.matched_before = c.matched;
   c.trough = c.floor = kNoLevel;
   c.excess = c.last_excess = 0;
   c.released = false;
+}
+
+// It may be what parts two rounds of a longer period.
+void PeriodFinder::Recurs(Occurrence& last, int64_t window, int64_t tick) {
+  if (last.window == window) steps_apart_ = tick - last.tick;
+  last = {window, tick};
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {
@@ -526,8 +530,8 @@ bool PeriodFinder::BeatsTracker(const Candidate& c) const {
   const int64_t misses = tracker_.misses - c.tracker_misses;
   const int64_t beside = Lag(c) % length;
   const bool multiple = std::min(beside, length - beside) <= kMaxShift;
-  const bool exact =
-      c.follower.misses == 0 && c.matched >= kExactRounds * Lag(c) && Lag(c) - length > kMaxShift;
+  const bool longer = Lag(c) - length > kMaxShift;
+  const bool exact = longer && c.follower.misses == 0 && c.matched >= kExactRounds * Lag(c);
   const int64_t tolerated = exact ? kExactPerMiss : multiple ? kTrackerMatchesPerMiss : kMatchesPerMiss;
   return misses * tolerated > now_ - c.judged_from && misses > 2 * c.follower.misses;
 }

@@ -19,10 +19,11 @@
 //   allocates nothing leaves no token that would tell it.
 // - In doubt: a micro-batch may have been confirmed before its step was over, as nothing in the rest of the step tells it from
 //   an iteration. Who serves by it sees that blocks outlive it in the next step (Doubt), and it is judged anew.
+//   Where it comes to an end again and again, the distance is proposed.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
 //   reported only when it matches more than one round of the old cycle and one of its own, and does so where
-//   the tracker did not. One that came again exactly is better where the tracker misses but a few tokens of it: a step of
-//   two passes that are alike but for little.
+//   the tracker did not. Where the tracker comes back at its cut again and again, the distance is proposed, as the
+//   last gram tells the steps' own behind an evaluation, and the other one of two passes that are alike but for little.
 // - Doubt: lengths in random order repeat by chance. Each false alarm doubles the matches asked for.
 //
 // Cost: O(1) a token. In step with a confirmed period about 60 instructions, no heap allocation, no loop;
@@ -118,6 +119,10 @@ class PeriodFinder {
 
     int64_t Wrap(int64_t position) const;
   };
+  struct Occurrence {
+    int64_t window = 0;  // of which distance
+    int64_t tick = kNever;
+  };
   struct Candidate {
     Follower follower;
     int64_t start = 0;    // its first token that matched
@@ -169,6 +174,7 @@ class PeriodFinder {
   int64_t LagNear(int64_t lag, int64_t tick) const;
   bool HasFallen(int64_t tick, int64_t past_tick) const;
   void BeginStep(Candidate& c, int64_t tick);
+  void Recurs(Occurrence& last, int64_t window, int64_t tick);
   bool Accumulates(const Candidate& c) const;
   int64_t Evidence(int64_t length) const;
   bool Repeats(const Candidate& c) const;
@@ -213,11 +219,9 @@ class PeriodFinder {
   int64_t doubted_at_ = kNever;  // when it came into doubt the last time
   int64_t doubt_ = 0;            // matches asked for after false alarms
 
-  // Where a candidate that had gone round met the first begin of a step, and the distance it was proposed for.
-  struct {
-    int64_t window = 0;
-    int64_t tick = kNever;
-  } last_step_;
+  Occurrence last_return_;   // the tracker came back at its cut
+  Occurrence last_step_;     // in doubt, a candidate that had gone round met the first begin of a step
+  Occurrence last_loss_;     // in doubt, a candidate of the period in doubt was lost
   int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
   std::array<Candidate, kCandidates> candidates_;

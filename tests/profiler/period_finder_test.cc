@@ -340,6 +340,24 @@ TEST(PeriodFinder, TwoPassesThatAreAlikeButForAFewTokensAreOneStep) {
   EXPECT_LE(outcome.findings.back().step, 12) << "of forty passes";
 }
 
+// What is behind the evaluation is in step at once, and tells nothing but the step's distance; that of one cut to the next
+// that the tracker came back at is the longer one's.
+TEST(PeriodFinder, StepsAndTheirEvaluationAreOnePeriod) {
+  constexpr int64_t kBatch = 49;  // tokens of one of an evaluation
+  for (const int64_t steps : {3, 6, 9}) {
+    for (const int64_t batches : {2, 8}) {
+      Job job(kTwelveLayers);
+      for (int i = 0; i < 15; ++i) {
+        for (int64_t step = 0; step < steps; ++step) job.Train();
+        job.Evaluate(static_cast<int>(batches));
+      }
+      const Outcome outcome = Feed(job.events());
+      EXPECT_EQ(Lengths(outcome).back(), steps * kStep + batches * kBatch) << steps << ", " << batches;
+      EXPECT_GE(InStepAfterwards(outcome), 0.85) << steps << ", " << batches;
+    }
+  }
+}
+
 // So many passes, then a few tokens more, and so on.
 Job Passes(const Model& model, const std::vector<int>& numbers, int64_t tokens_between) {
   Job job(model);

@@ -478,7 +478,7 @@ bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
 // the second time, the distance is that of the steps; while the confirmed period is in doubt, also where the candidate is
 // another one of the same distance, as what parts two steps may have ended the first.
 void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
-  if (c.step != kNever && c.matched > 0) steps_apart_ = tick - c.step;
+  if (c.step != kNever) steps_apart_ = tick - c.step;
   if (in_doubt_ && c.step == kNever && c.matched >= c.window) Recurs(last_step_, c.window, tick);
   c.step = tick;
   c.matched_before = c.matched;

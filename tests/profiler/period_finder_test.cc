@@ -340,6 +340,15 @@ TEST(PeriodFinder, TwoPassesThatAreAlikeButForAFewTokensAreOneStep) {
   EXPECT_LE(outcome.findings.back().step, 12) << "of forty passes";
 }
 
+// Neither lies at the level of the other, and the optimizer allocates nothing that would tell one step from the next.
+TEST(PeriodFinder, TwoMicroBatchesThatAreAlikeAreOneStep) {
+  Job job({.layers = 12, .kinds = 4, .optimizer_state = false});
+  for (int i = 0; i < 8; ++i) job.Train(100, /*micro_batches=*/2);
+  const Outcome outcome = Feed(job.events());
+  EXPECT_THAT(Lengths(outcome), ElementsAre(2 * kMicroBatch));
+  EXPECT_LE(outcome.findings.front().step, 4);
+}
+
 // What is behind the evaluation is in step at once, and tells nothing but the step's distance; that of one cut to the next
 // that the tracker came back at is the longer one's.
 TEST(PeriodFinder, StepsAndTheirEvaluationAreOnePeriod) {

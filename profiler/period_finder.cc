@@ -253,7 +253,7 @@ bool PeriodFinder::Realign() {
   tracker_.credit = tracker_.cap;
   tracker_.credited = now_;
   tracker_.state = State::kInStep;
-  Recurs(last_return_, confirmed_->length, now_);
+  last_return_.Again(confirmed_->length, now_, steps_apart_);
   return true;
 }
 
@@ -334,7 +334,7 @@ const PeriodFinder::Candidate* PeriodFinder::FollowCandidates() {
     const bool matched = Follow(c.follower);
     if (matched) Count(c, now_ - 1, c.follower.ref - 1);
     const bool lost = c.follower.state == State::kLost;
-    if (lost && in_doubt_ && c.window == confirmed_->length) Recurs(last_loss_, c.window, now_);
+    if (lost && given_up_) OnLoss(c.window);
     if (lost || (now_ - c.start > kMaxCandidatePeriods * Lag(c) && !Accumulates(c))) {
       c = candidates_[--live_candidates_];
       continue;
@@ -380,13 +380,12 @@ void PeriodFinder::Propose(int64_t lag) {
 
 void PeriodFinder::Count(Candidate& c, int64_t tick, int64_t past_tick) {
   const Token& token = At(tick);
-  const Token& past = At(past_tick);
   const bool fallen = HasFallen(tick, past_tick);
   if (fallen && !std::exchange(c.fallen, true)) BeginStep(c, tick);
   c.fallen = fallen;
   if (past_tick >= c.step) Lower(c, tick, past_tick);
   CountExcess(c, tick, past_tick);
-  if (!SameLevel(token.level, past.level)) return;
+  if (!SameLevel(token.level, At(past_tick).level)) return;
   if (c.matched++ % c.window == 0) c.lowest = c.highest = token.level;
   c.lowest = std::min(c.lowest, token.level);
   c.highest = std::max(c.highest, token.level);
@@ -479,7 +478,7 @@ bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
 // another one of the same distance, as what parts two steps may have ended the first.
 void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
   if (c.step != kNever) steps_apart_ = tick - c.step;
-  if (in_doubt_ && c.step == kNever && c.matched >= c.window) Recurs(last_step_, c.window, tick);
+  if (in_doubt_ && c.step == kNever && c.matched >= c.window) last_step_.Again(c.window, tick, steps_apart_);
   c.step = tick;
   c.matched_before = c.matched;
   c.trough = c.floor = kNoLevel;
@@ -487,10 +486,11 @@ void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
   c.released = false;
 }
 
-// It may be what parts two rounds of a longer period.
-void PeriodFinder::Recurs(Occurrence& last, int64_t window, int64_t tick) {
-  if (last.window == window) steps_apart_ = tick - last.tick;
-  last = {window, tick};
+// Of a candidate. Short ones are lost in each layer: it is the longest of late that counts.
+void PeriodFinder::OnLoss(int64_t window) {
+  if (window < last_loss_.window && now_ - last_loss_.tick <= kMaxCandidatePeriods * last_loss_.window)
+    return;
+  last_loss_.Again(window, now_, steps_apart_);
 }
 
 bool PeriodFinder::SameLevel(uint32_t a, uint32_t b) const {

@@ -19,7 +19,7 @@
 //   allocates nothing leaves no token that would tell it.
 // - In doubt: a micro-batch may have been confirmed before its step was over, as nothing in the rest of the step tells it from
 //   an iteration. Who serves by it sees that blocks outlive it in the next step (Doubt), and it is judged anew.
-//   Where it comes to an end again and again, the distance is proposed.
+//   Here, and while nothing is confirmed, the distance is proposed at which candidates are lost again and again.
 // - Challenge: a period found behind an interruption (an evaluation) has the wrong length. Another period is
 //   reported only when it matches more than one round of the old cycle and one of its own, and does so where
 //   the tracker did not. Where the tracker comes back at its cut again and again, the distance is proposed, as the
@@ -119,9 +119,17 @@ class PeriodFinder {
 
     int64_t Wrap(int64_t position) const;
   };
+  // Of what may part two rounds of a longer period: the latest, and with which period it was.
   struct Occurrence {
-    int64_t window = 0;  // of which distance
+    int64_t window = 0;
     int64_t tick = kNever;
+
+    // Sets `apart`, if that is 0, to how long ago it was the last time, if that was with the same period.
+    void Again(int64_t with, int64_t now, int64_t& apart) {
+      if (with == window && apart == 0) apart = now - tick;
+      window = with;
+      tick = now;
+    }
   };
   struct Candidate {
     Follower follower;
@@ -174,7 +182,7 @@ class PeriodFinder {
   int64_t LagNear(int64_t lag, int64_t tick) const;
   bool HasFallen(int64_t tick, int64_t past_tick) const;
   void BeginStep(Candidate& c, int64_t tick);
-  void Recurs(Occurrence& last, int64_t window, int64_t tick);
+  void OnLoss(int64_t window);
   bool Accumulates(const Candidate& c) const;
   int64_t Evidence(int64_t length) const;
   bool Repeats(const Candidate& c) const;
@@ -221,7 +229,7 @@ class PeriodFinder {
 
   Occurrence last_return_;   // the tracker came back at its cut
   Occurrence last_step_;     // in doubt, a candidate that had gone round met the first begin of a step
-  Occurrence last_loss_;     // in doubt, a candidate of the period in doubt was lost
+  Occurrence last_loss_;     // with no confirmed period, or in doubt, a candidate was lost
   int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
   std::array<Candidate, kCandidates> candidates_;

@@ -34,6 +34,7 @@ constexpr Model kTwelveLayers{.layers = 12, .kinds = 4};
 constexpr int64_t kStep =
     97;  // tokens of one of its steps: a batch, 12 times 4 forward, 2 backward, 2 to optimize
 constexpr int64_t kMicroBatch = 73;  // the same without the optimizer
+constexpr int64_t kEvaluationBatch = 49;
 
 std::vector<int64_t> Lengths(const Outcome& outcome) {
   std::vector<int64_t> lengths;
@@ -352,7 +353,6 @@ TEST(PeriodFinder, TwoMicroBatchesThatAreAlikeAreOneStep) {
 // What is behind the evaluation is in step at once, and tells nothing but the step's distance; that of one cut to the next
 // that the tracker came back at is the longer one's.
 TEST(PeriodFinder, StepsAndTheirEvaluationAreOnePeriod) {
-  constexpr int64_t kBatch = 49;  // tokens of one of an evaluation
   for (const int64_t steps : {3, 6, 9}) {
     for (const int64_t batches : {2, 8}) {
       Job job(kTwelveLayers);
@@ -361,9 +361,26 @@ TEST(PeriodFinder, StepsAndTheirEvaluationAreOnePeriod) {
         job.Evaluate(static_cast<int>(batches));
       }
       const Outcome outcome = Feed(job.events());
-      EXPECT_EQ(Lengths(outcome).back(), steps * kStep + batches * kBatch) << steps << ", " << batches;
+      EXPECT_EQ(Lengths(outcome).back(), steps * kStep + batches * kEvaluationBatch)
+          << steps << ", " << batches;
       EXPECT_GE(InStepAfterwards(outcome), 0.85) << steps << ", " << batches;
     }
+  }
+}
+
+// Two steps of micro-batches do not tell how far apart they are before the evaluation comes.
+TEST(PeriodFinder, TwoStepsOfMicroBatchesAndTheirEvaluationAreOnePeriod) {
+  for (const int micro_batches : {2, 4}) {
+    Job job({.layers = 12, .kinds = 4, .optimizer_state = false});
+    for (int i = 0; i < 8; ++i) {
+      for (int step = 0; step < 2; ++step) job.Train(100, micro_batches);
+      job.Evaluate(3);
+    }
+    const Outcome outcome = Feed(job.events());
+    ASSERT_FALSE(outcome.findings.empty()) << micro_batches;
+    EXPECT_EQ(Lengths(outcome).back(), 2 * micro_batches * kMicroBatch + 3 * kEvaluationBatch)
+        << micro_batches;
+    EXPECT_LE(outcome.findings.back().step, 8) << micro_batches;
   }
 }
 

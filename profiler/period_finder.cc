@@ -474,11 +474,9 @@ bool PeriodFinder::HasFallen(int64_t tick, int64_t past_tick) const {
 }
 
 // What the rounds had left behind was freed: what they come to is judged from here on. Where that happens
-// the second time, the distance is that of the steps; while the confirmed period is in doubt, also where the candidate is
-// another one of the same distance, as what parts two steps may have ended the first.
+// the second time, the distance is that of the steps.
 void PeriodFinder::BeginStep(Candidate& c, int64_t tick) {
   if (c.step != kNever) steps_apart_ = tick - c.step;
-  if (in_doubt_ && c.step == kNever && c.matched >= c.window) last_step_.Again(c.window, tick, steps_apart_);
   c.step = tick;
   c.matched_before = c.matched;
   c.trough = c.floor = kNoLevel;

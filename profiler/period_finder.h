@@ -228,8 +228,7 @@ class PeriodFinder {
   int64_t doubt_ = 0;            // matches asked for after false alarms
 
   Occurrence last_return_;   // the tracker came back at its cut
-  Occurrence last_step_;     // in doubt, a candidate that had gone round met the first begin of a step
-  Occurrence last_loss_;     // with no confirmed period, or in doubt, a candidate was lost
+  Occurrence last_loss_;     // a candidate was lost, with no confirmed period, or one given up or in doubt
   int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
   std::array<Candidate, kCandidates> candidates_;

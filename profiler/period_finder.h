@@ -9,7 +9,9 @@
 //   follows the confirmed cycle from then on, counts its rounds, and lets candidates challenge it where it
 //   fails.
 //
-// Why each test is there (every constant stands with its reason in period_finder.cc):
+// The tokens are kept in recent_tokens, followed by token_follower, and what has come again is judged in period_candidate; the
+// confirmed cycle and what has to be better than it are here. Why each test is there (every constant stands with its reason
+// in one of these files):
 //
 // - Live level (net-zero): a stack of layers repeats too, but climbs.
 // - Swing: an optimizer's loop over parameters repeats at one level, but hardly swings.
@@ -35,9 +37,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "base/units.h"
+#include "profiler/period_candidate.h"
+#include "profiler/period_rules.h"
+#include "profiler/recent_tokens.h"
+#include "profiler/token_follower.h"
 
 namespace reprise::profiler {
 
@@ -48,22 +53,13 @@ struct Period {
 
 class PeriodFinder {
  public:
-  // Each may be taken away, to show what it is for (period_finder_test.cc does); a job has no reason to.
-  struct Rules {
-    bool level = true;          // matches count only at the same live level
-    bool swing = true;          // a period swings by half the largest swing seen
-    bool hold_back = true;      // a micro-batch that accumulates waits for its step
-    bool challenge = true;      // another period has to be better than the confirmed one
-    bool doubt = true;          // false alarms raise the evidence asked for
-    bool resynchronise = true;  // noise is stepped over
-  };
+  using Rules = PeriodRules;
   struct Options {
     int64_t initial_tokens = int64_t{1} << 12;  // a power of two >= 256
     int64_t max_tokens = int64_t{1} << 21;      // likewise, >= initial_tokens; finds periods up to about half
     Rules rules{};
   };
-  // Shorter repetitions are no iterations worth a plan, and the hash of 8 tokens cannot tell them apart.
-  static constexpr int64_t kMinPeriod = 8;
+  static constexpr int64_t kMinPeriod = profiler::kMinPeriod;
 
   PeriodFinder();
   explicit PeriodFinder(Options options);
@@ -81,44 +77,16 @@ class PeriodFinder {
   // From now on it is: blocks outlive what it says of them.
   void Doubt();
   // Whether the latest token belonged to the confirmed cycle, noise aside.
-  bool in_step() const { return confirmed_.has_value() && tracker_.state == State::kInStep; }
+  bool in_step() const { return confirmed_.has_value() && tracker_.state == TokenFollower::State::kInStep; }
   // Complete iterations seen of the periods confirmed: one at each confirmation, then one a matched round.
   int64_t iterations() const { return iterations_; }
   // Tokens seen: the tick of the next one.
-  Tick now() const { return Tick(now_); }
+  Tick now() const { return Tick(tokens_.now()); }
   // How many tokens back it can look at present: what a History beside it should hold.
-  int64_t capacity() const { return static_cast<int64_t>(ring_.size()); }
+  int64_t capacity() const { return tokens_.capacity(); }
 
  private:
   static constexpr int64_t kNever = INT64_MIN;
-  static constexpr uint32_t kNoLevel = UINT32_MAX;
-  enum class State : uint8_t { kInStep, kSearching, kLost };
-  // A token remembered: a hash of (size, stream) and the live level before it in pages of 4 KiB, which is as
-  // fine as the level test needs and holds 16 TiB.
-  struct Token {
-    uint32_t hash = 0;
-    uint32_t level = 0;
-  };
-  struct Gram {
-    uint32_t fingerprint = 0;
-    uint32_t position = 0;  // low 32 bits of the tick of its last token
-  };
-  // Walks along the past beside the present. A candidate's reference runs on through the stream, the
-  // tracker's goes round in [begin, end).
-  struct Follower {
-    int64_t ref = 0;  // the past token that the next one should equal
-    int64_t begin = 0;
-    int64_t end = 0;
-    int64_t credit = 0;  // tolerance left at `credited`; each token since brings one more,
-    int64_t cap = 0;     // of which it saves up so many at most,
-    int64_t price = 0;   // and a miss costs so many
-    int64_t credited = 0;
-    int64_t unmatched = 0;  // tokens since it fell out of step: the next one should equal ref + unmatched
-    int64_t misses = 0;     // tokens it did not match, those of the present search left out
-    State state = State::kLost;
-
-    int64_t Wrap(int64_t position) const;
-  };
   // Of what may part two rounds of a longer period: the latest, and with which period it was.
   struct Occurrence {
     int64_t window = 0;
@@ -131,40 +99,20 @@ class PeriodFinder {
       tick = now;
     }
   };
-  struct Candidate {
-    Follower follower;
-    int64_t start = 0;    // its first token that matched
-    int64_t matched = 0;  // tokens that matched in level too
-    int64_t window = 0;   // so many of which are one round, when it was proposed
-    uint32_t lowest = 0;  // their levels in the present round, and the largest swing in any
-    uint32_t highest = 0;
-    uint32_t swing = 0;
-    int64_t step = kNever;       // when what had been left behind was freed the last time
-    int64_t matched_before = 0;  // tokens that had matched until then
-    uint32_t trough = kNoLevel;  // since then, lowest level of any matched token
-    uint32_t floor = kNoLevel;   // and of any token they were matched with
-    uint32_t excess = 0;         // the most that a level was above that of the token matched, and the latest
-    uint32_t last_excess = 0;
-    bool released = false;    // it fell from all to nothing at one token
-    bool examined = false;    // what was before its first token
-    bool fallen = false;      // the latest level was below that of the token matched
+  struct Challenger {
+    PeriodCandidate candidate;
     int64_t judged_from = 0;  // tokens seen, and the tracker's misses, when it began to challenge
     int64_t tracker_misses = 0;
   };
-  // Followers at once: a stack of layers inside a micro-batch inside a step needs three.
+  // Followed at once: a stack of layers inside a micro-batch inside a step needs three.
   static constexpr int kCandidates = 6;
 
-  const Token& At(int64_t tick) const { return ring_[static_cast<size_t>(tick & mask_)]; }
-  Gram& GramAt(uint32_t fingerprint) { return grams_[(fingerprint * uint32_t{0x9E3779B1}) >> gram_shift_]; }
-  uint32_t Swing() const { return fall_ > previous_fall_ ? fall_ : previous_fall_; }
-  int64_t Lag(const Candidate& c) const { return now_ - c.follower.ref - c.follower.unmatched; }
-  bool SameLevel(uint32_t a, uint32_t b) const;
+  int64_t Lag(const Challenger& c) const { return c.candidate.Lag(tokens_); }
 
   bool RoundDone();
   // `lag`: the distance to the last gram like the latest one, 0 for none.
   bool OffTheFastPath(int64_t lag);
-  bool Follow(Follower& f) const;
-  bool Resynchronise(Follower& f, int64_t affordable) const;
+  bool Settled() const;
 
   void FollowTracker();
   bool Realign();
@@ -173,44 +121,20 @@ class PeriodFinder {
   bool CycleHeld() const;
   void LoseTracker();
   void GiveUp();
-  const Candidate* FollowCandidates();
+
+  const Challenger* FollowCandidates();
   void Propose(int64_t lag);
-  void Count(Candidate& c, int64_t tick, int64_t past_tick);
-  void CountExcess(Candidate& c, int64_t tick, int64_t past_tick) const;
-  void Lower(Candidate& c, int64_t tick, int64_t past_tick) const;
-  void LookBack(Candidate& c) const;
-  int64_t LagNear(int64_t lag, int64_t tick) const;
-  bool HasFallen(int64_t tick, int64_t past_tick) const;
-  void BeginStep(Candidate& c, int64_t tick);
+  void NoteStepsApart(PeriodCandidate& candidate);
   void OnLoss(int64_t window);
-  bool Accumulates(const Candidate& c) const;
   int64_t Evidence(int64_t length) const;
-  bool Repeats(const Candidate& c) const;
-  bool BeatsTracker(const Candidate& c) const;
-  void Confirm(const Candidate& c);
+  bool Repeats(const Challenger& c) const;
+  bool BeatsTracker(const Challenger& c) const;
+  void Confirm(int64_t lag);
 
-  void Checkpoint();
-  void Grow();
-
-  // What has been seen.
-  std::vector<Token> ring_;
-  std::vector<Gram> grams_;  // last position of each 8-gram, direct mapped
-  int gram_shift_ = 0;
-  int64_t mask_ = 0;
-  int64_t max_tokens_ = 0;
-  Rules rules_;
-  int64_t now_ = 0;
-  uint64_t gram_ = 0;
-  int64_t checkpoint_ = 0;  // the tick at which an epoch or the ring ends next
-
-  // Swings of the live level, in pages: the largest fall in the present epoch, and in the one before.
-  uint32_t peak_ = 0;
-  uint32_t fall_ = 0;
-  uint32_t previous_fall_ = 0;
-  int64_t epoch_end_ = 0;
+  RecentTokens tokens_;
 
   // The confirmed cycle.
-  Follower tracker_;
+  TokenFollower tracker_;
   std::optional<Period> confirmed_;
   int64_t iterations_ = 0;
   int64_t rounds_ = 0;           // matched since confirmed
@@ -231,7 +155,7 @@ class PeriodFinder {
   Occurrence last_loss_;     // a candidate was lost, with no confirmed period, or one given up or in doubt
   int64_t steps_apart_ = 0;  // a distance to be proposed, or 0
 
-  std::array<Candidate, kCandidates> candidates_;
+  std::array<Challenger, kCandidates> candidates_;
   int live_candidates_ = 0;  // the first so many are in use
 };
 

@@ -24,7 +24,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,8 +32,10 @@
 #include "base/units.h"
 #include "profiler/iteration.h"
 #include "profiler/period_finder.h"
+#include "replay/followed_plan.h"
 #include "replay/matcher.h"
 #include "replay/obstacles.h"
+#include "replay/pending_plan.h"
 #include "replay/planning.h"
 #include "replay/serving_plan.h"
 
@@ -72,11 +73,7 @@ class Sequence {
   // by a block that was the token `since` (negative: none) and lies at `offset`.
   void OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset);
 
-  // A block of a job's start that is no part of the cycle and stays: weights, an optimizer's state.
-  struct Staying {
-    Tick token;  // its number among the job's
-    Bytes bytes;
-  };
+  using Staying = StayingBlock;
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
   // `from`: what a job allocates while it starts can look like a part of its cycle. Where none has been
   // followed a round later, nor after an eighth more than the start took then, it is forgotten: the job is
@@ -109,14 +106,14 @@ class Sequence {
   // The iteration to plan for, when a period has been found that neither the plan in use nor the one being
   // solved serves. nullopt also when it should be asked again later; then a coming step says so.
   std::optional<profiler::Iteration> IterationToPlan();
-  // A plan for that iteration is being solved; one on its way is dropped. The candidate belongs to both.
+  // A plan for that iteration is asked for; one on its way is dropped. The candidate belongs to both.
   std::shared_ptr<Candidate> BeginPlanning();
   // The solved plan, at its cut. Adopting it makes the present allocation the step's slot of it; dropping it,
   // or what could not be asked for, puts off the next one.
-  ServingPlan& candidate() { return candidate_->plan; }
-  const ServingPlan& candidate() const { return candidate_->plan; }
+  ServingPlan& candidate() { return pending_.plan(); }
+  const ServingPlan& candidate() const { return pending_.plan(); }
   // Where its first round began, as far as is known.
-  Tick candidate_from() const { return candidate_cycle_.from; }
+  Tick candidate_from() const { return pending_.cycle().from; }
   void Adopt(std::vector<Staying> stays = {});
   // The adopted plan's first cycle lies like this.
   void BeginWith(std::vector<ServingPlan::Slot> slots) {
@@ -136,7 +133,7 @@ class Sequence {
   // The end of the highest plan of the set.
   Offset plans_end() const;
   bool InStep(Stream stream) const {
-    return active_ != nullptr && !IsAstray(*active_) && active_->matcher->InStep(stream);
+    return active_ != nullptr && !active_->IsAstray() && active_->matcher->InStep(stream);
   }
   // A plan is followed, or soon will be.
   bool promising() const;
@@ -159,89 +156,33 @@ class Sequence {
   Counters counters() const;
 
  private:
-  // Why a plan is asked for.
-  enum class Reason : uint8_t { kFound, kChanged, kInTheWay };
-  // What is planned, or has been.
-  struct Cycle {
-    profiler::Period period;  // of it, and when the one that it was found under was confirmed
-    uint64_t fingerprint = 0;
-    Reason reason = Reason::kFound;
-    Tick from{0};    // where the first round of it began, as far as is known
-    Tick origin{0};  // of the iteration that is planned
-    // The fingerprint of one that has changed, did not repeat exactly, or was its micro-batch.
-    uint64_t replaces = 0;
-  };
-  struct Active {
-    ServingPlan plan;
-    std::unique_ptr<Matcher> matcher;
-    Cycle cycle;
-    std::vector<Staying> stays;  // from before it
-    // Of an earlier run's: the slots that its matcher saw in the start of the job, by token.
-    std::deque<std::pair<Tick, uint32_t>> start_slots;
-    bool settled = false;
-    // About the latest cycle: the measures of whether the plan still fits.
-    int64_t window_tokens = 0;
-    int64_t window_matched = 0;
-    Bytes window_bytes;
-    Bytes window_conflicts;
-    double matched_share = 1.0;
-    // So much of what it may have live lies elsewhere, since its latest entry; no longer counted where it is enough.
-    Bytes astray;
-    bool doubted = false;         // its period may be a micro-batch, or may have been
-    bool in_the_way = false;      // something lies where its slots should
-    int64_t good_rounds = 0;      // in a row
-    Tick last_used;               // the token that it has last been followed with
-    bool of_earlier_run = false;  // and not yet used in this one
-    // What its matcher had counted when it came into use: while it looks on, a mismatch is none.
-    int64_t mismatches_before = 0;
-    int64_t times_lost_before = 0;
-  };
-
-  bool ServedBy(const Active& active) const;
-  static bool IsOf(const Cycle& cycle, const profiler::Period& period);
-  bool IsDoubted(const Cycle& cycle) const;
+  bool IsDoubted(const PlannedCycle& cycle) const;
   bool Outgrown() const;
-  bool Outstays(uint32_t slot, Tick since, Offset offset) const;
+  bool Awaits() const { return pending_.exists() && pending_.Awaits(history_.now()); }
+  bool Has(uint64_t fingerprint) const;
   std::nullopt_t AskAgain(int64_t tokens);
   std::optional<profiler::Iteration> NewIteration();
   std::optional<profiler::Iteration> ChangedIteration();
-  Tick FirstRound(int64_t period) const;
-  int64_t ExactPeriod(int64_t period) const;
-  bool RepeatsExactly(int64_t tokens, int64_t lag, int64_t& looks) const;
-  bool PollCandidate();
-  bool CandidateAtCut(Bytes bytes, Stream stream, uint32_t& slot);
-  bool MissesCuts();
-  int64_t ShadowRounds() const;
-  bool Awaits() const;
-  bool Has(uint64_t fingerprint) const;
   void PutOffPlanning(int64_t round);
-  static void EndFirstCycle(Active& used);
-  static void BeginAccount(Active& used);
-  static void Account(const Active& used, Counters& counters);
-  static bool IsLonger(const profiler::Period& period, const profiler::Period& than);
+  void FollowPending(Bytes bytes, Stream stream, Step& step);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
-  void CountShare(Bytes bytes, Step& step);
-  static bool IsAstray(const Active& active) { return !active.plan.IsLittle(active.astray); }
-  void CountAstray(Active& active, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const;
   void FollowFromEntry(Bytes bytes, Stream stream, Step& step);
+  void CountShare(Bytes bytes, Step& step);
+  void CountAstray(FollowedPlan& plan, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const;
+  void Leave(FollowedPlan& used);
+  static void Account(const FollowedPlan& used, Counters& counters);
 
   profiler::PeriodFinder finder_;
   profiler::History history_;
   const Rules rules_;
-  std::unique_ptr<Active> active_;                // set: serving
-  std::vector<std::unique_ptr<Active>> waiting_;  // followed before
-  std::shared_ptr<Candidate> candidate_;          // set: being solved, or waiting for the cut
-  Cycle candidate_cycle_;
-  Cycle next_cycle_;  // what IterationToPlan has returned
-  bool candidate_in_shadow_ = false;
-  Tick shadow_since_;
-  int missed_cuts_ = 0;            // of the candidate's, in a row
-  Tick missed_at_;                 // the last of them
-  int64_t missed_mismatches_ = 0;  // what its matcher had not expected until then
-  Stream last_stream_{};           // of the latest allocation
-  Tick ask_again_at_{-1};          // the token at which a plan put off is asked for again
-  Tick looked_for_{-1};            // when the period was found whose round was looked through last,
-  Tick look_again_at_{-1};         // and the token before which it is not looked through again
+  std::unique_ptr<FollowedPlan> active_;                // set: serving
+  std::vector<std::unique_ptr<FollowedPlan>> waiting_;  // followed before
+  PendingPlan pending_;
+  PlannedCycle next_cycle_;  // what IterationToPlan has returned
+  Stream last_stream_{};     // of the latest allocation
+  Tick ask_again_at_{-1};    // the token at which a plan put off is asked for again
+  Tick looked_for_{-1};      // when the period was found whose round was looked through last,
+  Tick look_again_at_{-1};   // and the token before which it is not looked through again
   // Of the iteration that was planned last. One whose round does not repeat exactly may have something in it
   // that does not recur; it is followed all the same, and gives way to one that does.
   bool exact_ = false;

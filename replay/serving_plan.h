@@ -54,4 +54,11 @@ inline int64_t RoundsOf(const ServingPlan& plan) {
   return 1;
 }
 
+// The slot that a token is where `cut` was the first one and nothing else than the cycle came in between.
+inline uint32_t SlotByNumber(const ServingPlan& plan, Tick cut, Tick token) {
+  const auto cycle = static_cast<int64_t>(plan.slots.size());
+  const int64_t place = (token - cut) % cycle;
+  return static_cast<uint32_t>(place < 0 ? place + cycle : place);
+}
+
 }  // namespace reprise::replay

@@ -1,0 +1,115 @@
+#include "replay/followed_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/hash/hash.h"
+
+namespace reprise::replay {
+namespace {
+
+// A plan whose matched share stays below this gives way to a longer period. Design, section 4.
+constexpr double kGoodShare = 0.98;
+// A cycle that another one is inside of is longer by at least this part of it.
+constexpr int64_t kPartsLonger = 8;
+// More than this part of a round's bytes not where they were planned: something lies in the way.
+constexpr int64_t kConflictParts = 50;
+// A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
+// there for good.
+constexpr int64_t kRoundsOutstayed = 2;
+// Rounds after which a plan has proved itself.
+constexpr int64_t kGoodRounds = 8;
+// Of the slots that a waiting plan has seen in a job's start, so many are known, the latest ones: 2 MiB.
+constexpr size_t kMostStartSlots = size_t{1} << 17;
+
+}  // namespace
+
+bool IsLonger(const profiler::Period& period, const profiler::Period& than) {
+  return kPartsLonger * (period.length - than.length) > than.length;
+}
+
+bool PlannedCycle::IsOf(const profiler::Period& found) const {
+  return period.found_at == found.found_at || (!IsLonger(found, period) && !IsLonger(period, found));
+}
+
+uint64_t FingerprintOf(std::span<const profiler::Slot> cycle) {
+  uint64_t sum = 0;
+  const profiler::Slot* before = &cycle.back();
+  for (const profiler::Slot& slot : cycle) {
+    sum += absl::HashOf(before->bytes.count(), before->stream, slot.bytes.count(), slot.stream,
+                        slot.persistent ? 0 : slot.length);
+    before = &slot;
+  }
+  return sum;
+}
+
+bool FollowedPlan::BeginUse() {
+  mismatches_before = matcher->mismatches();
+  times_lost_before = matcher->times_lost();
+  RestartCount();
+  if (of_earlier_run) astray = Bytes(0);  // its first cycle is laid around what is there
+  return std::exchange(of_earlier_run, false);
+}
+
+void FollowedPlan::EndFirstCycle() {
+  start_slots.clear();
+  if (!plan.later.empty()) plan.slots = std::exchange(plan.later, {});
+}
+
+void FollowedPlan::RestartCount() {
+  window_tokens = window_matched = 0;
+  window_bytes = window_conflicts = Bytes(0);
+}
+
+void FollowedPlan::TakeMeasures() {
+  matched_share = static_cast<double>(window_matched) / static_cast<double>(window_tokens);
+  // In its first cycle, what was there before the plan is in its way, and goes by itself.
+  in_the_way = settled && window_conflicts * kConflictParts > window_bytes;
+  good_rounds = matches() && !in_the_way ? good_rounds + 1 : 0;
+  RestartCount();
+}
+
+bool FollowedPlan::matches() const { return matched_share >= kGoodShare; }
+
+bool FollowedPlan::proven() const {
+  const auto round = static_cast<int64_t>(plan.slots.size());
+  return good_rounds * round >= kGoodRounds * std::max(round, kShortRound);
+}
+
+bool FollowedPlan::Serves(const profiler::Period& period, Stream stream) const {
+  return period.length == cycle.period.length &&
+         (period.found_at == cycle.period.found_at || matcher->InStep(stream));
+}
+
+bool FollowedPlan::Outstays(uint32_t slot, Tick since, Offset offset, Tick now) const {
+  if (since < Tick(0)) return false;
+  const auto slots = static_cast<int64_t>(plan.slots.size());
+  const int64_t age = now - 1 - since;
+  const auto its = static_cast<size_t>(((slot - age) % slots + slots) % slots);
+  return plan.slots[its].offset == offset && age > plan.cycle[its].length && age < kRoundsOutstayed * slots;
+}
+
+void FollowedPlan::Doubt() {
+  doubted = true;
+  astray = plan.swing + Bytes(1);
+}
+
+void FollowedPlan::NoteInStart(Tick token, uint32_t slot) {
+  if (start_slots.size() == kMostStartSlots) start_slots.pop_front();
+  start_slots.emplace_back(token, slot);
+}
+
+uint32_t FollowedPlan::SlotInStart(Tick token, const profiler::History& history) const {
+  if (token < history.oldest()) return Matcher::kNoSlot;
+  const auto seen = std::ranges::lower_bound(start_slots, token, {}, &std::pair<Tick, uint32_t>::first);
+  if (seen == start_slots.end()) return Matcher::kNoSlot;
+  // Those by which the matcher has found its place again are in front of the first that it has told.
+  size_t slot = seen->second;
+  for (Tick t = seen->first; t > token; t = t - 1) {
+    slot = (slot + plan.cycle.size() - 1) % plan.cycle.size();
+    if (history.at(t - 1).bytes != plan.cycle[slot].bytes) return Matcher::kNoSlot;
+  }
+  return static_cast<uint32_t>(slot);
+}
+
+}  // namespace reprise::replay

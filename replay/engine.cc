@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "replay/first_cycle.h"
+#include "replay/live_blocks.h"
 #include "replay/region_walk.h"
 #include "replay/residents.h"
 
@@ -16,12 +17,6 @@ namespace {
 
 // Once a plan has been followed for a round, what is free outside of it is given back, in so many at most.
 constexpr int kRoundsToGiveBack = 3;
-// Threads beyond these share the last one's sequence, unless one has not been heard of for so many requests.
-constexpr size_t kMostThreads = 64;
-constexpr int64_t kSilence = 1 << 16;
-// Allocations of its own that a thread's sequence remembers at most: 4 MiB, so that all of them together are
-// not much more than the device's own (profiler/period_finder.h, profiler/iteration.h).
-constexpr int64_t kTokensOfThread = 1 << 16;
 // Most holders of the lock are done at once, before it is slept for.
 constexpr int kYields = 100;
 // The steady clock's wait is a call that GCC's thread sanitizer does not know: it would take what the lock
@@ -58,7 +53,8 @@ Engine::Engine(const Options& options, std::unique_ptr<MemorySource> memory, Pla
                        std::countr_zero(static_cast<uint64_t>(memory_->granule() / kUnit)), events)),
       runner_(runner),
       arena_(memory_.get(), options.capacity, order_.get(), options.arena_rules),
-      whole_(options.period, options.sequence_rules) {}
+      whole_(options.period, options.sequence_rules),
+      threads_(options.period, options.sequence_rules) {}
 
 std::optional<Engine::Guard> Engine::TryLockFor(std::chrono::milliseconds patience) {
   for (int i = 0; i < kYields; ++i) {
@@ -186,8 +182,8 @@ inline void Engine::Take(const Request& request, Outcome& outcome) {
 }
 
 inline void Engine::TakeToken(const Request& request, Outcome& outcome) {
-  outcome.thread = ThreadOf(request.thread);
-  if (!threads_.empty()) return TakeTokenAmongThreads(request, outcome);
+  outcome.thread = threads_.PlaceOf(request.thread, counters_.requests, whole_.now());
+  if (threads_.several()) return TakeTokenAmongThreads(request, outcome);
   Sequence::Step step;
   whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live, step);
   outcome.token = step.token;
@@ -196,13 +192,13 @@ inline void Engine::TakeToken(const Request& request, Outcome& outcome) {
 
 // The device's sequence is led by its own, until each thread's is.
 void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
-  Thread& thread = threads_[outcome.thread];
+  JobThreads::Thread& thread = threads_[outcome.thread];
   Sequence::Step step;
   Sequence::Step own;
   if (!split_) {
     whole_.OnAlloc(request.bytes, request.alignment, request.stream, counters_.live, step);
     outcome.token = step.token;
-    CountRecent(thread);
+    threads_.CountToken(thread);
   }
   thread.sequence->OnAlloc(request.bytes, request.alignment, request.stream, thread.live, own);
   outcome.own_token = own.token;
@@ -253,57 +249,11 @@ inline void Engine::CountShare(Bytes bytes, bool planned) {
   counters_.planned_bytes_after_plan += bytes;
 }
 
-uint16_t Engine::FindThread(uint64_t number) {
-  if (threads_.empty()) {
-    if (!first_thread_.has_value()) first_thread_ = number;
-    if (number == *first_thread_) return 0;
-    AddThread(*first_thread_);
-    threads_[0].recent = recent_tokens_ = std::min(whole_.now().count(), kRecentTokens / 2);
-  }
-  if (threads_[last_thread_].number == number) return last_thread_;
-  threads_[last_thread_].heard_at = counters_.requests;
-  size_t i = 0;
-  while (i < threads_.size() && threads_[i].number != number) ++i;
-  if (i == kMostThreads) {
-    i = TakeOverThread(number);
-  } else if (i == threads_.size()) {
-    AddThread(number);
-  }
-  last_thread_ = static_cast<uint16_t>(i);
-  return last_thread_;
-}
-
-// A thread that has not been heard of for long has probably ended, and the new one may do what it did.
-uint16_t Engine::TakeOverThread(uint64_t number) {
-  const auto oldest = std::ranges::min_element(threads_, {}, &Thread::heard_at);
-  if (counters_.requests - oldest->heard_at < kSilence) return kMostThreads - 1;
-  oldest->number = number;
-  return static_cast<uint16_t>(oldest - threads_.begin());
-}
-
-void Engine::AddThread(uint64_t number) {
-  Thread thread{.number = number};
-  profiler::PeriodFinder::Options period = options_.period;
-  period.max_tokens = std::min(period.max_tokens, kTokensOfThread);
-  thread.sequence = std::make_unique<Sequence>(period, options_.sequence_rules);
-  threads_.push_back(std::move(thread));  // with all it needs, or not at all
-}
-
-void Engine::CountRecent(Thread& thread) {
-  ++thread.recent;
-  if (++recent_tokens_ < kRecentTokens) return;
-  recent_tokens_ = 0;
-  for (Thread& each : threads_) recent_tokens_ += each.recent /= 2;
-}
-
 // A helper that repeats is not what the device does.
-void Engine::ConsiderSplitting(const Thread& thread) {
-  if (!thread.Repeats() || whole_.promising()) return;
-  int64_t repeating = 0;
-  for (const Thread& each : threads_) repeating += each.Repeats() ? each.recent : 0;
-  if (2 * repeating < recent_tokens_) return;
+void Engine::ConsiderSplitting(const JobThreads::Thread& thread) {
+  if (!thread.Repeats() || whole_.promising() || !threads_.MostRepeats()) return;
   split_ = true;
-  for (const Thread& each : threads_) ConsiderPlanning(*each.sequence);
+  for (const JobThreads::Thread& each : threads_) ConsiderPlanning(*each.sequence);
 }
 
 inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome) {
@@ -365,7 +315,9 @@ bool Engine::Adopt(Sequence& sequence, const Sequence::Step& step) {
     sequence.Drop();
     return false;
   }
-  sequence.Adopt(split_ ? std::vector<Sequence::Staying>() : WhatStays(sequence, step));
+  const CycleAt cycle = {sequence.candidate().cycle, step.token - step.slot, whole_.now()};
+  sequence.Adopt(split_ ? std::vector<Sequence::Staying>()
+                        : WhatStays(arena_, cycle, sequence.candidate_from()));
   arena_.SetPlanEnd(PlansEnd(sequence));
   CountPlan(sequence);
   BeginFirstCycle(sequence, step);
@@ -376,7 +328,7 @@ bool Engine::Adopt(Sequence& sequence, const Sequence::Step& step) {
 Offset Engine::PlansEnd(const Sequence& sequence) const {
   Offset end = sequence.plans_end();
   if (split_) {
-    for (const Thread& thread : threads_) end = std::max(end, thread.sequence->plans_end());
+    for (const JobThreads::Thread& thread : threads_) end = std::max(end, thread.sequence->plans_end());
   }
   return end;
 }
@@ -385,37 +337,13 @@ Offset Engine::PlansEnd(const Sequence& sequence) const {
 void Engine::BeginFirstCycle(Sequence& sequence, const Sequence::Step& step) {
   if (split_ || !options_.sequence_rules.first_cycle) return;
   const ServingPlan& plan = *sequence.plan();
-  std::vector<LiveBlock> live;
-  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    LiveBlock block = {.offset = offset,
-                       .bytes = bytes,
-                       .requested = info.requested,
-                       .stream = info.stream,
-                       .token = info.token,
-                       .stays = sequence.Stays(info.token)};
-    if (!block.stays) block.slot = SlotOf(info, plan.cycle, step.token - step.slot);
-    if (!block.stays && block.slot == Matcher::kNoSlot)
-      block.slot_in_start = sequence.SlotInStart(info.token);
-    live.push_back(block);
-  });
+  const CycleAt cycle = {plan.cycle, step.token - step.slot, whole_.now()};
+  const std::vector<LiveBlock> live = BlocksFor(sequence, arena_, cycle);
   std::optional<std::vector<ServingPlan::Slot>> first =
       LayFirstCycle(plan, step.slot, ResidentsOf(plan, step.slot, step.token, live), options_.solve);
   if (!first.has_value()) return;
   arena_.SetPlanEnd(std::max(arena_.plan_end(), EndOf(plan.cycle, *first)));
   sequence.BeginWith(std::move(*first));
-}
-
-// Of what the job has allocated before the cycle that is about to be followed.
-std::vector<Sequence::Staying> Engine::WhatStays(const Sequence& sequence, const Sequence::Step& step) const {
-  std::vector<Sequence::Staying> stays;
-  const std::vector<profiler::Slot>& cycle = sequence.candidate().cycle;
-  arena_.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {
-    const bool of_start = info.token >= Tick(0) && info.token < sequence.candidate_from();
-    if (of_start && SlotOf(info, cycle, step.token - step.slot) == Matcher::kNoSlot)
-      stays.push_back({info.token, info.requested});
-  });
-  std::ranges::sort(stays, {}, &Sequence::Staying::token);
-  return stays;
 }
 
 void Engine::CountPlan(const Sequence& sequence) {
@@ -432,18 +360,13 @@ void Engine::CountPlan(const Sequence& sequence) {
 Engine::Beside Engine::BesidePlans() const {
   std::vector<Region> covered;
   if (!split_) covered.emplace_back(Offset(0), arena_.plan_end());
-  for (const Thread& thread : threads_) {
+  for (const JobThreads::Thread& thread : threads_) {
     const ServingPlan* const plan = thread.sequence->plan();
     if (split_ && plan != nullptr) covered.emplace_back(plan->begin, plan->end);
   }
   Beside beside;
   for (const auto& [begin, end] : covered) beside.covered += RoundUp(end - begin, memory_->granule());
-  RegionWalk walk(std::move(covered));
-  Offset end;  // of what has been covered so far
-  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
-    walk.To(offset, [&](const Region& region) { end = std::max(end, region.second); });
-    if (offset >= end) beside.live += bytes;
-  });
+  beside.live = LiveBeside(arena_, std::move(covered));
   return beside;
 }
 
@@ -477,27 +400,18 @@ std::vector<Sequence::Known> Engine::KnownPlans() const {
 // The lowest where no other thread's plan is and nothing that is live: there are many addresses, but an end.
 bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const {
   std::vector<Region> others;
-  for (const Thread& other : threads_) {
+  for (const JobThreads::Thread& other : threads_) {
     if (other.sequence.get() == &sequence) continue;
     other.sequence->ForEachPlan([&](const ServingPlan& each) { others.emplace_back(each.begin, each.end); });
   }
   const Bytes height = plan.end - Offset(0);
-  Offset base;
-  const auto avoid = [&](const Region& taken) {
-    if (base + height > taken.first) base = std::max(base, RoundUp(taken.second, memory_->granule()));
-  };
-  RegionWalk walk(std::move(others));
-  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
-    walk.To(offset, avoid);
-    avoid({offset, offset + bytes});
-  });
-  walk.To(arena_.main_end(), avoid);
-  if (base + height > arena_.main_end()) return false;
+  const std::optional<Offset> base = LowestFree(arena_, std::move(others), height, memory_->granule());
+  if (!base.has_value()) return false;
   for (ServingPlan::Slot& slot : plan.slots) {
-    if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));
+    if (slot.planned()) slot.offset = *base + (slot.offset - Offset(0));
   }
-  plan.begin = base;
-  plan.end = base + height;
+  plan.begin = *base;
+  plan.end = *base + height;
   return true;
 }
 
@@ -506,48 +420,15 @@ void Engine::ConsiderPlanning(Sequence& sequence) try {
   const auto iteration = options_.plan ? sequence.IterationToPlan() : std::nullopt;
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
-  const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(*iteration);
+  const CycleAt cycle = {iteration->slots, iteration->origin, whole_.now()};
+  const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(arena_, cycle);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
-  if (!split_) KeepInPlace(*iteration, *request);
+  if (!split_) KeepInPlace(arena_, iteration->period, whole_.now(), *request);
   if (!split_ && sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,
                 solve = options_.solve] { Plan(*request, seconds, *candidate, solve); });
 } catch (const std::bad_alloc&) {
   if (sequence.period().has_value()) sequence.Drop();
-}
-
-// The slot that a live block is the latest instance of, or one of the latest where several are alive; kNoSlot where the cycle
-// will not free it by itself: it is none, or older than the slot's lifetime. (Size and position alone are not enough: an
-// optimizer's state, allocated among the first gradients, looks like them.)
-uint32_t Engine::SlotOf(const BlockInfo& info, std::span<const profiler::Slot> cycle, Tick origin) const {
-  const auto period = static_cast<int64_t>(cycle.size());
-  const int64_t turn = (info.token - origin) % period;
-  const int64_t i = turn < 0 ? turn + period : turn;
-  const profiler::Slot& slot = cycle[static_cast<size_t>(i)];
-  const bool of_cycle = !slot.persistent && slot.bytes == info.requested && slot.stream == info.stream &&
-                        whole_.now() - info.token <= slot.length;
-  return of_cycle ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
-}
-
-std::vector<Obstacle> Engine::FindObstacles(const profiler::Iteration& iteration) const {
-  std::vector<Obstacle> obstacles;
-  arena_.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
-    if (SlotOf(info, iteration.slots, iteration.origin) == Matcher::kNoSlot)
-      obstacles.push_back({offset, bytes, info.token});
-  });
-  return obstacles;
-}
-
-// What outlives its round is alive when the plan is adopted. Where it lies is its place from then on, if that
-// can be: until all of it had moved, memory would be held for both places.
-void Engine::KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const {
-  if (request.iteration.period == found.period) return;  // nothing does
-  arena_.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) {
-    const uint32_t slot = SlotOf(info, request.iteration.slots, request.iteration.origin);
-    if (slot == Matcher::kNoSlot || request.iteration.slots[slot].length <= found.period) return;
-    const auto at = std::ranges::lower_bound(request.slot_of, slot) - request.slot_of.begin();
-    request.problem.buffers[static_cast<size_t>(at)].previous = offset;
-  });
 }
 
 Counters Engine::counters(const Guard&) const {

@@ -22,7 +22,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +30,7 @@
 #include "profiler/iteration.h"
 #include "profiler/period_finder.h"
 #include "replay/arena.h"
+#include "replay/job_threads.h"
 #include "replay/memory_source.h"
 #include "replay/planning.h"
 #include "replay/sequence.h"
@@ -223,45 +223,17 @@ class Engine {
     bool crosses = true;
     bool planned = false;
   };
-  // A thread that allocates, and what it alone has live.
-  struct Thread {
-    uint64_t number = 0;
-    std::unique_ptr<Sequence> sequence;
-    Bytes live;
-    int64_t heard_at = 0;  // the request with which others gave way to it last
-    int64_t recent = 0;    // of the device's latest tokens, those that were its own
-
-    // It must have followed its own iteration for so many rounds before the device's is given up.
-    static constexpr int64_t kRoundsToSplit = 4;
-    bool Repeats() const {
-      const std::optional<profiler::Period>& own = sequence->period();
-      return own.has_value() && sequence->in_period() &&
-             sequence->now() >= own->found_at + kRoundsToSplit * own->length;
-    }
-  };
-  // The latest tokens are so many at most, and half as many at least: older ones count for half, and half again.
-  static constexpr int64_t kRecentTokens = 1 << 16;
   void Take(const Request& request, Outcome& outcome);
   void TakeToken(const Request& request, Outcome& outcome);
   void TakeTokenAmongThreads(const Request& request, Outcome& outcome);
   void Follow(Sequence& leading, const Sequence::Step& step, const Request& request, Outcome& outcome);
   void CountShare(Bytes bytes, bool planned);
   void Describe(const Request& request, const Outcome& outcome, BlockInfo& info);
-  // The engine's number of a thread; 0 while there is one alone.
-  uint16_t ThreadOf(uint64_t number) {
-    if (threads_.empty() && first_thread_ == number) return 0;
-    return FindThread(number);
-  }
-  uint16_t FindThread(uint64_t number);
-  void AddThread(uint64_t number);
-  uint16_t TakeOverThread(uint64_t number);
-  void CountRecent(Thread& thread);
-  void ConsiderSplitting(const Thread& thread);
+  void ConsiderSplitting(const JobThreads::Thread& thread);
   Sequence& Leading(uint16_t thread) { return split_ ? *threads_[thread].sequence : whole_; }
   void PlaceInSlot(Sequence& sequence, uint32_t slot, const Request& request, Outcome& outcome);
   Arena::Block PlaceAnywhere(Sequence& sequence, const Request& request, Tick token);
   bool IsToStay(Tick token, Bytes bytes);
-  std::vector<Sequence::Staying> WhatStays(const Sequence& sequence, const Sequence::Step& step) const;
   Offset Live(Arena::Block block, Bytes alignment);
   void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
@@ -279,13 +251,10 @@ class Engine {
   Bytes NeedOfPlans(const Beside& beside) const;
   bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
   void ConsiderPlanning(Sequence& sequence);
-  uint32_t SlotOf(const BlockInfo& info, std::span<const profiler::Slot> cycle, Tick origin) const;
-  std::vector<Obstacle> FindObstacles(const profiler::Iteration& iteration) const;
-  void KeepInPlace(const profiler::Iteration& found, PlanRequest& request) const;
   template <typename Visit>
   void ForEachSequence(Visit visit) const {
     visit(whole_);
-    for (const Thread& thread : threads_) visit(*thread.sequence);
+    for (const JobThreads::Thread& thread : threads_) visit(*thread.sequence);
   }
 
   const Options options_;
@@ -296,11 +265,8 @@ class Engine {
   EventSink* sink_ = nullptr;
 
   Arena arena_;
-  Sequence whole_;                        // everything on the device, until the split
-  std::vector<Thread> threads_;           // from the second thread on
-  std::optional<uint64_t> first_thread_;  // the only one until then
-  uint16_t last_thread_ = 0;              // of threads_: the one looked up last
-  int64_t recent_tokens_ = 0;             // of all threads
+  Sequence whole_;      // everything on the device, until the split
+  JobThreads threads_;  // from the second thread on
   bool split_ = false;
   bool expecting_ = false;                // a plan of an earlier run has its range kept free
   std::vector<Sequence::Staying> stays_;  // of the start, by token; empty where that is not known

@@ -1,0 +1,91 @@
+#include "replay/live_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace reprise::replay {
+
+uint32_t CycleAt::SlotOf(const BlockInfo& block) const {
+  const auto period = static_cast<int64_t>(slots.size());
+  const int64_t turn = (block.token - origin) % period;
+  const int64_t i = turn < 0 ? turn + period : turn;
+  const profiler::Slot& slot = slots[static_cast<size_t>(i)];
+  const bool of_cycle = !slot.persistent && slot.bytes == block.requested && slot.stream == block.stream &&
+                        now - block.token <= slot.length;
+  return of_cycle ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
+}
+
+std::vector<Obstacle> FindObstacles(const Arena& arena, const CycleAt& cycle) {
+  std::vector<Obstacle> obstacles;
+  arena.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
+    if (cycle.SlotOf(info) == Matcher::kNoSlot) obstacles.push_back({offset, bytes, info.token});
+  });
+  return obstacles;
+}
+
+std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from) {
+  std::vector<Sequence::Staying> stays;
+  arena.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {
+    const bool of_start = info.token >= Tick(0) && info.token < from;
+    if (of_start && cycle.SlotOf(info) == Matcher::kNoSlot) stays.push_back({info.token, info.requested});
+  });
+  std::ranges::sort(stays, {}, &Sequence::Staying::token);
+  return stays;
+}
+
+std::vector<LiveBlock> BlocksFor(const Sequence& sequence, const Arena& arena, const CycleAt& cycle) {
+  std::vector<LiveBlock> live;
+  arena.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo& info) {
+    LiveBlock block = {.offset = offset,
+                       .bytes = bytes,
+                       .requested = info.requested,
+                       .stream = info.stream,
+                       .token = info.token,
+                       .stays = sequence.Stays(info.token)};
+    if (!block.stays) block.slot = cycle.SlotOf(info);
+    if (!block.stays && block.slot == Matcher::kNoSlot)
+      block.slot_in_start = sequence.SlotInStart(info.token);
+    live.push_back(block);
+  });
+  return live;
+}
+
+void KeepInPlace(const Arena& arena, int64_t found, Tick now, PlanRequest& request) {
+  const profiler::Iteration& planned = request.iteration;
+  if (planned.period == found) return;  // nothing does
+  const CycleAt cycle = {planned.slots, planned.origin, now};
+  arena.ForEachLive([&](Offset offset, Bytes, const BlockInfo& info) {
+    const uint32_t slot = cycle.SlotOf(info);
+    if (slot == Matcher::kNoSlot || planned.slots[slot].length <= found) return;
+    const auto at = std::ranges::lower_bound(request.slot_of, slot) - request.slot_of.begin();
+    request.problem.buffers[static_cast<size_t>(at)].previous = offset;
+  });
+}
+
+Bytes LiveBeside(const Arena& arena, std::vector<Region> regions) {
+  Bytes live;
+  RegionWalk walk(std::move(regions));
+  Offset end;  // of the regions so far
+  arena.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
+    walk.To(offset, [&](const Region& region) { end = std::max(end, region.second); });
+    if (offset >= end) live += bytes;
+  });
+  return live;
+}
+
+std::optional<Offset> LowestFree(const Arena& arena, std::vector<Region> regions, Bytes height,
+                                 Bytes granule) {
+  Offset base;
+  const auto avoid = [&](const Region& taken) {
+    if (base + height > taken.first) base = std::max(base, RoundUp(taken.second, granule));
+  };
+  RegionWalk walk(std::move(regions));
+  arena.ForEachLive([&](Offset offset, Bytes bytes, const BlockInfo&) {
+    walk.To(offset, avoid);
+    avoid({offset, offset + bytes});
+  });
+  walk.To(arena.main_end(), avoid);
+  return base + height > arena.main_end() ? std::nullopt : std::optional(base);
+}
+
+}  // namespace reprise::replay

@@ -57,12 +57,15 @@ void FollowedPlan::EndFirstCycle() {
 }
 
 void FollowedPlan::RestartCount() {
-  window_tokens = window_matched = 0;
+  window_tokens = window_matched = window_lost = 0;
   window_bytes = window_conflicts = Bytes(0);
 }
 
 void FollowedPlan::TakeMeasures() {
   matched_share = static_cast<double>(window_matched) / static_cast<double>(window_tokens);
+  const int64_t in_step = window_tokens - window_lost;
+  if (2 * in_step >= window_tokens)
+    told_share = static_cast<double>(window_matched) / static_cast<double>(in_step);
   // In its first cycle, what was there before the plan is in its way, and goes by itself.
   in_the_way = settled && window_conflicts * kConflictParts > window_bytes;
   good_rounds = matches() && !in_the_way ? good_rounds + 1 : 0;

@@ -51,6 +51,9 @@ uint64_t FingerprintOf(std::span<const profiler::Slot> cycle);
 struct FollowedPlan {
   // One that matches less than this much of what happens is not being followed, where others might be.
   static constexpr double kUsefulShare = 0.9;
+  // One that expects less than this much of what comes while it is in step does not tell what comes next: threads allocate
+  // at once. (What comes while it is lost is something else, such as an evaluation.)
+  static constexpr double kTellingShare = 0.95;
   // Rounds shorter than so many allocations are counted as parts of one: what is planned every few milliseconds keeps a core
   // busy.
   static constexpr int64_t kShortRound = 64;
@@ -65,12 +68,14 @@ struct FollowedPlan {
   bool in_the_way = false;          // something lies where its slots should
   int64_t good_rounds = 0;          // in a row
   double matched_share = 1.0;       // of the latest cycle
+  double told_share = 1.0;          // the same, of what came while its matcher was in step
   Tick last_used;                   // the token that it has last been followed with
   // So much of what it may have live lies elsewhere, since its latest entry; no longer counted where it is enough.
   Bytes astray;
   // About the present cycle: the measures of whether the plan still fits.
   int64_t window_tokens = 0;
   int64_t window_matched = 0;
+  int64_t window_lost = 0;  // came while its matcher was not in step
   Bytes window_bytes;
   Bytes window_conflicts;
   // What its matcher had counted when it came into use: while it looks on, a mismatch is none.
@@ -84,11 +89,13 @@ struct FollowedPlan {
   // From here on it lies as it was planned.
   void EndFirstCycle();
   // The allocation `token` is its slot, or kNoSlot. True at the end of a cycle, when its measures have been taken.
-  bool Count(Tick token, uint32_t slot, Bytes bytes) {
+  bool Count(Tick token, uint32_t slot, Bytes bytes, Stream stream) {
     ++window_tokens;
     if (slot != Matcher::kNoSlot) {
       ++window_matched;
       last_used = token;
+    } else if (!matcher->InStep(stream)) {
+      ++window_lost;
     }
     window_bytes += bytes;
     if (window_tokens < static_cast<int64_t>(plan.slots.size())) return false;
@@ -99,6 +106,8 @@ struct FollowedPlan {
   // Whether the latest cycle matched but for little, or enough to go on.
   bool matches() const;
   bool useful() const { return matched_share >= kUsefulShare; }
+  // Whether it tells what comes next.
+  bool tells() const { return told_share >= kTellingShare; }
   // Whether it has been good for long.
   bool proven() const;
   // Whether so much lies elsewhere that it is not to be followed before an entry.

@@ -34,7 +34,7 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
     if (active_ != nullptr) step.slot = active_->matcher->Step(bytes, stream);
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
     if (active_ != nullptr) {
-      CountShare(bytes, step);
+      CountShare(bytes, stream, step);
       if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0) || finder_.in_doubt())
         FollowFromEntry(bytes, stream, step);
     }
@@ -86,7 +86,7 @@ void Sequence::Adopt(std::vector<Staying> stays) {
   }
   active_->stays = std::move(stays);
   active_->BeginUse();
-  active_->Count(history_.now() - 1, 0, Bytes(0));  // the present allocation, which is the cut
+  active_->Count(history_.now() - 1, 0, Bytes(0), last_stream_);  // the present allocation, which is the cut
   failed_length_ = 0;
   if (active_->cycle.reason != PlannedCycle::Reason::kFound) ++counters_.plans_renewed;
 }
@@ -203,8 +203,8 @@ void Sequence::PutOffPlanning(int64_t round) {
   replan_rounds_ = std::min(2 * replan_rounds_, kMostReplanRounds);
 }
 
-void Sequence::CountShare(Bytes bytes, Step& step) {
-  if (!active_->Count(step.token, step.slot, bytes)) return;
+void Sequence::CountShare(Bytes bytes, Stream stream, Step& step) {
+  if (!active_->Count(step.token, step.slot, bytes, stream)) return;
   if (active_->proven()) replan_rounds_ = 1;
   step.settled = !std::exchange(active_->settled, true);
   active_->EndFirstCycle();

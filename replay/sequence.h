@@ -51,7 +51,8 @@ class Sequence {
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
     bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
-    bool rest = true;   // a plan whose own blocks stay in its places rests while its period is judged anew
+    bool foresight = true;  // no place is kept for what a plan expects that does not tell what comes next
+    bool rest = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -132,8 +133,11 @@ class Sequence {
   std::vector<OtherPlan> OtherPlans() const;
   // The end of the highest plan of the set.
   Offset plans_end() const;
-  bool InStep(Stream stream) const {
-    return active_ != nullptr && !active_->IsAstray() && active_->matcher->InStep(stream);
+  // Whether the plan in use tells which places coming slots need: it is followed, and what comes is what it expects but for
+  // a little.
+  bool Foresees(Stream stream) const {
+    return active_ != nullptr && !active_->IsAstray() && (active_->tells() || !rules_.foresight) &&
+           active_->matcher->InStep(stream);
   }
   // A plan is followed, or soon will be.
   bool promising() const;
@@ -167,7 +171,7 @@ class Sequence {
   void FollowPending(Bytes bytes, Stream stream, Step& step);
   void FollowWaiting(Bytes bytes, Stream stream, Step& step);
   void FollowFromEntry(Bytes bytes, Stream stream, Step& step);
-  void CountShare(Bytes bytes, Step& step);
+  void CountShare(Bytes bytes, Stream stream, Step& step);
   void CountAstray(FollowedPlan& plan, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const;
   void Leave(FollowedPlan& used);
   static void Account(const FollowedPlan& used, Counters& counters);

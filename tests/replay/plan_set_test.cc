@@ -113,7 +113,7 @@ TEST(PlanSet, WhatStaysInAPlansPlacesForGoodIsNoReasonToDoubtIt) {
     const auto its = static_cast<size_t>((29 - age % 60 + 60) % 60);
     job.sequence.OnTaken(29, plan.swing, job.sequence.now() - 1 - age, plan.slots[its].offset);
     job.Alloc(round[30]);
-    return job.sequence.InStep(Stream{});
+    return job.sequence.Foresees(Stream{});
   };
   EXPECT_FALSE(in_step_after(65)) << "of the round before: all that it was freed with may be there still";
   EXPECT_TRUE(in_step_after(665));

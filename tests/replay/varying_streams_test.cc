@@ -19,6 +19,7 @@
 #include "replay/engine.h"
 #include "replay/simulator.h"
 #include "tests/replay/many_layers.h"
+#include "tests/replay/varying_jobs.h"
 
 namespace reprise::replay {
 namespace {
@@ -255,6 +256,65 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
     EXPECT_LE(with->counters.conflicts, 100) << "nor is it followed while the step is being planned";
     EXPECT_LE(with->reserved_peak, never_doubted->reserved_peak) << micro_batches;
   }
+}
+
+// Two threads work at the operations that are ready: behind each layer's part of the backward pass its weights' gradient
+// becomes so, and which of them comes when is another thing each time. Each operation has small blocks of its own.
+std::vector<profiler::Event> TwoExecutors(uint64_t seed, int steps) {
+  constexpr int kLayers = 10;
+  varying::Dice dice(seed);
+  varying::Writer out(&dice);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < kLayers; ++i) sizes.push_back(dice.Between(1, 16) << 17);
+  for (const int64_t size : sizes) out.Alloc(size);  // weights
+  const auto operation = [&](int64_t bytes) {
+    const BlockId result = out.Alloc(bytes);
+    for (int i = 0; i < 4; ++i) out.Free(out.Alloc(16704));
+    return result;
+  };
+  for (int step = 0; step < steps; ++step) {
+    std::vector<BlockId> kept;
+    for (const int64_t size : sizes) kept.push_back(operation(size));
+    std::vector<size_t> ready;
+    std::vector<BlockId> incoming;
+    for (size_t layers = kLayers; layers > 0 || !ready.empty();) {
+      if (!ready.empty() && (layers == 0 || dice.Chance(600))) {
+        const auto which = ready.begin() + dice.Between(0, static_cast<int64_t>(ready.size()) - 1);
+        const size_t layer = *which;
+        ready.erase(which);
+        const BlockId gradient = operation(sizes[layer] * 3 / 4);
+        out.Free(out.Alloc(sizes[layer] * 3 / 4));  // of the optimizer
+        out.Free(gradient);
+        out.Free(kept[layer]);
+      } else {
+        ready.push_back(--layers);
+        const BlockId next = operation(sizes[layers] / 2 + 4096);
+        out.FreeAll(incoming);
+        incoming.push_back(next);
+      }
+    }
+    out.FreeAll(incoming);
+  }
+  return out.TakeEvents();
+}
+
+TEST(Rules, WhereAPlanDoesNotTellWhatComesNextNoPlaceIsKeptForIt) {
+  double reserved = 0;
+  double kept = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const std::vector<profiler::Event> events = TwoExecutors(seed, /*steps=*/160);
+    SimulationOptions options;
+    options.plan_seconds = 0.05;
+    const auto with = Simulate(events, options);
+    options.sequence_rules.foresight = false;
+    const auto without = Simulate(events, options);
+    ASSERT_TRUE(with.ok() && without.ok());
+    EXPECT_EQ(with->overlaps, 0);
+    EXPECT_GT(with->counters.plans, 0) << seed;
+    reserved += Reserved(*with) / 6;
+    kept += Reserved(*without) / 6;
+  }
+  EXPECT_LE(reserved, kept - 0.08) << kept;
 }
 
 // Steps that an evaluation interrupts before four have come again, so that their own period is not confirmed anew at once.

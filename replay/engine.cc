@@ -277,13 +277,13 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
   outcome.block = PlaceAnywhere(sequence, request, outcome.token);
 }
 
-// In step, a stray block must not take a place that a coming slot needs; lost, or where a job's order is another one each
-// time, nothing is known about coming slots, and before an entry none is taken. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier
+// In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming slots, and
+// before an entry none is taken. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier
 // run is followed nothing may settle in its range; where it is known what stays, the rest may lie there meanwhile: beside
 // it, it would leave what stays scattered over as many granules as all of it took.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, Tick token) {
   const bool careful = split_ ? counters_.plans > 0
-                              : sequence.Foresees(request.stream) ||
+                              : sequence.KeepsPlaces(request.stream) ||
                                     (stays_.empty() ? sequence.expecting() : IsToStay(token, request.bytes));
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,

@@ -54,6 +54,8 @@ struct FollowedPlan {
   // One that expects less than this much of what comes while it is in step does not tell what comes next: threads allocate
   // at once. (What comes while it is lost is something else, such as an evaluation.)
   static constexpr double kTellingShare = 0.95;
+  // What one has live rises and falls by at least this part of its range, or most of that is others'.
+  static constexpr int64_t kPartsOfRange = 5;
   // Rounds shorter than so many allocations are counted as parts of one: what is planned every few milliseconds keeps a core
   // busy.
   static constexpr int64_t kShortRound = 64;
@@ -106,8 +108,11 @@ struct FollowedPlan {
   // Whether the latest cycle matched but for little, or enough to go on.
   bool matches() const;
   bool useful() const { return matched_share >= kUsefulShare; }
-  // Whether it tells what comes next.
-  bool tells() const { return told_share >= kTellingShare; }
+  // Whether its free places are worth keeping for its coming slots: it tells what these are, and its range is not for the most
+  // part that of blocks which it lies around. Between them others find no room then either, and would be held beside it.
+  bool keeps_places() const {
+    return told_share >= kTellingShare && plan.swing * kPartsOfRange >= plan.end - plan.begin;
+  }
   // Whether it has been good for long.
   bool proven() const;
   // Whether so much lies elsewhere that it is not to be followed before an entry.

@@ -51,7 +51,7 @@ class Sequence {
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
     bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
-    bool foresight = true;  // no place is kept for what a plan expects that does not tell what comes next
+    bool keep_places = true;  // false: every plan that is followed keeps its free places
     bool rest = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
@@ -133,10 +133,9 @@ class Sequence {
   std::vector<OtherPlan> OtherPlans() const;
   // The end of the highest plan of the set.
   Offset plans_end() const;
-  // Whether the plan in use tells which places coming slots need: it is followed, and what comes is what it expects but for
-  // a little.
-  bool Foresees(Stream stream) const {
-    return active_ != nullptr && !active_->IsAstray() && (active_->tells() || !rules_.foresight) &&
+  // Whether the plan in use is followed, and its free places are to be kept for coming slots.
+  bool KeepsPlaces(Stream stream) const {
+    return active_ != nullptr && !active_->IsAstray() && (active_->keeps_places() || !rules_.keep_places) &&
            active_->matcher->InStep(stream);
   }
   // A plan is followed, or soon will be.

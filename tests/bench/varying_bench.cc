@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
                                               {"first-cycle", &options.sequence_rules.first_cycle},
                                               {"entries", &options.sequence_rules.entries},
                                               {"rest", &options.sequence_rules.rest},
-                                              {"foresight", &options.sequence_rules.foresight},
+                                              {"keep-places", &options.sequence_rules.keep_places},
                                               {"turns", &options.sequence_rules.turns},
                                               {"plan-lends", &options.arena_rules.plan_lends},
                                               {"waits", &options.arena_rules.waits},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "replay/sequence.h"
@@ -113,10 +114,26 @@ TEST(PlanSet, WhatStaysInAPlansPlacesForGoodIsNoReasonToDoubtIt) {
     const auto its = static_cast<size_t>((29 - age % 60 + 60) % 60);
     job.sequence.OnTaken(29, plan.swing, job.sequence.now() - 1 - age, plan.slots[its].offset);
     job.Alloc(round[30]);
-    return job.sequence.Foresees(Stream{});
+    return job.sequence.KeepsPlaces(Stream{});
   };
   EXPECT_FALSE(in_step_after(65)) << "of the round before: all that it was freed with may be there still";
   EXPECT_TRUE(in_step_after(665));
+}
+
+// What it has live swings by little beside what it lies around: others find no room outside of its range.
+TEST(PlanSet, APlanThatIsLittleOfItsRangeKeepsNoPlaces) {
+  const Sizes round = SizesOf(60);
+  SequenceJob earlier;
+  earlier.Rounds(20, round);
+  for (const auto& [parts, keeps] : {std::pair(5, true), std::pair(6, false)}) {
+    ServingPlan plan = *earlier.sequence.plan();
+    plan.end = plan.begin + plan.swing * parts;
+    SequenceJob job;
+    job.sequence.Expect({.plan = plan, .from = Tick(0)});
+    job.Rounds(2, round);
+    ASSERT_NE(job.sequence.plan(), nullptr);
+    EXPECT_EQ(job.sequence.KeepsPlaces(Stream{}), keeps) << parts;
+  }
 }
 
 // A period with a stray allocation in it, and the plan of the round that repeats exactly.

@@ -143,7 +143,7 @@ TEST(Sequence, BeforeAnEntryAPlanIsNotInStepAndWhatItMatchesIsCounted) {
   const Sizes other = SizesOf(20, 2);
   std::copy(other.begin(), other.end(), sizes.begin() + 30);
   for (const int64_t bytes : sizes) job.Alloc(bytes);
-  EXPECT_FALSE(job.sequence.Foresees(Stream{}));
+  EXPECT_FALSE(job.sequence.KeepsPlaces(Stream{}));
   EXPECT_EQ(job.sequence.counters().withheld, 47) << "but for three by which the matcher has found its place";
 }
 

@@ -306,7 +306,7 @@ TEST(Rules, WhereAPlanDoesNotTellWhatComesNextNoPlaceIsKeptForIt) {
     SimulationOptions options;
     options.plan_seconds = 0.05;
     const auto with = Simulate(events, options);
-    options.sequence_rules.foresight = false;
+    options.sequence_rules.keep_places = false;
     const auto without = Simulate(events, options);
     ASSERT_TRUE(with.ok() && without.ok());
     EXPECT_EQ(with->overlaps, 0);

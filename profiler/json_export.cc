@@ -8,7 +8,7 @@
 namespace reprise::profiler {
 namespace {
 
-std::string Quoted(const std::string& text) {
+std::string JsonString(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -34,8 +34,8 @@ std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
   for (uint32_t i = 1; i <= stacks.frames(); ++i) {
     const Frame& f = stacks.frame(FrameId(i));
     fmt::format_to(out, "{}\n{{\"kind\":\"{}\",\"function\":{},\"file\":{},\"line\":{},\"module\":{}}}",
-                   i == 1 ? "" : ",", kFrameKinds[static_cast<size_t>(f.kind)], Quoted(f.function),
-                   Quoted(f.file), f.line, Quoted(f.module));
+                   i == 1 ? "" : ",", kFrameKinds[static_cast<size_t>(f.kind)], JsonString(f.function),
+                   JsonString(f.file), f.line, JsonString(f.module));
   }
   json += "],\n\"stacks\":[[]";  // of stack 0, none
   for (uint32_t i = 1; i <= stacks.stacks(); ++i) {

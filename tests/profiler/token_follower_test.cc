@@ -83,7 +83,7 @@ TEST_F(TokenFollowerTest, WhatItCannotAffordLosesIt) {
 }
 
 TEST_F(TokenFollowerTest, ALayerMoreIsAnotherSequence) {
-  for (int round = 0; round < 10; ++round) Follow(0, kRound);
+  follower_.price = 1;
   Follow(0, 20);
   Follow(1000, 1000 + TokenFollower::kMaxShift + 1);
   Follow(20, kRound);

@@ -270,6 +270,19 @@ TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
   EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
 }
 
+// A process on the host has tens of thousands of small blocks.
+TEST(Arena, ThePlanLendsHoweverManySmallBlocksAreInIt) {
+  constexpr int64_t kGap = 4, kCrowded = 4, kBlocks = 16000;  // more than are looked at for one request
+  CountedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(kGranule.count() * (kGap + kCrowded)));
+  for (int64_t i = 0; i < kBlocks; ++i)
+    ASSERT_TRUE(arena.PlaceAt(Offset(kGranule.count() * kGap + 512 * i), Bytes(256)));
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * kGap));
+  ASSERT_TRUE(arena.Place(kGranule * kGap, Bytes(1), kOutsidePlan));
+  EXPECT_EQ(memory.peak(), kGranule * (kGap + kCrowded)) << "what is free lies behind all of them";
+}
+
 // A request does not look through however many free ranges for one that still has memory.
 TEST(Arena, FreeRangesWithoutMemoryAreLookedAtToo) {
   for (const int free_ranges : {1000, 5000}) {

@@ -81,9 +81,6 @@ struct LastPlace {
   StreamTable::Place place;
 };
 
-// Ordinary handles are addresses.
-bool IsDefault(cu_stream stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
-
 }  // namespace
 
 std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream means, size_t wanted) {
@@ -126,6 +123,7 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t w
   const StreamTable::Place place = {device,
                                     device->streams(guard).Add(key, context, *device->engine().order(guard))};
   streams_.Add(key, place);
+  if (device->streams(guard).Blocks(place.stream)) NoteBlockingStream();
   return place;
 }
 

@@ -112,6 +112,8 @@ class Core {
   }
   Result ResetPrimary(int device, Result (*call)(int));
   Result ReleasePrimary(int device, Result (*call)(int));
+  // There is one that waits for the legacy stream, and that for it.
+  void NoteBlockingStream() { blocking_streams_ = true; }
   Result DestroyStream(cu_stream stream, Result (*call)(cu_stream));
   Result AllowPeer(cu_context peer, int flags);
   template <typename Call>
@@ -196,6 +198,11 @@ class Core {
     }
   }
   Summary Summarize(DeviceSummary (Device::*of_device)());
+  // For an allocation or a free on the stream that the driver will not hear of. False: its order cannot be kept.
+  bool StandIn(const Engine::Guard& guard, Device& device, Stream stream) {
+    return !blocking_streams_.load(std::memory_order_relaxed) || IsEveryStream(stream) ||
+           device.streams(guard).StandIn(stream);
+  }
   // The whole way of one request: served by the arena, or by `real` and recorded; memory that has run out is
   // waited for, given back and asked for again first.
   template <typename Real>
@@ -319,6 +326,7 @@ class Core {
   std::vector<cu_context> visited_;  // once for each visit
   std::condition_variable ending_over_;
   std::vector<std::pair<cu_context, uint64_t>> ending_;  // and the thread in whose call
+  std::atomic<bool> blocking_streams_{false};
   std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};
   std::atomic<bool> stopped_{false};

@@ -37,6 +37,7 @@ inline constexpr int kHostNumaId = 134;
 inline constexpr int kMemDecompressAlgorithmMask = 136;
 
 inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kDeviceLocation = 1;
 inline constexpr int kHostLocation = 2;
 inline constexpr int kHostNumaLocation = 3;
@@ -80,6 +81,7 @@ struct Driver {
   FUNCTION(DeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", (cu_pool*, int))                         \
   FUNCTION(MemPoolGetAccess, "cuMemPoolGetAccess", (int*, cu_pool, cu_location*))                         \
   FUNCTION(StreamGetCtx, "cuStreamGetCtx", (cu_stream, cu_context*))                                      \
+  FUNCTION(StreamGetFlags, "cuStreamGetFlags", (cu_stream, unsigned*))                                    \
   FUNCTION(StreamQuery, "cuStreamQuery", (cu_stream))                                                     \
   FUNCTION(StreamIsCapturing, "cuStreamIsCapturing", (cu_stream, int*))                                   \
   FUNCTION(StreamWaitEvent, "cuStreamWaitEvent", (cu_stream, Event, unsigned))                            \

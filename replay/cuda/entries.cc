@@ -215,6 +215,12 @@ Result ReleasePrimary(int device) {
   const auto call = core->driver().*Member;
   return Answer([&] { return core->ReleasePrimary(device, call); }, [&] { return call(device); });
 }
+template <auto Member, typename... Arguments>
+Result CreateStream(cu_stream* stream, unsigned flags, Arguments... arguments) {
+  const auto real = [&] { return (core->driver().*Member)(stream, flags, arguments...); };
+  if ((flags & kStreamNonBlocking) == 0) core->NoteBlockingStream();
+  return Answer([&] { return core->AskAgain(real); }, real);
+}
 template <auto Member>
 Result DestroyStream(cu_stream stream) {
   const auto call = core->driver().*Member;
@@ -239,6 +245,8 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   calls.cuDevicePrimaryCtxReset_v2 = ResetPrimary<&Calls::cuDevicePrimaryCtxReset_v2>;
   calls.cuDevicePrimaryCtxRelease = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease>;
   calls.cuDevicePrimaryCtxRelease_v2 = ReleasePrimary<&Calls::cuDevicePrimaryCtxRelease_v2>;
+  calls.cuStreamCreate = CreateStream<&Calls::cuStreamCreate>;
+  calls.cuStreamCreateWithPriority = CreateStream<&Calls::cuStreamCreateWithPriority>;
   calls.cuStreamDestroy = DestroyStream<&Calls::cuStreamDestroy>;
   calls.cuStreamDestroy_v2 = DestroyStream<&Calls::cuStreamDestroy_v2>;
   calls.cuStreamBeginCapture = BeginCapture<&Calls::cuStreamBeginCapture, kLegacy>;

@@ -22,6 +22,7 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   {
     const Engine::Guard guard = device.Lock();
     if (!device.memory().Serves(device.ContextOf(guard, request.stream))) request.place = false;
+    if (request.place && !StandIn(guard, device, request.stream)) request.place = false;
     const int64_t shortages = device.memory().shortages();
     const Offset offset = device.engine().Allocate(guard, request, &left);
     if (offset != Engine::kNowhere) {
@@ -389,7 +390,10 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   const Engine::Guard guard = device->Lock();
   const std::optional<BlockInfo> freed =
       device->engine().FreeBlock(guard, Offset(device->OffsetOf(block)), place->stream);
-  if (freed) device->CountOut(guard, *freed);
+  if (freed) {
+    device->CountOut(guard, *freed);
+    StandIn(guard, *device, place->stream);
+  }
   return freed ? kSuccess : kInvalidValue;
 }
 

@@ -29,9 +29,15 @@ Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const Stream
   };
   while (number < streams_.size() && !is_free(streams_[number])) ++number;
   if (number == streams_.size()) streams_.emplace_back();
-  streams_[number] = {.key = key, .context = context, .in_use = true};
+  streams_[number] = {.key = key, .context = context, .in_use = true, .blocking = IsBlocking(key.handle)};
   if (key.handle == kPerThreadStream) streams_[number].thread = ThreadId();
   return Stream{number};
+}
+
+bool DeviceStreams::IsBlocking(cu_stream stream) const {
+  if (IsDefault(stream)) return stream == kPerThreadStream;
+  unsigned flags = 0;
+  return driver_.StreamGetFlags(stream, &flags) == kSuccess && (flags & kStreamNonBlocking) == 0;
 }
 
 void DeviceStreams::Remove(Stream stream) {
@@ -92,6 +98,13 @@ StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
   int status = 0;
   if (driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0) return nullptr;
   return RecordIn(entry);
+}
+
+bool DeviceStreams::StandIn(Stream stream) {
+  if (streams_[static_cast<size_t>(stream)].key.handle != kLegacyStream) return true;
+  const Event event = Record(stream);
+  if (event != nullptr) Recycle(stream, event);
+  return event != nullptr;
 }
 
 // Not asked while anything is captured: some captures do not allow it.

@@ -42,6 +42,9 @@ struct StreamKey {
   }
 };
 
+// Ordinary handles are addresses.
+inline bool IsDefault(cu_stream stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
+
 // 1, 2, ... by thread of this process.
 uint64_t ThreadNumber();
 
@@ -93,6 +96,12 @@ class DeviceStreams : public StreamEvents {
   // taken for one of another context.
   void Hold(Stream stream) { streams_[static_cast<size_t>(stream)].held = true; }
 
+  // Whether it waits for its context's legacy stream and is waited for by that, unasked.
+  bool Blocks(Stream stream) const { return streams_[static_cast<size_t>(stream)].blocking; }
+  // Queues what an allocation or a free of the driver's would be in a legacy stream, where what blocking streams have done
+  // before comes before what they do after. Nothing in others. False: not now.
+  bool StandIn(Stream stream);
+
   Event Record(Stream stream) override;
   Event RecordLast(Stream stream) override;
   bool Finished(Stream stream) override;
@@ -114,9 +123,11 @@ class DeviceStreams : public StreamEvents {
     cu_context context = nullptr;  // null: it is gone, and so is the stream
     bool in_use = false;
     bool held = false;
+    bool blocking = false;
     pid_t thread = 0;  // of a per-thread default stream
   };
 
+  bool IsBlocking(cu_stream stream) const;
   Event RecordIn(const Entry& entry);
   Result Query(const Recorded& recorded) const;
 

@@ -10,6 +10,8 @@
 //   - blocks that another stream uses too, freed as PyTorch's cudaMallocAsync backend does it: an event
 //   behind each
 //     use, waited for by a stream of its own, on which the block is freed,
+//   - blocks of the legacy default stream that a blocking one uses as well, or the other way round, which wait for each
+//     other without an event,
 //   - synchronous blocks, freed while work on them is still queued,
 //   - blocks that outlive the iteration, and a little noise that does not repeat.
 // Threads have streams and blocks of their own, so that each stream's sequence is the same every time.
@@ -57,6 +59,7 @@ struct Slot {
 };
 
 constexpr int kStreams = 4;
+constexpr int kLegacy = 0, kNonBlocking = 2;
 constexpr int kEvents = 64;
 constexpr uint64_t kLongSeed = 8;  // one in so many is this much longer
 
@@ -114,14 +117,29 @@ class Worker {
   }
 
   Block Take(size_t bytes, bool synchronous, CUstream stream) {
+    return Take(bytes, synchronous, stream, stream);
+  }
+
+  Block Take(size_t bytes, bool synchronous, CUstream stream, CUstream fills) {
     Block block{0, bytes, next_pattern.fetch_add(1) << 24, synchronous, stream};
     Count(synchronous ? cuMemAlloc(&block.at, bytes) : cuMemAllocAsync(&block.at, bytes, stream));
-    Count(FillPieces(block.at, bytes, block.pattern, stream));
+    Count(FillPieces(block.at, bytes, block.pattern, fills));
     return block;
   }
 
-  void Give(const Block& block) {
+  // Which stream uses a block of a slot, too, without an event.
+  CUstream Unasked(const Slot& slot) const {
+    const bool one_is_legacy = (slot.stream == kLegacy) != (slot.other_stream == kLegacy);
+    const bool all_block = slot.stream != kNonBlocking && slot.other_stream != kNonBlocking;
+    const bool unasked = slot.kind == Kind::kOrdered && one_is_legacy && all_block;
+    return streams_[unasked ? slot.other_stream : slot.stream];
+  }
+
+  void Give(const Block& block) { Give(block, block.stream); }
+
+  void Give(const Block& block, CUstream last) {
     Count(VerifyPieces(block.at, block.bytes, block.pattern, block.stream));
+    if (last != block.stream) Count(VerifyPieces(block.at, block.bytes, block.pattern, last));
     Count(block.synchronous ? cuMemFree(block.at) : cuMemFreeAsync(block.at, block.stream));
   }
 
@@ -139,7 +157,7 @@ class Worker {
     if (slots_[i].kind == Kind::kShared) {
       GiveShared(block, streams_[slots_[i].other_stream]);
     } else {
-      Give(block);
+      Give(block, Unasked(slots_[i]));
     }
   }
 
@@ -147,7 +165,7 @@ class Worker {
     std::vector<Block> blocks(slots_.size());
     for (size_t step = 0; step < slots_.size(); ++step) {
       const Slot& slot = slots_[step];
-      blocks[step] = Take(slot.bytes, slot.kind == Kind::kSynchronous, streams_[slot.stream]);
+      blocks[step] = Take(slot.bytes, slot.kind == Kind::kSynchronous, streams_[slot.stream], Unasked(slot));
       for (size_t i = 0; i <= step; ++i) {
         if (slots_[i].give == static_cast<int>(step)) GiveSlot(i, blocks[i]);
       }

@@ -41,6 +41,7 @@ int cuStreamCreate(cu_stream* stream, unsigned flags) { return *stream = (cu_str
 int cuStreamGetCtx(cu_stream stream, cu_context* context) {
   return *context = (cu_context)&the_context, success;
 }
+int cuStreamGetFlags(cu_stream stream, unsigned* flags) { return *flags = 1 /* non-blocking */, success; }
 int cuStreamQuery(cu_stream stream) { return success; }
 int cuStreamIsCapturing(cu_stream stream, int* status) { return *status = 0, success; }
 int cuStreamWaitEvent(cu_stream stream, void* event, unsigned flags) { return success; }

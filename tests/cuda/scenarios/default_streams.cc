@@ -1,0 +1,35 @@
+// Work in a blocking stream and in the legacy default stream, which wait for each other without being told to: an
+// allocation or a free in one of them is work there, too.
+#include "tests/cuda/scenarios/scenario.h"
+
+namespace {
+
+constexpr size_t kBytes = 2 * kMiB;
+
+CUstream BlockingStream() {
+  CUstream stream = nullptr;
+  DO(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  return stream;
+}
+
+}  // namespace
+
+// What one blocking stream has read is freed in the legacy stream, and what is asked for there another one fills.
+SCENARIO(default_stream_between_two_that_block) {
+  const CUstream reads = BlockingStream();
+  const CUstream fills = BlockingStream();
+  for (int i = 0; i < 50; ++i) {
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, kBytes, nullptr);
+    WorkFill(block, kBytes, 2 * i, reads);
+    WorkVerify(block, kBytes, 2 * i, reads);
+    cuMemFreeAsync(block, nullptr);
+    cuMemAllocAsync(&block, kBytes, nullptr);
+    WorkFill(block, kBytes, 2 * i + 1, fills);
+    WorkVerify(block, kBytes, 2 * i + 1, fills);
+    cuMemFreeAsync(block, nullptr);
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(reads));
+  DO(cuStreamDestroy(fills));
+}

@@ -107,7 +107,8 @@ bool DeviceStreams::StandIn(Stream stream) {
   return event != nullptr;
 }
 
-// Not asked while anything is captured: some captures do not allow it.
+// Not asked while anything is captured: some captures do not allow it. What a blocking stream has freed may have been in
+// use by work that it waits for and has none behind: the legacy stream's.
 bool DeviceStreams::Finished(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return false;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
@@ -115,7 +116,8 @@ bool DeviceStreams::Finished(Stream stream) {
     return false;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
   const ContextScope scope(driver_, entry.context);
-  return scope.ok() && driver_.StreamQuery(entry.key.handle) == kSuccess;
+  return scope.ok() && driver_.StreamQuery(entry.key.handle) == kSuccess &&
+         (!entry.blocking || driver_.StreamQuery(kLegacyStream) == kSuccess);
 }
 
 StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {

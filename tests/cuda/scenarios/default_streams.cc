@@ -33,3 +33,19 @@ SCENARIO(default_stream_between_two_that_block) {
   DO(cuStreamDestroy(reads));
   DO(cuStreamDestroy(fills));
 }
+
+// What the legacy stream uses is a block of a stream that has nothing else to do.
+SCENARIO(default_stream_whose_block_another_frees) {
+  const CUstream blocking = BlockingStream();
+  const CUmemoryPool pool = DefaultPool(0);
+  for (int i = 0; i < 50; ++i) {
+    CUdeviceptr block = 0;
+    cuMemAllocAsync(&block, kBytes, blocking);
+    WorkFill(block, kBytes, i, nullptr);
+    WorkVerify(block, kBytes, i, nullptr);
+    cuMemFreeAsync(block, blocking);
+    cuMemPoolTrimTo(pool, 0);
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(blocking));
+}

@@ -4,7 +4,7 @@
 
 namespace {
 
-constexpr size_t kBytes = 2 * kMiB;
+constexpr size_t kBlock = 2 * kMiB;
 
 CUstream BlockingStream() {
   CUstream stream = nullptr;
@@ -20,13 +20,13 @@ SCENARIO(default_stream_between_two_that_block) {
   const CUstream fills = BlockingStream();
   for (int i = 0; i < 50; ++i) {
     CUdeviceptr block = 0;
-    cuMemAllocAsync(&block, kBytes, nullptr);
-    WorkFill(block, kBytes, 2 * i, reads);
-    WorkVerify(block, kBytes, 2 * i, reads);
+    cuMemAllocAsync(&block, kBlock, nullptr);
+    WorkFill(block, kBlock, 2 * i, reads);
+    WorkVerify(block, kBlock, 2 * i, reads);
     cuMemFreeAsync(block, nullptr);
-    cuMemAllocAsync(&block, kBytes, nullptr);
-    WorkFill(block, kBytes, 2 * i + 1, fills);
-    WorkVerify(block, kBytes, 2 * i + 1, fills);
+    cuMemAllocAsync(&block, kBlock, nullptr);
+    WorkFill(block, kBlock, 2 * i + 1, fills);
+    WorkVerify(block, kBlock, 2 * i + 1, fills);
     cuMemFreeAsync(block, nullptr);
   }
   CheckBytes();
@@ -40,9 +40,9 @@ SCENARIO(default_stream_whose_block_another_frees) {
   const CUmemoryPool pool = DefaultPool(0);
   for (int i = 0; i < 50; ++i) {
     CUdeviceptr block = 0;
-    cuMemAllocAsync(&block, kBytes, blocking);
-    WorkFill(block, kBytes, i, nullptr);
-    WorkVerify(block, kBytes, i, nullptr);
+    cuMemAllocAsync(&block, kBlock, blocking);
+    WorkFill(block, kBlock, i, nullptr);
+    WorkVerify(block, kBlock, i, nullptr);
     cuMemFreeAsync(block, blocking);
     cuMemPoolTrimTo(pool, 0);
   }

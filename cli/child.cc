@@ -68,10 +68,12 @@ bool HasTerminal() {
 // continue it alone.
 bool IsOfTerminal(int stop) { return stop == SIGTSTP || stop == SIGTTIN || stop == SIGTTOU; }
 
-// True when the job is over.
+// True when the job is over. Its orphans become our children where we are a container's first process; a shell, there in
+// our place, would take them away.
 bool Reap(pid_t job, ChildEnd& end) {
   int status = 0;
-  while (waitpid(job, &status, WNOHANG | WUNTRACED) == job) {
+  for (pid_t child; (child = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
+    if (child != job) continue;
     if (WIFSTOPPED(status)) {
       // The shell continues both of us.
       if (IsOfTerminal(WSTOPSIG(status)) && HasTerminal()) raise(SIGSTOP);

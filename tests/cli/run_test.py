@@ -30,6 +30,31 @@ for _ in range(20):
         libc.free(block)
 sys.exit(int(sys.argv[1]))
 """
+# Leaves a process that ends as an orphan, and ends with 3 once that is no more, not even a zombie.
+ORPHAN = """
+import os, sys, time
+wait, go_on = os.pipe()
+told, tell = os.pipe()
+parent = os.fork()
+if parent == 0:
+    os.close(go_on)
+    orphan = os.fork()
+    if orphan == 0:
+        os.read(wait, 1)
+    else:
+        os.write(tell, str(orphan).encode())
+    os._exit(0)
+os.waitpid(parent, 0)
+orphan = int(os.read(told, 20))
+os.close(go_on)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    try:
+        os.kill(orphan, 0)
+    except ProcessLookupError:
+        sys.exit(3)
+    os.sched_yield()
+"""
 PRINT = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sys.argv[1:]), sep='\\n')"
 
 
@@ -361,6 +386,17 @@ class Run(command.CommandTest):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
             done = self.run_host("--", "sh", "-c", f"kill -{int(number)} $$")
             self.assert_status(done, -number)
+
+    def test_orphans_of_the_job_are_taken_away_where_they_become_the_commands(self):
+        # As in a container whose first process it is.
+        pr_set_child_subreaper = 36
+        job = subprocess.Popen(
+            [command.REPRISE, "run", "--host", "--", sys.executable, "-c", ORPHAN],
+            cwd=self.folder, env=command.clean_environment(), stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0),
+        )
+        self.addCleanup(job.kill)
+        self.assertEqual(job.wait(60), 3)
 
     def start(self, code, **options):
         """A job that has printed `ready`."""

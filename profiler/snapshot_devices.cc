@@ -26,6 +26,8 @@ double NumberIn(PickleValue dict, std::string_view key) {
   return value ? static_cast<double>(value->integer().value_or(0)) : 0;
 }
 
+bool IsCompletion(std::string_view action) { return action == "free_completed" || action == "free"; }
+
 class DeviceCounter {
  public:
   explicit DeviceCounter(size_t most_entries) : entries_left_(most_entries) {}
@@ -43,23 +45,43 @@ class DeviceCounter {
 
   // What was live before the history is what is live at its end and has not come in it.
   double LivePeak(PickleValue trace, double live_at_end) {
-    double change = 0, most = 0;
+    Sum completed, requested;  // by when frees were completed, or asked for where no completion is told
+    bool completions = false;
     for (size_t i = 0; i < trace.size() && Looks(); ++i) {
       const std::string_view action = TextIn(trace[i], "action");
-      if (action == "alloc") change += NumberIn(trace[i], "size");
-      if (action == "free_completed" || action == "free") change -= NumberIn(trace[i], "size");
-      most = std::max(most, change);
+      const double size = NumberIn(trace[i], "size");
+      completions |= IsCompletion(action);
+      if (action == "alloc") completed.Add(size);
+      if (action == "alloc") requested.Add(size);
+      if (IsCompletion(action)) completed.Add(-size);
+      if (action == "free_requested") requested.Add(-size);
     }
-    return std::max(0.0, live_at_end - change) + most;
+    const Sum& sum = completions ? completed : requested;
+    return std::max(0.0, live_at_end - sum.change) + sum.most;
   }
 
  private:
+  struct Sum {
+    double change = 0, most = 0;
+    void Add(double size) {
+      change += size;
+      most = std::max(most, change);
+    }
+  };
+
   bool Looks() { return entries_left_ > 0 && entries_left_-- > 0; }
 
   size_t entries_left_;
 };
 
 }  // namespace
+
+bool TellsCompletions(PickleValue trace) {
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (IsCompletion(TextIn(trace[i], "action"))) return true;
+  }
+  return false;
+}
 
 int64_t DeviceOf(PickleValue segment) {
   const std::optional<PickleValue> device = In(segment, "device");

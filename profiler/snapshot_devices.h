@@ -25,6 +25,10 @@ struct DeviceUse {
 std::vector<DeviceUse> DevicesOf(PickleValue segments, std::optional<PickleValue> traces,
                                  size_t most_entries);
 
+// Whether a history says when frees were completed, and not only when they were asked for: `skip_actions` leaves out
+// what a job's author names.
+bool TellsCompletions(PickleValue trace);
+
 // The device that a segment is of.
 int64_t DeviceOf(PickleValue segment);
 

@@ -41,6 +41,7 @@ class SnapshotReader {
     if (traces && device < traces->size()) {
       const PickleValue trace = (*traces)[device];
       if (!trace.is_sequence()) return Error(fmt::format("device_traces[{}]", device), "not a list");
+      requests_free_ = LacksCompletions(trace);
       for (size_t i = 0; i < trace.size(); ++i) {
         where_ = fmt::format("device_traces[{}][{}]", device, i);
         if (absl::Status s = ReadEntry(trace[i]); !s.ok()) return s;
@@ -135,6 +136,24 @@ class SnapshotReader {
     return absl::OkStatus();
   }
 
+  // Whether `skip_actions` left the completions of frees out, so that a block is done with when its free is asked for: no
+  // completion is told, and what waits for one would still be in the segments.
+  bool LacksCompletions(PickleValue trace) const {
+    if (TellsCompletions(trace)) return false;
+    absl::flat_hash_set<int64_t> held;
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      for (const SnapshotBlock& block : segment.live) held.insert(block.address.count());
+    }
+    for (size_t i = 0; i < trace.size(); ++i) {
+      const PickleValue entry = trace[i];
+      if (entry.kind() != Pickle::Kind::kDict || entry.size() > kMostKeys) continue;
+      const std::optional<PickleValue> action = entry.Find("action"), address = entry.Find("addr");
+      if (!action || action->string() != "free_requested") continue;
+      if (address && address->integer() && !held.contains(*address->integer())) return true;
+    }
+    return false;
+  }
+
   // Blocks lie one behind the other; older snapshots do not say where. Up to PyTorch 2.0 what was asked for, and by whom,
   // is an entry of its own, the newest first.
   absl::Status ReadBlock(PickleValue dict, const std::string& where, Offset* next, SnapshotSegment& segment) {
@@ -175,7 +194,7 @@ class SnapshotReader {
     if (!action) return Error(where_, "'action' is missing");
     if (*action == "alloc") return ReadAlloc(dict);
     if (*action == "free_requested" || *action == "free_completed" || *action == "free") {
-      return ReadFree(dict, *action != "free_requested");
+      return ReadFree(dict, *action != "free_requested" || requests_free_);
     }
     if (*action == "segment_alloc" || *action == "segment_map") return ReadSegmentChange(dict, 1);
     if (*action == "segment_free" || *action == "segment_unmap") return ReadSegmentChange(dict, -1);
@@ -278,7 +297,7 @@ class SnapshotReader {
         const auto it = addresses_.find(block.address.count());
         if (it == addresses_.end()) {
           AddEarly(block.address, block.requested, segment.stream, block.stack);
-        } else if (!it->second && !early_pending_.contains(block.address.count())) {
+        } else if (!it->second && !early_pending_.contains(block.address.count()) && !requests_free_) {
           ++lost_;
         }
       }
@@ -336,6 +355,12 @@ class SnapshotReader {
                       "order of address",
                       snapshot_.live_at_begin));
     }
+    if (requests_free_) {
+      snapshot_.notes.emplace_back(
+          "no free_completed in its history: blocks are taken as freed when that was asked for, which is too "
+          "early "
+          "for those that another stream still used");
+    }
     if (lost_ > 0) {
       snapshot_.notes.push_back(
           fmt::format("{} entries do not fit what was before them and were set right", lost_));
@@ -359,6 +384,7 @@ class SnapshotReader {
   absl::flat_hash_map<int64_t, std::optional<BlockId>> addresses_;
   std::optional<int64_t> first_time_;
   bool has_history_ = false;
+  bool requests_free_ = false;  // a free is told when it was asked for, and no more
   SnapshotFrames frames_;
   Bytes reserved_;
   int64_t change_ = 0, most_change_ = 0;  // of the reserved bytes since the history began

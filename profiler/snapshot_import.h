@@ -10,7 +10,8 @@
 //
 // The history is a window: blocks that were live when it begins have no alloc in it. They are put in front of
 // it, from their frees and from the segments. A block ends with its free_completed: before, the allocator
-// cannot hand it out.
+// cannot hand it out. A history without any (skip_actions of _record_memory_history) has a block end with its
+// free_requested.
 //
 // Stacks: an entry's and a block's `frames`, innermost first, as PyTorch has them. Where they were recorded
 // with stacks="all", frames of C++ and of Python are mixed, and told apart by the names of their files.

@@ -107,8 +107,37 @@ TEST(SnapshotImport, WhatWasLiveBeforeComesFirstInOrderOfAddress) {
 
 TEST(SnapshotImport, AFreeThatIsOnlyAskedForDoesNotFree) {
   const Snapshot snapshot = Read(SnapshotOf(
-      {}, {{Entry("alloc", 100, 10), Entry("free_requested", 100, 10), Entry("free_requested", 900, 10)}}));
-  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 10), Block(1, 10)));
+      {}, {{Entry("alloc", 100, 10), Entry("free_requested", 100, 10), Entry("free_requested", 900, 10),
+            Entry("alloc", 500, 20), Entry("free_requested", 500, 20), Entry("free_completed", 500, 20)}}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 10), Block(1, 10), Block(2, 20), Free(2)));
+  // Nor where it is the history's only one, and the segments hold the block.
+  const Snapshot awaited =
+      Read(SnapshotOf({Segment(0, 2 << 20, {BlockAt(0, 512, 10, "active_pending_free")})},
+                      {{Entry("alloc", 0, 10), Entry("free_requested", 0, 10)}}));
+  EXPECT_THAT(awaited.events, ElementsAre(Block(0, 10)));
+  EXPECT_THAT(awaited.notes, testing::Not(testing::Contains(HasSubstr("free_completed"))));
+}
+
+TEST(SnapshotImport, WhereNoCompletionIsRecordedARequestFrees) {
+  // As with skip_actions=["free_completed"]: a block from before the history, one within it, one that still awaits its
+  // completion.
+  const Snapshot snapshot = Read(
+      SnapshotOf({Segment(0, 2 << 20, {BlockAt(0, 512, 7, "active_pending_free")})},
+                 {{Entry("free_requested", 900, 5), Entry("alloc", 100, 10), Entry("free_requested", 100, 10),
+                   Entry("alloc", 200, 10), Entry("free_requested", 200, 10), Entry("alloc", 0, 7),
+                   Entry("free_requested", 0, 7)}}));
+  EXPECT_THAT(snapshot.events, ElementsAre(Block(0, 5), Free(0), Block(1, 10), Free(1), Block(2, 10), Free(2),
+                                           Block(3, 7), Free(3)));
+  EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("no free_completed in its history")));
+  EXPECT_THAT(snapshot.notes, testing::Not(testing::Contains(HasSubstr("do not fit"))));
+}
+
+TEST(SnapshotImport, OfSeveralDevicesTheFullestWithoutCompletionsToo) {
+  const std::vector<std::string> steps = {Entry("alloc", 100, 10), Entry("free_requested", 100, 10),
+                                          Entry("alloc", 200, 10), Entry("free_requested", 200, 10)};
+  const Snapshot snapshot = Read(SnapshotOf({}, {steps, {Entry("alloc", 100, 15)}}));
+  EXPECT_EQ(snapshot.device, 1);
+  EXPECT_THAT(snapshot.notes, testing::Contains(HasSubstr("not device 0 (up to 10 B live)")));
 }
 
 TEST(SnapshotImport, SegmentsThatComeAndGo) {

@@ -94,8 +94,10 @@ void Say(std::string_view line) {
 
 void SayNext(std::string_view command) { Say(fmt::format("next: reprise {}", command)); }
 
+bool IsHandedOpen(const std::string& input) { return input == "-" || IsOpenFile(BehindLinks(input)); }
+
 void SayNextOf(std::string_view command, const std::string& input, std::string_view more) {
-  if (input != "-") SayNext(fmt::format("{} {}{}", command, QuotedFile(input), more));
+  if (!IsHandedOpen(input)) SayNext(fmt::format("{} {}{}", command, QuotedFile(input), more));
 }
 
 std::string MessageOf(const absl::Status& error) { return std::string(error.message()); }

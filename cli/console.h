@@ -28,7 +28,11 @@ void Say(std::string_view line);
 // "reprise: next: reprise COMMAND", the last line of every command.
 void SayNext(std::string_view command);
 
-// The same for a command that reads `input`, and on with `more`. Not of standard input: nobody reads that
+// Whether an input is what whoever started us has opened, and no name that lasts: -, /dev/stdin, or /dev/fd/63, as a
+// shell writes <(command).
+bool IsHandedOpen(const std::string& input);
+
+// The same for a command that reads `input`, and on with `more`. Not of one that was handed open: nobody reads that
 // again.
 void SayNextOf(std::string_view command, const std::string& input, std::string_view more = "");
 

@@ -73,7 +73,7 @@ RunCounters CountersOf(const std::string& summary) {
 std::string DefaultOutput(const std::string& input, const std::string& trace) {
   std::error_code error;
   if (fs::is_directory(input, error)) return (fs::path(input) / "report.html").string();
-  if (trace == "-") return "report.html";
+  if (IsHandedOpen(trace)) return "report.html";
   return fs::path(trace).replace_extension(".html").string();
 }
 

@@ -252,6 +252,16 @@ class Report(command.CommandTest):
         self.fails(2, "report", "e.csv", "-o", "nowhere/x.html", says="nowhere/x.html.*No such file")
         self.assertEqual([f for f in os.listdir(self.folder) if f.endswith(".part")], [])
 
+    def test_what_a_shell_hands_over_open_is_standard_input(self):
+        # As `reprise report <(gzip -dc e.csv.gz)` names it: not a place for the page, and no name to read again.
+        self.write("e.csv", command.EVENTS)
+        for name in ("-", "/dev/stdin", "/dev/fd/0"):
+            with open(self.path("e.csv"), "rb") as content:
+                done = self.ok("report", name, stdin=content)
+            self.assertIn("wrote report.html", done.err)
+            self.assertNotIn("next:", done.err)
+            os.remove(self.path("report.html"))
+
     def test_the_hint_names_the_trace_of_a_folder(self):
         os.mkdir(self.path("out"))
         self.write("out/trace.reprise", command.EVENTS)

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "absl/container/flat_hash_map.h"
 #include "profiler/exports.h"
@@ -7,6 +8,12 @@
 
 namespace reprise::profiler {
 namespace {
+
+// Python takes a pickle's text for UTF-8, and none of the file where it is not. The name of a file may be anything.
+std::string AsUtf8(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
 
 // Opcodes of Python's pickle, protocol 2, for data alone. Strings, frames and stacks are written once and named again
 // by memo.
@@ -25,9 +32,10 @@ class PickleWriter {
   void String(const std::string& text) {
     const auto [it, added] = strings_.try_emplace(text, next_);
     if (!added) return Get(it->second);
+    const std::string utf8 = AsUtf8(text);
     out_ += 'X';
-    Fixed(text.size(), 4);
-    out_ += text;
+    Fixed(utf8.size(), 4);
+    out_ += utf8;
     Put();
   }
   void Get(uint32_t memo) {

@@ -2,6 +2,7 @@
 no code with us: Python's unpickler, json, a reader of protobuf's wire format of twenty lines; and by ourselves where we
 read it too."""
 
+import copy
 import json
 import os
 import pickle
@@ -185,6 +186,18 @@ class Convert(command.CommandTest):
                     live[entry["addr"]] = entry["size"]
                 elif entry["action"] == "free_completed":
                     live.pop(entry["addr"])
+
+    def test_a_name_that_is_no_utf8_spoils_no_snapshot(self):
+        # As the path of a library may be. Python would load none of the file.
+        value = copy.deepcopy(snapshots.SMALL)
+        for entry in value["device_traces"][0]:
+            entry["frames"][0]["filename"] = "d\u00e9/train.py"
+        content = snapshots.pickled(value)
+        self.assertIn("\u00e9".encode(), content)
+        self.write("odd.pickle", content.replace("\u00e9".encode(), b"\xff\xfe"))
+        self.ok("convert", "odd.pickle", "out.pickle")
+        entry = pickle.loads(self.read("out.pickle"))["device_traces"][0][-1]
+        self.assertEqual(entry["frames"][0]["filename"], "d\ufffd\ufffd/train.py")
 
     def test_kineto(self):
         for content, begin in ((KINETO, ""), (KINETO["traceEvents"], ""), (KINETO, "\ufeff \n")):

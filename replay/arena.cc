@@ -162,6 +162,8 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
     done = CommitMissing(first, last);
   }
   source_->Trim();
+  if (main_.barrier() > 0 && need != Need::kWherever)
+    held_for_plan_ = std::max(held_for_plan_, committed_count_);
   return done;
 }
 
@@ -276,8 +278,7 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
 
 // How many granules too many would be held with `wanted` more.
 int64_t Arena::Excess(int64_t wanted, Need need) const {
-  // placed_peak_ is in units: the shift makes granules of them.
-  const int64_t most = (placed_peak_ >> granule_shift_) + 1;
+  const int64_t most = GranulesOfPeak();
   const int64_t slack = !plan_settled_           ? 0
                         : need == Need::kPlanned ? most / kSlackForPlanned
                                                  : std::min(most / kSlackForStrays, lent_);

@@ -283,7 +283,7 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 // it, it would leave what stays scattered over as many granules as all of it took.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, Tick token) {
   const bool careful = split_ ? counters_.plans > 0
-                              : sequence.KeepsPlaces(request.stream) ||
+                              : (sequence.KeepsPlaces(request.stream) && !arena_.PlanYields()) ||
                                     (stays_.empty() ? sequence.expecting() : IsToStay(token, request.bytes));
   Arena::Block block =
       arena_.Place(request.bytes, request.alignment,

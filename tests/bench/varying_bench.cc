@@ -173,6 +173,7 @@ int main(int argc, char** argv) {
                                               {"turns", &options.sequence_rules.turns},
                                               {"plan-lends", &options.arena_rules.plan_lends},
                                               {"waits", &options.arena_rules.waits},
+                                              {"plan-yields", &options.arena_rules.plan_yields},
                                               {"hold-back", &options.period_rules.hold_back},
                                               {"challenge", &options.period_rules.challenge},
                                               {"doubt", &options.period_rules.doubt}};

@@ -270,6 +270,23 @@ TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
   EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
 }
 
+TEST(Arena, APlanYieldsOnceMoreIsHeldForItThanWasEverLiveAndATwentieth) {
+  for (const bool yields : {true, false}) {
+    CountedMemory memory(kGranule, kGiB);
+    Arena arena(&memory, Bytes(0), nullptr, {.plan_yields = yields});
+    arena.SetPlanEnd(Offset(0) + kGranule * 39);
+    const auto all = arena.PlaceAt(Offset(0), kGranule * 39);
+    arena.Remove(all);
+    for (int64_t i = 0; i < 39; ++i) ASSERT_TRUE(arena.PlaceAt(Offset(0) + kGranule * i, Bytes(4096)));
+    ASSERT_TRUE(arena.Place(kGranule * 3, Bytes(1), kOutsidePlan));  // none of the plan's is free
+    EXPECT_FALSE(arena.PlanYields()) << "of 40 at most, 42 are held";
+    ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
+    EXPECT_EQ(arena.PlanYields(), yields) << "43";
+    ASSERT_TRUE(arena.Place(kGranule * 37, Bytes(1), kAnywhere));
+    EXPECT_FALSE(arena.PlanYields()) << "as much has been live since";
+  }
+}
+
 // A process on the host has tens of thousands of small blocks.
 TEST(Arena, ThePlanLendsHoweverManySmallBlocksAreInIt) {
   constexpr int64_t kGap = 4, kCrowded = 4, kBlocks = 16000;  // more than are looked at for one request

@@ -21,6 +21,10 @@ int64_t SmallZoneBegin(const MemorySource& source) {
 // more than it has had to lend before: what comes once, at a job's end say, is not worth memory for good.
 constexpr int64_t kSlackForPlanned = 50;
 constexpr int64_t kSlackForStrays = 64;
+// More held than was ever live at once by this part of it, and what is kept for plans costs more than they bring; what was
+// so in a job's start says nothing of when it is so many times as large.
+constexpr int64_t kPartsForPlan = 20;
+constexpr int64_t kTimesLarger = 2;
 // Blocks, gaps and free ranges looked at for one request, and granules that are not idle.
 constexpr int kMostLooks = 4096;
 // Of ReleaseFree: whatever there is, however long the search.
@@ -162,9 +166,14 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
     done = CommitMissing(first, last);
   }
   source_->Trim();
-  if (main_.barrier() > 0 && need != Need::kWherever)
-    held_for_plan_ = std::max(held_for_plan_, committed_count_);
+  if (main_.barrier() > 0 && need != Need::kWherever) NoteHeldForPlan();
   return done;
+}
+
+void Arena::NoteHeldForPlan() {
+  const int64_t live = GranulesOfPeak();
+  if (rules_.plan_yields && committed_count_ > live + live / kPartsForPlan)
+    yields_below_ = kTimesLarger * live;
 }
 
 // Where the device is behind the host, it has not finished with what could be moved. Before more is held than was ever

@@ -114,12 +114,9 @@ class Arena {
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
-  // Whether what is kept for the plan has made the arena hold more than was ever live at once and a twentieth. From then on,
-  // until more has been live, its free memory is worth no more to the job than that for any other block.
-  bool PlanYields() const {
-    const int64_t live = GranulesOfPeak();
-    return rules_.plan_yields && held_for_plan_ > live + live / kPartsForPlan;
-  }
+  // Whether what is kept for plans has made the arena hold more than was ever live at once and a twentieth. From then on,
+  // until twice as much has been live, their free memory is anybody's.
+  bool PlanYields() const { return GranulesOfPeak() < yields_below_; }
   Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
   // Where the zone of small blocks begins.
   Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
@@ -172,8 +169,6 @@ class Arena {
     return static_cast<uint32_t>((bytes.count() + kUnit.count() - 1) / kUnit.count());
   }
 
-  static constexpr int64_t kPartsForPlan = 20;
-
   // For what memory is wanted, which decides what may be moved for it out of the plan.
   enum class Need : uint8_t { kPlanned, kStray, kWherever };
 
@@ -210,6 +205,7 @@ class Arena {
   int64_t Excess(int64_t wanted, Need need) const;
   // Of what was ever live at once; placed_peak_ is in units, and one may lie across two.
   int64_t GranulesOfPeak() const { return (placed_peak_ >> granule_shift_) + 1; }
+  void NoteHeldForPlan();
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
@@ -237,8 +233,8 @@ class Arena {
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;
-  int64_t held_for_plan_ = 0;  // the most that were committed when some had been, with a plan's kept for it
-  int64_t lent_ = 0;           // granules that settled plans have given for blocks they did not expect
+  int64_t yields_below_ = 0;  // granules of the peak
+  int64_t lent_ = 0;          // granules that settled plans have given for blocks they did not expect
   bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next
   int64_t granules_moved_ = 0;

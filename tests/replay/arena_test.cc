@@ -282,8 +282,10 @@ TEST(Arena, APlanYieldsOnceMoreIsHeldForItThanWasEverLiveAndATwentieth) {
     EXPECT_FALSE(arena.PlanYields()) << "of 40 at most, 42 are held";
     ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
     EXPECT_EQ(arena.PlanYields(), yields) << "43";
-    ASSERT_TRUE(arena.Place(kGranule * 37, Bytes(1), kAnywhere));
-    EXPECT_FALSE(arena.PlanYields()) << "as much has been live since";
+    ASSERT_TRUE(arena.Place(kGranule * 74, Bytes(1), kAnywhere));
+    EXPECT_EQ(arena.PlanYields(), yields) << "of 79 at most";
+    ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kAnywhere));
+    EXPECT_FALSE(arena.PlanYields()) << "twice as much has been live since";
   }
 }
 

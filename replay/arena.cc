@@ -152,6 +152,7 @@ void Arena::SetPlanEnd(Offset end) {
 
 // Commits what is missing of granules [first, last), moving free ones first.
 bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
+  const Bytes held_before = held_peak_;
   const int64_t wanted = CountMissing(first, last);
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
@@ -166,7 +167,7 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
     done = CommitMissing(first, last);
   }
   source_->Trim();
-  if (main_.barrier() > 0 && need != Need::kWherever) NoteHeldForPlan();
+  if (main_.barrier() > 0 && need != Need::kWherever && held_peak_ > held_before) NoteHeldForPlan();
   return done;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -51,19 +50,22 @@ bool CanBePlaced(const std::vector<profiler::Event>& events) {
 
 // One block after another, without a problem of them all.
 Bytes LowerBoundOfEvents(const std::vector<profiler::Event>& events) {
-  int64_t grain = 0;
+  planner::Grains grains;
   for (const profiler::Event& event : events) {
-    if (event.kind == profiler::EventKind::kAlloc) grain = std::gcd(grain, AlignmentOf(event).count());
+    if (event.kind == profiler::EventKind::kAlloc) grains.Add(AlignmentOf(event).count());
   }
-  planner::RunningBound running(std::max<int64_t>(grain, 1));
-  absl::flat_hash_map<BlockId, Bytes> live;
+  planner::RunningBound running(grains);
+  struct Block {
+    Bytes size, alignment;
+  };
+  absl::flat_hash_map<BlockId, Block> live;
   for (const profiler::Event& event : events) {
     if (event.kind == profiler::EventKind::kAlloc) {
-      live.emplace(event.id, event.bytes);
-      running.Start(event.bytes);
+      live.emplace(event.id, Block{event.bytes, AlignmentOf(event)});
+      running.Start(event.bytes, AlignmentOf(event));
     } else if (event.kind == profiler::EventKind::kFree) {
       const auto it = live.find(event.id);
-      running.Stop(it->second);
+      running.Stop(it->second.size, it->second.alignment);
       live.erase(it);
     }
   }

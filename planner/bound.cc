@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/first_fit.h"
+#include "planner/part.h"
 #include "planner/radix_sort.h"
 
 namespace reprise::planner {
@@ -27,7 +29,8 @@ int64_t CommonGrain(const Instance& instance) {
 
 // The pinned buffers in use in the current slot: how high must one go for a given amount of free room?
 // A segment tree over the obstacles by offset; each node knows the room that its live ones take, and the
-// highest.
+// highest. Who is aligned to `grain` takes whole rows of so many bytes, from the first byte of each: a row whose first
+// byte an obstacle has is the obstacle's, any other one is free.
 class ObstacleTree {
  public:
   ObstacleTree(const Instance& instance, int64_t grain) {
@@ -41,8 +44,9 @@ class ObstacleTree {
     nodes_.resize(2 * leaves_);
     for (size_t k = 0; k < sorted_.size(); ++k) {
       position_[sorted_[k]] = k;
-      offset_.push_back(instance.pinned[sorted_[k]]);
-      size_.push_back(RoundUpTo(instance.size[sorted_[k]], grain));
+      const int64_t offset = instance.pinned[sorted_[k]];
+      offset_.push_back(RoundUpTo(offset, grain));
+      size_.push_back(RoundUpTo(offset + instance.size[sorted_[k]], grain) - offset_.back());
     }
   }
 
@@ -91,39 +95,15 @@ class ObstacleTree {
   std::vector<Node> nodes_;
 };
 
-// Sweeps the slots of an instance; says the least height in each.
-class Sweep {
+// Of the buffers that are aligned to one grain: what those in use at a time need.
+class AlignedRoom {
  public:
-  explicit Sweep(const Instance& instance)
-      : instance_(instance), grain_(CommonGrain(instance)), obstacles_(instance, grain_) {}
+  AlignedRoom(const Instance& instance, int64_t grain)
+      : instance_(instance), grain_(grain), obstacles_(instance, grain) {}
 
-  int64_t Run() {
-    // (slot, buffer): the first slot in which the buffer is in use, the first in which it is not any more.
-    std::vector<std::pair<int32_t, int32_t>> starts, ends;
-    for (auto* events : {&starts, &ends}) events->reserve(instance_.all_ranges.size());
-    for (int32_t i = 0; i < instance_.buffers(); ++i) {
-      for (const Range& range : instance_.ranges(i)) {
-        starts.emplace_back(range.begin, i);
-        ends.emplace_back(range.end, i);
-      }
-    }
-    for (auto* events : {&starts, &ends}) {
-      RadixSort(*events, [](const auto& event) { return static_cast<uint64_t>(event.first); });
-    }
-    int64_t bound = 0;
-    size_t start = 0, end = 0;
-    for (int32_t slot = 0; slot < instance_.slots; ++slot) {
-      for (; end < ends.size() && ends[end].first <= slot; ++end) Stop(ends[end].second);
-      for (; start < starts.size() && starts[start].first <= slot; ++start) Start(starts[start].second);
-      if (room_ == 0) continue;
-      bound = std::max(bound, obstacles_.HeightFor(room_) - LargestSlack(slot));
-    }
-    return bound;
-  }
-
- private:
   void Start(int32_t buffer) {
     if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, true);
+    if (!IsAligned(buffer)) return;
     const int64_t rounded = RoundUpTo(instance_.size[buffer], grain_);
     room_ += rounded;
     if (grain_ > 1) slack_.emplace(rounded - instance_.size[buffer], buffer);
@@ -131,8 +111,14 @@ class Sweep {
 
   void Stop(int32_t buffer) {
     if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, false);
-    room_ -= RoundUpTo(instance_.size[buffer], grain_);
+    if (IsAligned(buffer)) room_ -= RoundUpTo(instance_.size[buffer], grain_);
   }
+
+  // The least height for those in use in `slot`.
+  int64_t Height(int32_t slot) { return room_ == 0 ? 0 : obstacles_.HeightFor(room_) - LargestSlack(slot); }
+
+ private:
+  bool IsAligned(int32_t buffer) const { return grain_ == 1 || instance_.alignment[buffer] % grain_ == 0; }
 
   // The topmost buffer wastes nothing behind it; which one that is, is unknown.
   int64_t LargestSlack(int32_t slot) {
@@ -146,11 +132,101 @@ class Sweep {
   }
 
   const Instance& instance_;
-  int64_t grain_;
+  const int64_t grain_;
   ObstacleTree obstacles_;
   int64_t room_ = 0;                                        // what the free buffers in use need
   std::priority_queue<std::pair<int64_t, int32_t>> slack_;  // of free buffers in use, and of some past ones
 };
+
+// Sweeps the slots of an instance; says the least height in any.
+class Sweep {
+ public:
+  explicit Sweep(const Instance& instance) : instance_(instance) {
+    for (auto* events : {&starts_, &ends_}) events->reserve(instance.all_ranges.size());
+    for (int32_t i = 0; i < instance.buffers(); ++i) {
+      for (const Range& range : instance.ranges(i)) {
+        starts_.emplace_back(range.begin, i);
+        ends_.emplace_back(range.end, i);
+      }
+    }
+    for (auto* events : {&starts_, &ends_}) {
+      RadixSort(*events, [](const auto& event) { return static_cast<uint64_t>(event.first); });
+    }
+  }
+
+  int64_t Run(int64_t grain) const {
+    AlignedRoom aligned(instance_, grain);
+    int64_t bound = 0;
+    size_t start = 0, end = 0;
+    for (int32_t slot = 0; slot < instance_.slots; ++slot) {
+      for (; end < ends_.size() && ends_[end].first <= slot; ++end) aligned.Stop(ends_[end].second);
+      for (; start < starts_.size() && starts_[start].first <= slot; ++start)
+        aligned.Start(starts_[start].second);
+      bound = std::max(bound, aligned.Height(slot));
+    }
+    return bound;
+  }
+
+ private:
+  const Instance& instance_;
+  // (slot, buffer): the first slot in which the buffer is in use, the first in which it is not any more.
+  std::vector<std::pair<int32_t, int32_t>> starts_, ends_;
+};
+
+Grains GrainsOf(const Instance& instance) {
+  Grains grains;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) grains.Add(instance.alignment[i]);
+  }
+  return grains;
+}
+
+// How many buffers are looked at alone: the largest.
+constexpr size_t kMostAlone = 1000;
+
+// Those which the obstacles may keep from lying below `bound`: above all obstacles that begin there they would reach
+// beyond it.
+std::vector<int32_t> PerhapsAbove(const Instance& instance, int64_t bound) {
+  int64_t top = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i) && instance.pinned[i] < bound)
+      top = std::max(top, instance.pinned[i] + instance.size[i]);
+  }
+  std::vector<int32_t> buffers;
+  if (top == 0) return buffers;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i) && RoundUpTo(top, instance.alignment[i]) + instance.size[i] > bound)
+      buffers.push_back(i);
+  }
+  if (buffers.size() <= kMostAlone) return buffers;
+  std::nth_element(buffers.begin(), buffers.begin() + kMostAlone, buffers.end(), [&](int32_t a, int32_t b) {
+    return instance.size[a] != instance.size[b] ? instance.size[a] > instance.size[b] : a < b;
+  });
+  buffers.resize(kMostAlone);
+  return buffers;
+}
+
+// How high a buffer reaches at least that is alone with the obstacles, if it is above `bound`.
+int64_t HeightAlone(const Instance& instance, int64_t bound) {
+  std::vector<int32_t> buffers = PerhapsAbove(instance, bound);
+  if (buffers.empty()) return bound;
+  const auto alone = static_cast<int32_t>(buffers.size());
+  std::vector<int64_t> pinned(buffers.size(), Instance::kFree);
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_pinned(i)) continue;
+    buffers.push_back(i);
+    pinned.push_back(instance.pinned[i]);
+  }
+  const Part part = PartOf(instance, buffers, pinned);
+  FirstFit first_fit(part.instance);
+  first_fit.Clear();
+  for (int32_t i = 0; i < alone; ++i) {
+    const int64_t height = first_fit.LowestFree(i) + part.instance.size[i];
+    if (first_fit.resorts() > 0) break;  // not the lowest any more
+    bound = std::max(bound, height);
+  }
+  return bound;
+}
 
 }  // namespace
 
@@ -182,22 +258,58 @@ Bytes LowerBound(const Problem& problem) {
   return std::max(apart, LowerBound(Compress(problem)));
 }
 
-Bytes LowerBound(const Instance& instance) { return Bytes(Sweep(instance).Run()); }
-
-// More buffers in use never lower it, so that it is asked for after each start, not once a slot.
-void RunningBound::Start(Bytes size) {
-  const int64_t rounded = RoundUpTo(size.count(), grain_);
-  room_ += rounded;
-  if (grain_ > 1) ++slack_[rounded - size.count()];
-  if (room_ > bound_) bound_ = std::max(bound_, room_ - (slack_.empty() ? 0 : slack_.rbegin()->first));
+Bytes LowerBound(const Instance& instance) {
+  const Sweep sweep(instance);
+  const int64_t common = CommonGrain(instance);
+  int64_t bound = sweep.Run(common);
+  for (const int64_t grain : GrainsOf(instance).Ascending()) {
+    if (grain != common) bound = std::max(bound, sweep.Run(grain));
+  }
+  return Bytes(HeightAlone(instance, bound));
 }
 
-void RunningBound::Stop(Bytes size) {
-  const int64_t rounded = RoundUpTo(size.count(), grain_);
-  room_ -= rounded;
-  if (grain_ == 1) return;
-  const auto it = slack_.find(rounded - size.count());
-  if (--it->second == 0) slack_.erase(it);
+void Grains::Add(int64_t alignment) {
+  int64_t& common = common_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(alignment)))];
+  common = std::gcd(common, alignment);
+}
+
+std::vector<int64_t> Grains::Ascending() const {
+  std::vector<int64_t> grains;
+  int64_t grain = 0;
+  for (auto common = common_.rbegin(); common != common_.rend(); ++common) {
+    if (*common == 0) continue;
+    grain = std::gcd(grain, *common);
+    grains.push_back(grain);
+  }
+  std::ranges::reverse(grains);
+  return grains;
+}
+
+RunningBound::RunningBound(const Grains& grains) {
+  for (const int64_t grain : grains.Ascending()) aligned_.push_back({grain});
+}
+
+// More buffers in use never lower it, so that it is asked for after each start, not once a slot.
+void RunningBound::Start(Bytes size, Bytes alignment) {
+  for (Aligned& aligned : aligned_) {
+    if (alignment.count() % aligned.grain != 0) break;
+    const int64_t rounded = RoundUpTo(size.count(), aligned.grain);
+    aligned.room += rounded;
+    if (aligned.grain > 1) ++aligned.slack[rounded - size.count()];
+    if (aligned.room <= bound_) continue;
+    bound_ = std::max(bound_, aligned.room - (aligned.slack.empty() ? 0 : aligned.slack.rbegin()->first));
+  }
+}
+
+void RunningBound::Stop(Bytes size, Bytes alignment) {
+  for (Aligned& aligned : aligned_) {
+    if (alignment.count() % aligned.grain != 0) break;
+    const int64_t rounded = RoundUpTo(size.count(), aligned.grain);
+    aligned.room -= rounded;
+    if (aligned.grain == 1) continue;
+    const auto it = aligned.slack.find(rounded - size.count());
+    if (--it->second == 0) aligned.slack.erase(it);
+  }
 }
 
 double Gap(Bytes slab, Bytes bound) {

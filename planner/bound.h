@@ -1,6 +1,7 @@
 // How low a slab can be at best.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -30,26 +31,47 @@ std::vector<Lane> LanesOf(const Problem& problem);
 // is just enough room for the free buffers in use, after the pinned ones have taken theirs. What lies above
 // the slab wastes nothing, so a pinned buffer counts only as far as the slab must reach past it; without
 // pinned buffers this is MaxLive. When every offset is a multiple of some g > 1, a buffer also wastes the
-// bytes up to the next multiple, the topmost one excepted. Of a problem whose lanes may not share bytes at least the sum
-// of what each of them has in use at most. 0 when every buffer is pinned. O(n log n).
+// bytes up to the next multiple, the topmost one excepted; that holds for those alone whose alignment is coarse, too.
+// Where there are pinned buffers, at least what each of the largest takes that is alone with them. Of a problem whose
+// lanes may not share bytes at least the sum of what each of them has in use at most. 0 when every buffer is pinned.
+// O(n log n), once for each alignment among powers of two.
 Bytes LowerBound(const Problem& problem);
 Bytes LowerBound(const Instance& instance);
+
+// What offsets are multiples of: of all buffers, and of those alone whose alignments are coarse.
+class Grains {
+ public:
+  void Add(int64_t alignment);
+
+  // Each a multiple of the one before; for those whose alignment is a multiple of it. One for each power of two that is
+  // the largest in some alignment: the greatest common divisor of all alignments that are multiples of that power.
+  std::vector<int64_t> Ascending() const;
+
+ private:
+  std::array<int64_t, 64> common_{};  // by the largest power of two in an alignment; 0 where there is none
+};
 
 // The same of buffers that are told of one after another as time goes by, none of them pinned: for sequences so
 // long that a problem of them would fill the memory. Memory: the different wastes of buffers in use.
 class RunningBound {
  public:
-  // `grain`: CommonAlignment of all buffers to come; with a smaller one the bound is lower.
-  explicit RunningBound(int64_t grain) : grain_(grain) {}
+  // `grains`: of all buffers to come; with fewer or smaller ones the bound is lower.
+  explicit RunningBound(const Grains& grains);
 
-  void Start(Bytes size);
-  void Stop(Bytes size);  // of one that has started; before those that start at the same tick
+  void Start(Bytes size, Bytes alignment);
+  // Of one that has started; before those that start at the same tick.
+  void Stop(Bytes size, Bytes alignment);
   Bytes bound() const { return Bytes(bound_); }
 
  private:
-  int64_t grain_;
-  int64_t room_ = 0;                  // what the buffers in use need
-  std::map<int64_t, int64_t> slack_;  // how many of them waste how much
+  // Of the buffers aligned to a grain.
+  struct Aligned {
+    int64_t grain;
+    int64_t room = 0;                    // what those in use need
+    std::map<int64_t, int64_t> slack{};  // how many of them waste how much
+  };
+
+  std::vector<Aligned> aligned_;
   int64_t bound_ = 0;
 };
 

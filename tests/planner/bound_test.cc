@@ -28,7 +28,7 @@ TEST(LowerBound, IsMaxLiveWithoutObstaclesAndAlignment) {
 
 TEST(LowerBound, CountsAnObstacleOnlyIfTheSlabReachesPastIt) {
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 5)}}), Bytes(5));
-  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 4)}}), Bytes(12));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3), Block(0, 2, 2), Pinned(0, 2, 7, 4)}}), Bytes(12));
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(0, 2, 7, 1000)}}), Bytes(5));
   EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 7, 4)}}), Bytes(0));
 }
@@ -54,7 +54,26 @@ TEST(LowerBound, CountsWhatAlignmentWastesExceptAtTheTop) {
 
 TEST(LowerBound, ThePinnedOffsetsSetTheGrainToo) {
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 4), Pinned(0, 2, 5, 3)}}), Bytes(3));
-  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 4), Pinned(0, 2, 5, 2)}}), Bytes(9));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 3, 2), Block(0, 2, 1, 2), Pinned(0, 2, 5, 4)}}), Bytes(11));
+}
+
+TEST(LowerBound, CountsWhatTheCoarselyAlignedWasteAmongOthers) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 1, 64), Block(0, 2, 1, 64), Block(0, 2, 1, 64), Block(0, 2, 9)}}),
+            Bytes(129));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 20, 24), Block(0, 2, 20, 40), Block(0, 2, 1, 3)}}), Bytes(44))
+      << "two are multiples of 8";
+}
+
+TEST(LowerBound, ObstaclesTakeTheRowsWhoseFirstByteTheyHave) {
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 8, 8), Block(0, 2, 8, 8), Pinned(0, 2, 3, 7)}}), Bytes(24));
+  EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 7, 8), Block(0, 2, 7, 8), Pinned(0, 2, 1, 7)}}), Bytes(15));
+}
+
+TEST(LowerBound, ALargeBufferHasToLieAboveWhatLeavesItNoHole) {
+  EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 1, 4), Block(1, 9, 7), Pinned(8, 10, 1, 10)}}), Bytes(18));
+  EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 1, 4), Block(1, 9, 7), Pinned(9, 10, 1, 10)}}), Bytes(12));
+  EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 1, 4), Block(1, 9, 4), Pinned(8, 10, 1, 10)}}), Bytes(4));
+  EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 5, 2), Block(1, 9, 3, 4)}}), Bytes(11));
 }
 
 TEST(LowerBound, AddsUpLanesThatMayNotShareBytes) {
@@ -76,20 +95,23 @@ TEST(Gap, IsRelativeToTheBound) {
 TEST(RunningBound, IsTheBoundOfTheWholeProblem) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
-    const int64_t grain = int64_t{1} << random() % 5;
+    const int64_t alignments[] = {1 + round % 3, 8, 16, 24};
     Problem problem;
+    Grains grains;
     for (int i = 0; i < 30; ++i) {
       const auto lower = static_cast<int64_t>(random() % 20);
+      const int64_t alignment = alignments[random() % (1 + static_cast<unsigned>(round) % 4)];
       problem.buffers.push_back(Block(lower, lower + 1 + static_cast<int64_t>(random() % 10),
-                                      1 + static_cast<int64_t>(random() % 60), grain * (i % 3 == 0 ? 1 : 2)));
+                                      1 + static_cast<int64_t>(random() % 60), alignment));
+      grains.Add(alignment);
     }
-    RunningBound running(grain);
+    RunningBound running(grains);
     for (Tick now(0); now < Tick(40); now = now + 1) {
       for (const Buffer& buffer : problem.buffers) {
-        if (buffer.upper == now) running.Stop(buffer.size);
+        if (buffer.upper == now) running.Stop(buffer.size, buffer.alignment);
       }
       for (const Buffer& buffer : problem.buffers) {
-        if (buffer.lower == now) running.Start(buffer.size);
+        if (buffer.lower == now) running.Start(buffer.size, buffer.alignment);
       }
     }
     ASSERT_EQ(running.bound(), LowerBound(problem)) << round;

@@ -54,7 +54,7 @@ std::vector<int32_t> SortByKeys(const Instance& instance, KeyOf key_of) {
 }  // namespace
 
 std::vector<int32_t> SortedBy(Order order, const Instance& instance) {
-  const auto size = [&](int32_t i) { return static_cast<double>(instance.size[i]); };
+  const auto size = [&](int32_t i) { return static_cast<double>(instance.room(i)); };
   const auto lifetime = [&](int32_t i) { return static_cast<double>(instance.length(i)); };
   const auto start = [&](int32_t i) { return -static_cast<double>(instance.begin[i]); };  // early goes first
   std::vector<int64_t> crowd;
@@ -97,7 +97,7 @@ std::vector<int32_t> SortedBy(const Classes& classes, const Instance& instance) 
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (!instance.is_free(i)) continue;
     const double octave = std::log2(static_cast<double>(instance.length(i)));
-    const double octaves = std::log2(static_cast<double>(instance.size[i])) + classes.exponent * octave;
+    const double octaves = std::log2(static_cast<double>(instance.room(i))) + classes.exponent * octave;
     uint64_t key =
         static_cast<uint64_t>(kLargestClass - std::floor(classes.per_octave * octaves + classes.phase));
     key <<= kOctaveBits;

@@ -10,7 +10,8 @@
 
 namespace reprise::planner {
 
-// Every order ranks by a first key, breaks ties by further ones, and in the end by index. "Crowd" is the
+// Every order ranks by a first key, breaks ties by further ones, and in the end by index. "Size" is
+// Instance::room: who may begin at few offsets only is as hard to place as a larger one. "Crowd" is the
 // largest load during a buffer's lifetime: those who live through the peak are the hardest to place and go
 // first.
 enum class Order {

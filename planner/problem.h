@@ -40,6 +40,11 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+// `value` rounded up to a multiple of `step` (step > 0; no division where it is 1).
+inline int64_t RoundUpTo(int64_t value, int64_t step) {
+  return step == 1 ? value : (value + step - 1) / step * step;
+}
+
 // The instance that solvers see. Time is cut into slots: a maximal run of starts followed by a run of ends,
 // so that two lifetimes overlap exactly if their slots do, and there are at most as many slots as buffers
 // (plus one a wrapped lifetime and one a gap). A cycle is turned so that it begins where the least bytes are
@@ -68,15 +73,12 @@ struct Instance {
   bool is_free(int32_t buffer) const { return pinned[buffer] == kFree; }
   bool is_pinned(int32_t buffer) const { return pinned[buffer] >= 0; }
   int32_t length(int32_t buffer) const { return end[buffer] - begin[buffer]; }
+  // What it takes of the addresses where its neighbours are aligned alike.
+  int64_t room(int32_t buffer) const { return RoundUpTo(size[buffer], alignment[buffer]); }
   std::span<const Range> ranges(int32_t buffer) const {
     return std::span(all_ranges).subspan(first_range[buffer], first_range[buffer + 1] - first_range[buffer]);
   }
 };
-
-// `value` rounded up to a multiple of `step` (step > 0; no division where it is 1).
-inline int64_t RoundUpTo(int64_t value, int64_t step) {
-  return step == 1 ? value : (value + step - 1) / step * step;
-}
 
 // The largest number that the alignment of every free buffer is a multiple of; 1 where none is free.
 int64_t CommonAlignment(const Instance& instance);

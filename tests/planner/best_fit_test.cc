@@ -80,7 +80,7 @@ TEST(BestFit, PinnedBuffersAboveEachOtherAreOneObstacle) {
 }
 
 TEST(BestFit, KeepsAlignment) {
-  EXPECT_THAT(Offsets({{Block(0, 4, 3, 4), Block(0, 3, 2, 4), Block(0, 2, 1, 8)}}), ElementsAre(0, 4, 8));
+  EXPECT_THAT(Offsets({{Block(0, 4, 13, 4), Block(0, 3, 9, 4), Block(0, 2, 1, 8)}}), ElementsAre(0, 16, 32));
 }
 
 TEST(BestFit, ManyLapsOfALongRingStayValid) {

@@ -32,6 +32,14 @@ TEST(Orders, TellAreaLifetimeAndSizeApart) {
   EXPECT_THAT(SortedBy(Order::kLifetime, instance), ElementsAre(0, 4, 1, 2, 3));
 }
 
+TEST(Orders, WhatIsAlignedCoarselyIsAsLarge) {
+  const Instance instance =
+      Compress({{Block(0, 1, 60), Block(0, 1, 3, 64), Block(0, 1, 50), Block(0, 1, 9, 8)}});
+  EXPECT_THAT(SortedBy(Order::kSize, instance), ElementsAre(1, 0, 2, 3));
+  EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(1, 0, 2, 3));
+  EXPECT_THAT(SortedBy(Classes{}, instance), ElementsAre(1, 0, 2, 3));
+}
+
 TEST(Orders, CrowdIsTheLargestLoadOfTheLifetime) {
   const Instance instance = Compress({{Block(0, 1, 30), Block(1, 2, 20), Block(0, 2, 5), Block(1, 2, 21)}});
   EXPECT_THAT(SortedBy(Order::kCrowdSize, instance), ElementsAre(3, 1, 2, 0));

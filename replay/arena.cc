@@ -171,9 +171,10 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
   return done;
 }
 
+// Where memory cannot move, that of a plan comes on top of what was held before.
 void Arena::NoteHeldForPlan() {
   const int64_t live = GranulesOfPeak();
-  if (rules_.plan_yields && committed_count_ > live + live / kPartsForPlan)
+  if (rules_.plan_yields && source_->moves() && committed_count_ > live + live / kPartsForPlan)
     yields_below_ = kTimesLarger * live;
 }
 

@@ -482,6 +482,15 @@ TEST(Arena, WaitsForNoMemoryThatCannotMove) {
   EXPECT_EQ(order.counters().host_waits, 0);
 }
 
+TEST(Arena, InMemoryThatCannotMoveAPlanDoesNotYield) {
+  FixedMemory memory(kGranule, kGiB);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(0) + kGranule * 39);
+  for (int64_t i = 0; i < 39; ++i) ASSERT_TRUE(arena.PlaceAt(Offset(0) + kGranule * i, Bytes(4096)));
+  ASSERT_TRUE(arena.Place(kMiB, Bytes(1), kOutsidePlan));
+  EXPECT_FALSE(arena.PlanYields()) << "what it took was for good, whoever lies in it";
+}
+
 TEST(Arena, WhatTheDeviceStillUsesCountsToTheCapacity) {
   CountedMemory memory(kGranule, kGiB);
   BusyDevice device;

@@ -192,6 +192,7 @@ TEST(Rules, PlanningAgainIsGivenUpMoreAndMore) {
 TEST(Rules, ThePlanLendsItsMemory) {
   SimulationOptions without;
   without.arena_rules.plan_lends = false;
+  without.arena_rules.plan_yields = false;  // it makes up for a part
   const Ablation reserved = Ablate(Variation::kTwoJobsAtWill, without, Reserved);
   EXPECT_LE(reserved.with, 1.05);
   EXPECT_GE(reserved.without, reserved.with + 0.05);
@@ -306,6 +307,7 @@ TEST(Rules, WhereAPlanDoesNotTellWhatComesNextNoPlaceIsKeptForIt) {
     const std::vector<profiler::Event> events = TwoExecutors(seed, /*steps=*/160);
     SimulationOptions options;
     options.plan_seconds = 0.05;
+    options.arena_rules.plan_yields = false;  // it makes up for a part
     const auto with = Simulate(events, options);
     options.sequence_rules.keep_places = false;
     const auto without = Simulate(events, options);

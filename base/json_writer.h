@@ -15,6 +15,9 @@ class JsonWriter {
   // `indent`: by how much a line is deeper than the one that it is in; 0: all on one line.
   explicit JsonWriter(size_t indent = 0) : indent_(indent) {}
 
+  // A text as it stands in JSON, quotes and all. What is not UTF-8 is replaced.
+  static std::string Text(std::string_view text);
+
   void BeginObject() { Begin('{'); }
   void EndObject() { End('}'); }
   void BeginArray() { Begin('['); }
@@ -44,7 +47,6 @@ class JsonWriter {
   const std::string& text() const { return text_; }
 
   // A text as it is written, with its quotes.
-  static std::string Text(std::string_view text);
 
  private:
   static std::string Real(double number);

@@ -1,19 +1,11 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "profiler/exports.h"
 
 namespace reprise::profiler {
-namespace {
-
-std::string JsonString(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
 std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
                    const std::vector<Activity>& activities) {
   std::string json = R"({"format":"reprise-events","version":1,)"
@@ -34,8 +26,8 @@ std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
   for (uint32_t i = 1; i <= stacks.frames(); ++i) {
     const Frame& f = stacks.frame(FrameId(i));
     fmt::format_to(out, "{}\n{{\"kind\":\"{}\",\"function\":{},\"file\":{},\"line\":{},\"module\":{}}}",
-                   i == 1 ? "" : ",", kFrameKinds[static_cast<size_t>(f.kind)], JsonString(f.function),
-                   JsonString(f.file), f.line, JsonString(f.module));
+                   i == 1 ? "" : ",", kFrameKinds[static_cast<size_t>(f.kind)], JsonWriter::Text(f.function),
+                   JsonWriter::Text(f.file), f.line, JsonWriter::Text(f.module));
   }
   json += "],\n\"stacks\":[[]";  // of stack 0, none
   for (uint32_t i = 1; i <= stacks.stacks(); ++i) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/json_writer.h"
 #include "profiler/exports.h"
 #include "profiler/snapshot_import.h"
 
@@ -11,8 +12,7 @@ namespace {
 
 // Python takes a pickle's text for UTF-8, and none of the file where it is not. The name of a file may be anything.
 std::string AsUtf8(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return nlohmann::json::parse(JsonWriter::Text(text)).get<std::string>();
 }
 
 // Opcodes of Python's pickle, protocol 2, for data alone. Strings, frames and stacks are written once and named again

@@ -357,9 +357,8 @@ class SnapshotReader {
     }
     if (requests_free_) {
       snapshot_.notes.emplace_back(
-          "no free_completed in its history: blocks are taken as freed when that was asked for, which is too "
-          "early "
-          "for those that another stream still used");
+          "no free_completed in its history: blocks are taken as freed when that was asked for, which is "
+          "too early for those that another stream still used");
     }
     if (lost_ > 0) {
       snapshot_.notes.push_back(

@@ -114,7 +114,7 @@ class Arena {
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
-  // Whether what is kept for plans has made the arena hold more than was ever live at once and a twentieth. From then on,
+  // Whether what is kept for plans has made the arena hold more than ever, and than was ever live at once and a twentieth. From then on,
   // until twice as much has been live, their free memory is anybody's.
   bool PlanYields() const { return GranulesOfPeak() < yields_below_; }
   Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }

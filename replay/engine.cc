@@ -280,7 +280,8 @@ inline void Engine::PlaceInSlot(Sequence& sequence, uint32_t slot, const Request
 // In step, a stray block must not take a place that a coming slot needs; lost, nothing is known about coming slots, and
 // before an entry none is taken. Other threads' plans are never in the way of one that is lost. Before a plan of an earlier
 // run is followed nothing may settle in its range; where it is known what stays, the rest may lie there meanwhile: beside
-// it, it would leave what stays scattered over as many granules as all of it took.
+// it, it would leave what stays scattered over as many granules as all of it took. What has cost more than it brought is kept
+// no longer.
 Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, Tick token) {
   const bool careful = split_ ? counters_.plans > 0
                               : (sequence.KeepsPlaces(request.stream) && !arena_.PlanYields()) ||

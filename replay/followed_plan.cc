@@ -17,6 +17,8 @@ constexpr int64_t kConflictParts = 50;
 // A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
 // there for good.
 constexpr int64_t kRoundsOutstayed = 2;
+// A block that goes so much of a round later than planned is only late: other threads let go of it, sooner or later each time.
+constexpr int64_t kPartsLate = 10;
 // Rounds after which a plan has proved itself.
 constexpr int64_t kGoodRounds = 8;
 // Of the slots that a waiting plan has seen in a job's start, so many are known, the latest ones: 2 MiB.
@@ -89,7 +91,8 @@ bool FollowedPlan::Outstays(uint32_t slot, Tick since, Offset offset, Tick now) 
   const auto slots = static_cast<int64_t>(plan.slots.size());
   const int64_t age = now - 1 - since;
   const auto its = static_cast<size_t>(((slot - age) % slots + slots) % slots);
-  return plan.slots[its].offset == offset && age > plan.cycle[its].length && age < kRoundsOutstayed * slots;
+  return plan.slots[its].offset == offset && age > plan.cycle[its].length + slots / kPartsLate &&
+         age < kRoundsOutstayed * slots;
 }
 
 void FollowedPlan::Doubt() {

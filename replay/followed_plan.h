@@ -119,7 +119,7 @@ struct FollowedPlan {
   bool IsAstray() const { return !plan.IsLittle(astray); }
   // Whether the period is its own: found again after something else, or another as long?
   bool Serves(const profiler::Period& period, Stream stream) const;
-  // Whether a block that was the token `since` was placed at `offset` by it and lives for longer than it says. Its present
+  // Whether a block that was the token `since` was placed at `offset` by it and lives for much longer than it says. Its present
   // slot is `slot`, of the token before `now`.
   bool Outstays(uint32_t slot, Tick since, Offset offset, Tick now) const;
   // All that it has live may lie elsewhere.

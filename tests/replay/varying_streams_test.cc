@@ -270,8 +270,52 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
     EXPECT_EQ(with->overlaps, 0);
     EXPECT_EQ(with->counters.period % (micro_batches * int64_t{2 * 24} + more_in_first), 0);
     EXPECT_LE(2 * with->counters.conflicts, never_doubted->counters.conflicts) << micro_batches;
-    EXPECT_LE(with->counters.conflicts, 100) << "nor is it followed while the step is being planned";
+    EXPECT_LE(with->counters.conflicts, 150) << "nor is it followed while the step is being planned";
     EXPECT_LE(with->reserved_peak, never_doubted->reserved_peak) << micro_batches;
+  }
+}
+
+// One thread dispatches, and others let go of what has been used: some allocations later, more or fewer each time.
+std::vector<profiler::Event> LateFrees(uint64_t seed, int steps) {
+  varying::Dice dice(seed);
+  varying::Writer out(&dice);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 60; ++i) sizes.push_back(dice.Between(2, 32) << 17);
+  int64_t now = 0;
+  std::multimap<int64_t, BlockId> used;
+  const auto alloc = [&](int64_t bytes) {
+    const auto gone = used.upper_bound(now++);
+    for (auto it = used.begin(); it != gone; ++it) out.Free(it->second);
+    used.erase(used.begin(), gone);
+    return out.Alloc(bytes);
+  };
+  const auto let_go = [&](BlockId id) { used.emplace(now + dice.Between(0, 3), id); };
+  for (int step = 0; step < steps; ++step) {
+    std::vector<BlockId> kept;
+    for (const int64_t size : sizes) {
+      kept.push_back(alloc(size));
+      let_go(alloc(size / 4));
+    }
+    for (size_t layer = sizes.size(); layer-- > 0;) {
+      let_go(alloc(sizes[layer] * 3 / 4));
+      let_go(kept[layer]);
+    }
+  }
+  return out.TakeEvents();
+}
+
+TEST(Rules, APlanDoesNotRestBecauseFreesComeALittleLate) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SimulationOptions options;
+    options.plan_seconds = 0.05;
+    SimulationOptions without = options;
+    without.sequence_rules.rest = false;
+    const std::vector<profiler::Event> events = LateFrees(seed, /*steps=*/60);
+    const auto with = Simulate(events, options);
+    const auto never_doubted = Simulate(events, without);
+    ASSERT_TRUE(with.ok() && never_doubted.ok());
+    EXPECT_EQ(with->overlaps, 0);
+    EXPECT_GE(Planned(*with), Planned(*never_doubted)) << seed;
   }
 }
 

@@ -250,13 +250,25 @@ std::vector<Lane> LanesOf(const Problem& problem) {
   return lanes;
 }
 
-Bytes LowerBound(const Problem& problem) {
+namespace {
+
+// What lanes that may not share bytes have in use at most; 0 where they may.
+Bytes Apart(const Problem& problem) {
   Bytes apart;
   if (problem.reuse == Reuse::kForbidden) {
     for (const Lane& lane : LanesOf(problem)) apart += lane.max_live;
   }
-  return std::max(apart, LowerBound(Compress(problem)));
+  return apart;
 }
+
+}  // namespace
+
+Bytes HeightOfLoad(const Problem& problem) {
+  const Instance instance = Compress(problem);
+  return std::max(Apart(problem), Bytes(Sweep(instance).Run(CommonGrain(instance))));
+}
+
+Bytes LowerBound(const Problem& problem) { return std::max(Apart(problem), LowerBound(Compress(problem))); }
 
 Bytes LowerBound(const Instance& instance) {
   const Sweep sweep(instance);

@@ -14,6 +14,9 @@ namespace reprise::planner {
 
 // The largest sum of sizes in use at one tick, pinned buffers included.
 Bytes MaxLive(const Problem& problem);
+// The least height under which there is room for the free buffers in use at any tick, after the pinned ones have taken theirs,
+// if they could be cut into pieces: not above LowerBound, which knows that they cannot. O(n log n).
+Bytes HeightOfLoad(const Problem& problem);
 
 // What one lane has of a problem.
 struct Lane {

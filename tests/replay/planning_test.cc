@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/bound.h"
 #include "replay/ranges.h"
 #include "replay/stream_order.h"
 
@@ -289,6 +290,26 @@ TEST(Plan, FarAboveItsBoundIsNone) {
     Plan(MakeRequest(iteration, {}), 1.0, candidate, solve);
     EXPECT_TRUE(candidate.ready);
     EXPECT_EQ(candidate.status.ok(), parts == 8) << candidate.status;
+  }
+}
+
+// Its bound says that it cannot be lower, and most of it is free all the same.
+TEST(Plan, AboveObstaclesThatLeaveNoHoleForItIsNone) {
+  profiler::Iteration iteration{.period = 2};
+  for (int64_t i = 0; i < 2; ++i)
+    iteration.slots.push_back({.bytes = Bytes(1 << 20), .alignment = Bytes(512), .begin = i, .length = 2});
+  for (const int64_t apart : {5 << 18, 3 << 18}) {
+    std::vector<Obstacle> obstacles;
+    for (int64_t at = 0; at < 6 << 20; at += apart) obstacles.push_back({Offset(at), Bytes(512)});
+    const Solver solve = [](const planner::Problem& problem, const planner::Budget& budget) {
+      auto solution = planner::Solve(problem, budget);
+      solution->lower_bound = planner::LowerBound(problem);  // nothing is proven of a large one
+      return solution;
+    };
+    Candidate candidate;
+    Plan(MakeRequest(iteration, obstacles), 1.0, candidate, solve);
+    EXPECT_TRUE(candidate.ready);
+    EXPECT_EQ(candidate.status.ok(), apart > 1 << 20) << candidate.status;
   }
 }
 

@@ -150,15 +150,18 @@ void Arena::SetPlanEnd(Offset end) {
   plan_settled_ = false;
 }
 
-// Commits what is missing of granules [first, last), moving free ones first.
-bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
-  const Bytes held_before = held_peak_;
+// Commits what is missing of granules [first, last) for a block of `units`, moving free ones first. False: it cannot be had, or the
+// plan yields.
+bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
   const int64_t wanted = CountMissing(first, last);
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
   const int64_t moved = MoveFree(wanted, wanted, need);
   if (moved < wanted && ShouldWait(wanted, need) && order_->WaitForFreed())
     MoveFree(std::min(wanted - moved, Excess(wanted, need)), wanted, need);
+  const bool small = first * units_per_granule_ >= small_begin_;  // and has no other place
+  if (need != Need::kWherever && Yields(CountMissing(first, last), units) && plan_settled_ && !small)
+    return false;
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).
@@ -167,15 +170,18 @@ bool Arena::CommitFor(int64_t first, int64_t last, Need need) {
     done = CommitMissing(first, last);
   }
   source_->Trim();
-  if (main_.barrier() > 0 && need != Need::kWherever && held_peak_ > held_before) NoteHeldForPlan();
   return done;
 }
 
-// Where memory cannot move, that of a plan comes on top of what was held before.
-void Arena::NoteHeldForPlan() {
-  const int64_t live = GranulesOfPeak();
-  if (rules_.plan_yields && source_->moves() && committed_count_ > live + live / kPartsForPlan)
-    yields_below_ = kTimesLarger * live;
+// Whether nothing is kept for plans from now on, as `missing` granules more for a block of `units` would be too much. It may lie
+// anywhere then. Where memory cannot move, that of a plan comes on top of what was held before.
+bool Arena::Yields(int64_t missing, uint32_t units) {
+  if (!rules_.plan_yields || main_.barrier() == 0 || PlanYields() || !source_->moves()) return false;
+  if (held() + source_->granule() * missing <= held_peak_) return false;
+  const int64_t live = (std::max(placed_peak_, placed_units_ + units) >> granule_shift_) + 1;
+  if (committed_count_ + missing <= live + live / kPartsForPlan) return false;
+  yields_below_ = kTimesLarger * live;
+  return true;
 }
 
 // Where the device is behind the host, it has not finished with what could be moved. Before more is held than was ever

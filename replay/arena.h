@@ -114,8 +114,9 @@ class Arena {
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
-  // Whether what is kept for plans has made the arena hold more than ever, and than was ever live at once and a twentieth. From then on,
-  // until twice as much has been live, their free memory is anybody's.
+  // Whether what is kept for plans would have made the arena hold more than ever, and than was ever live at once and a
+  // twentieth. PlaceAt and Place(kOutsidePlan) have found no memory then, if the plan had been followed for a whole cycle. From
+  // then on, until twice as much has been live, its free memory is anybody's.
   bool PlanYields() const { return GranulesOfPeak() < yields_below_; }
   Offset plan_end() const { return Offset(main_.barrier() * kUnit.count()); }
   // Where the zone of small blocks begins.
@@ -181,7 +182,7 @@ class Arena {
     const auto first = static_cast<uint64_t>(begin >> granule_shift_);
     const uint64_t last = (uint64_t{begin} + units - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
-        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), need)) {
+        CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), units, need)) {
       placed_units_ += units;
       if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
       return {zone, index};
@@ -199,13 +200,13 @@ class Arena {
     return Present((*block.zone)[block.index].begin, (*block.zone)[block.index].units);
   }
   Block Waited(Block block, Stream stream);
-  bool CommitFor(int64_t first, int64_t last, Need need);
+  bool CommitFor(int64_t first, int64_t last, uint32_t units, Need need);
   bool ShouldWait(int64_t wanted, Need need) const;
   int64_t MoveFree(int64_t most, int64_t wanted, Need need);
   int64_t Excess(int64_t wanted, Need need) const;
   // Of what was ever live at once; placed_peak_ is in units, and one may lie across two.
   int64_t GranulesOfPeak() const { return (placed_peak_ >> granule_shift_) + 1; }
-  void NoteHeldForPlan();
+  bool Yields(int64_t missing, uint32_t units);
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);

@@ -206,7 +206,7 @@ TEST(Arena, WhenThePlanIsNotFollowedItsFreeMemoryMoves) {
 TEST(Arena, ThePlanLendsItsFreeMemoryBeforeMuchMoreIsHeld) {
   for (const bool lends : {true, false}) {
     CountedMemory memory(kGranule, kGiB);
-    Arena arena(&memory, Bytes(0), nullptr, {.plan_lends = lends});
+    Arena arena(&memory, Bytes(0), nullptr, {.plan_lends = lends, .plan_yields = false});
     arena.SetPlanEnd(Offset(kGranule.count() * 4));
     arena.Remove(arena.PlaceAt(Offset(0), kGranule * 4));
     ASSERT_TRUE(arena.Place(kGranule * 4, Bytes(1), kOutsidePlan));
@@ -218,7 +218,7 @@ TEST(Arena, ThePlanLendsItsFreeMemoryBeforeMuchMoreIsHeld) {
 
 TEST(Arena, ThePlanLendsNothingThatIsInUse) {
   CountedMemory memory(kGranule, kGiB);
-  Arena arena(&memory, Bytes(0));
+  Arena arena(&memory, Bytes(0), nullptr, {.plan_yields = false});
   arena.SetPlanEnd(Offset(kGranule.count() * 4));
   const auto low = arena.PlaceAt(Offset(512), Bytes(512));
   const auto high = arena.PlaceAt(Offset(kGranule.count() * 4 - 512), Bytes(512));
@@ -270,21 +270,27 @@ TEST(Arena, ThePlanLendsAgainFromWhereItLent) {
   EXPECT_LE(memory.peak(), kGranule * ((kBlocks + kGap) * 65 / 64 + 1));
 }
 
-TEST(Arena, APlanYieldsOnceMoreIsHeldForItThanWasEverLiveAndATwentieth) {
+TEST(Arena, APlanYieldsBeforeMoreIsHeldForItThanWasEverLiveAndATwentieth) {
   for (const bool yields : {true, false}) {
     CountedMemory memory(kGranule, kGiB);
     Arena arena(&memory, Bytes(0), nullptr, {.plan_yields = yields});
     arena.SetPlanEnd(Offset(0) + kGranule * 39);
     const auto all = arena.PlaceAt(Offset(0), kGranule * 39);
     arena.Remove(all);
+    arena.PlanHasSettled();
     for (int64_t i = 0; i < 39; ++i) ASSERT_TRUE(arena.PlaceAt(Offset(0) + kGranule * i, Bytes(4096)));
     ASSERT_TRUE(arena.Place(kGranule * 3, Bytes(1), kOutsidePlan));  // none of the plan's is free
     EXPECT_FALSE(arena.PlanYields()) << "of 40 at most, 42 are held";
-    ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
-    EXPECT_EQ(arena.PlanYields(), yields) << "43";
+    EXPECT_EQ(bool{arena.Place(Bytes(kGranule.count() / 2), Bytes(1), kOutsidePlan)}, !yields) << "43";
+    EXPECT_EQ(arena.PlanYields(), yields);
+    EXPECT_EQ(memory.committed(), kGranule * (yields ? 42 : 43)) << "nothing is held for what was refused";
+    EXPECT_TRUE(arena.Place(Bytes(64), Bytes(1), kOutsidePlan)) << "small blocks have a zone of their own";
+    const auto anywhere = arena.Place(Bytes(kGranule.count() / 2), Bytes(1), kAnywhere);
+    ASSERT_TRUE(anywhere);
+    EXPECT_LT(arena.OffsetOf(anywhere), arena.plan_end()) << "between the plan's blocks";
     ASSERT_TRUE(arena.Place(kGranule * 74, Bytes(1), kAnywhere));
-    EXPECT_EQ(arena.PlanYields(), yields) << "of 79 at most";
-    ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kAnywhere));
+    EXPECT_EQ(arena.PlanYields(), yields) << "of 78 at most";
+    ASSERT_TRUE(arena.Place(kGranule * 3, Bytes(1), kAnywhere));
     EXPECT_FALSE(arena.PlanYields()) << "twice as much has been live since";
   }
 }

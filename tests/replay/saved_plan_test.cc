@@ -396,7 +396,7 @@ TEST(SavedPlan, OfSeveralWhatStaysBeforeALaterOneIsKeptOutOfItToo) {
   ASSERT_EQ(saved.cycles.size(), 2);
   const Counters with = RunWith(saved, script.events());
   EXPECT_EQ(with.plans_resumed, 2);
-  EXPECT_LE(with.conflicts, 35) << "70 where it settles in its range";
+  EXPECT_LE(with.conflicts, 45) << "70 where it settles in its range";
 }
 
 TEST(SavedPlan, WhatStaysOfTheStartIsHandedOnToTheRunAfterTheNext) {

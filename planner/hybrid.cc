@@ -133,13 +133,6 @@ class HybridSearch {
     if (!left_out) splits_.push_back({std::make_unique<Split>(instance, large, std::move(small))});
   }
 
-  // Where the target is out of reach, aiming at it makes the skyline wait for nothing until it must give in,
-  // and what it then does is worse than aiming at a little less than what is there.
-  int64_t Goal(int round, int64_t limit) const {
-    if (!rules_.look_ahead) return kUnreachable;
-    return rules_.relax_goal && round % 3 == 2 && limit != Search::kNothing ? limit : search_.target();
-  }
-
   // False: the search has stopped, and the try had no chance.
   bool Try(Candidate& candidate, const Rank& rank, int round) {
     if (search_.Stop(1)) return false;
@@ -155,7 +148,7 @@ class HybridSearch {
     RankBuffers(*split, rank, round == 0 ? 0 : kNoise);
     const int64_t best = search_.best_slab();
     const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
-    const int64_t goal = Goal(round, limit);
+    const int64_t goal = rules_.look_ahead ? search_.target() : kUnreachable;
     if (split->skyline.Place(split->order, goal, limit, search_, offsets_) != FirstFit::Outcome::kComplete) {
       return;
     }
@@ -223,7 +216,6 @@ Turn BeginHybrid(Search& search, std::string_view name, const HybridRules& rules
 Turn BeginHybrid(Search& search, std::string_view name) {
   return BeginHybrid(search, name,
                      {.look_ahead = search.on("hybrid-look-ahead"),
-                      .relax_goal = search.on("hybrid-relax-goal"),
                       .several_shares = search.on("hybrid-several-shares"),
                       .several_ranks = search.on("hybrid-several-ranks"),
                       .crowded = search.on("hybrid-crowded"),

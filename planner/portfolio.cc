@@ -328,11 +328,10 @@ std::vector<std::string_view> RuleNames() {
   std::vector<std::string_view> names;
   for (const Solver& solver : kSolvers) names.push_back(solver.name);
   const std::vector<std::string_view> within = {
-      kTurnCycles,         kBestFitPrices,      kBestFitFeedback,        kEjectLargeFirst,
-      "hybrid-look-ahead", "hybrid-relax-goal", "hybrid-several-shares", "hybrid-several-ranks",
-      "hybrid-crowded",    "hybrid-noise",      "hybrid-promote",        "exact-not-first",
-      "exact-components",  "exact-trouble",     "exact-rivals",          "exact-perturbed",
-      "exact-strategies"};
+      kTurnCycles,         kBestFitPrices,          kBestFitFeedback,       kEjectLargeFirst,
+      "hybrid-look-ahead", "hybrid-several-shares", "hybrid-several-ranks", "hybrid-crowded",
+      "hybrid-noise",      "hybrid-promote",        "exact-not-first",      "exact-components",
+      "exact-trouble",     "exact-rivals",          "exact-perturbed",      "exact-strategies"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

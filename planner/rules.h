@@ -21,7 +21,6 @@ class Rules {
 
 struct HybridRules {
   bool look_ahead = true;      // lay a large buffer only where the rest still has room below the target
-  bool relax_goal = true;      // every third round, look ahead to the best placement and not to the target
   bool several_shares = true;  // of the target, from which on a buffer counts as large; otherwise one
   bool several_ranks = true;   // otherwise one
   bool crowded = true;         // what lives through a crowd counts as large, in four of nine splits

@@ -55,7 +55,7 @@ TEST(Hybrid, EveryRuleMayBeOff) {
                                          .gaps = random.Below(2) == 0,
                                          .outside = random.Below(2) == 0});
     const auto coin = [&] { return random.Below(2) == 0; };
-    const HybridRules rules{coin(), coin(), coin(), coin(), coin(), coin(), coin()};
+    const HybridRules rules{coin(), coin(), coin(), coin(), coin(), coin()};
     const Instance instance = Compress(problem);
     Search search(instance, LowerBound(instance).count(), {.seconds = 3600, .steps = 50'000});
     BeginHybrid(search, "hybrid", rules)();

@@ -159,9 +159,10 @@ bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
   const int64_t moved = MoveFree(wanted, wanted, need);
   if (moved < wanted && ShouldWait(wanted, need) && order_->WaitForFreed())
     MoveFree(std::min(wanted - moved, Excess(wanted, need)), wanted, need);
-  const bool small = first * units_per_granule_ >= small_begin_;  // and has no other place
-  if (need != Need::kWherever && Yields(CountMissing(first, last), units) && plan_settled_ && !small)
-    return false;
+  if (need != Need::kWherever && Yields(CountMissing(first, last), units)) {
+    const bool small = first * units_per_granule_ >= small_begin_;  // and has no other place
+    if (plan_settled_ && !small) return false;
+  }
   bool done = CommitMissing(first, last);
   if (!done) {
     // Out of memory is first met by giving back what we hold, then by asking again (law 3).

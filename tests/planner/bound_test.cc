@@ -33,6 +33,13 @@ TEST(LowerBound, CountsAnObstacleOnlyIfTheSlabReachesPastIt) {
   EXPECT_EQ(LowerBound(Problem{{Pinned(0, 2, 7, 4)}}), Bytes(0));
 }
 
+TEST(HeightOfLoad, TakesABufferForOneThatCanBeCut) {
+  const Problem no_hole{{Block(0, 2, 5), Pinned(0, 2, 1, 4), Pinned(0, 2, 1, 9)}};
+  EXPECT_EQ(HeightOfLoad(no_hole), Bytes(6));
+  EXPECT_EQ(LowerBound(no_hole), Bytes(15));
+  EXPECT_EQ(HeightOfLoad(Problem{{Block(0, 2, 5), Block(1, 3, 7)}}), Bytes(12));
+}
+
 TEST(LowerBound, CountsAnObstacleOnlyWhileItIsInUse) {
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(2, 4, 7, 0)}}), Bytes(5));
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 5), Pinned(3, 11, 7, 0)}, 10}), Bytes(12))

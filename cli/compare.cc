@@ -116,10 +116,12 @@ void AddCompare(CLI::App& app, int& exit_status) {
                 "Say for each whether that much memory is enough; status 4 if it is for none");
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
-      "The others are models that follow the rules of the real ones; reprise is the engine itself. The "
-      "reserved\n"
-      "peak is without a limit; whether a capacity is enough is tried with it, cached memory given back in "
-      "need.\n\n"
+      "The others are models that follow the rules of the real ones; reprise is the engine itself, on a GPU "
+      "as "
+      "they\n"
+      "are, wherever the input is from. The reserved peak is without a limit; whether a capacity is enough "
+      "is "
+      "tried\nwith it, cached memory given back in need.\n\n"
       "Example:\n  reprise compare reprise-out/trace.reprise --capacity 16GiB");
   command->callback([options, &exit_status] { exit_status = Compare(*options); });
 }

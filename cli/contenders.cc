@@ -40,7 +40,7 @@ absl::StatusOr<Contender> Ours(const std::vector<profiler::Event>& events, std::
   if (!unlimited.ok()) return unlimited.status();
   Contender contender{.name = "reprise",
                       .meaning = "the engine that serves jobs, recording included",
-                      .most_added = replay::kSimulatedGranule,
+                      .most_added = replay::kDeviceGranule,
                       .reserved_peak = unlimited->reserved_peak,
                       .allocated_peak = unlimited->counters.live_peak,
                       .driver_allocations = unlimited->memory_calls,

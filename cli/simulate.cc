@@ -15,6 +15,7 @@
 #include "cli/status.h"
 #include "profiler/lifetimes.h"
 #include "replay/counters_json.h"
+#include "replay/host_memory.h"
 #include "replay/simulator.h"
 
 namespace reprise::cli {
@@ -28,6 +29,8 @@ struct SimulateOptions {
   std::optional<Bytes> capacity;
   bool second_run = false;
   int64_t behind = 0;
+  bool cuda = false;
+  bool host = false;
   bool json = false;
 };
 
@@ -36,6 +39,7 @@ std::string ResultJson(const replay::SimulationResult& result) {
   replay::ForEachCounter(result.counters, [&](const char* name, auto value) { json[name] = value; });
   json["host_waits"] = result.counters.host_waits;
   json["reserved_peak"] = result.reserved_peak.count();  // as the memory itself has counted it
+  json["granule"] = result.granule.count();
   json["overlaps"] = result.overlaps;
   json["seconds"] = result.seconds;
   return JsonText(json);
@@ -72,7 +76,8 @@ std::string ResultText(const replay::SimulationResult& result) {
                          c.arena, c.passed)) +
          PlanRows(result) + Row("live peak", FormatSize(c.live_peak), "the most the job held at once") +
          Row("reserved peak", FormatSize(result.reserved_peak),
-             fmt::format("the most held for it, {:.3f} of the live peak", ratio)) +
+             fmt::format("the most held for it, {:.3f} of the live peak, in granules of {}", ratio,
+                         FormatSize(result.granule))) +
          Row("conflicts", Count(c.conflicts), "planned places that were taken") +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
@@ -82,10 +87,19 @@ std::string ResultText(const replay::SimulationResult& result) {
          Row("time", FormatDuration(result.seconds), "of the simulation");
 }
 
+// Where nothing is said, and the input is no trace, a device's: that is what most are recorded for.
+Bytes GranuleOf(const LoadedInput& input, const SimulateOptions& options) {
+  const Bytes recorded = input.content.trace.metadata.granule;
+  if (options.host) return replay::HostMemory::kGranule;
+  return options.cuda || recorded == Bytes(0) ? replay::kDeviceGranule : recorded;
+}
+
 absl::StatusOr<replay::SimulationResult> Simulated(const LoadedInput& input, const SimulateOptions& options,
                                                    Bytes capacity) {
-  return replay::Simulate(input.content.trace.events,
-                          {.capacity = capacity, .second_run = options.second_run, .behind = options.behind});
+  return replay::Simulate(input.content.trace.events, {.capacity = capacity,
+                                                       .granule = GranuleOf(input, options),
+                                                       .second_run = options.second_run,
+                                                       .behind = options.behind});
 }
 
 // Whether it is the capacity that so many requests did not fit in, and not what the engine can hold at most.
@@ -103,7 +117,10 @@ int Simulate(const SimulateOptions& options) {
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<replay::SimulationResult> result =
       Simulated(*input, options, options.capacity.value_or(Bytes(0)));
-  if (!result.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())), kUsage);
+  if (!result.ok()) {
+    return Fail(fmt::format("{}: {}", input->name, MessageOf(result.status())),
+                absl::IsInvalidArgument(result.status()) ? kBadInput : kUsage);
+  }
   int exit_status = kFine;
   if (const int64_t passed = result->counters.passed; passed > 0) {
     const absl::StatusOr<bool> too_little = CapacityIsTooLittle(*input, options, passed);
@@ -140,6 +157,11 @@ void AddSimulate(CLI::App& app, int& exit_status) {
       ->required();
   AddSizeOption(*command, "--capacity", options->capacity,
                 "The most memory to hold; status 4 if it is too little");
+  CLI::Option* const cuda = command->add_flag(
+      "--cuda", options->cuda,
+      "Memory in granules of 2 MiB, as on a GPU; so is an input that does not say where it was recorded");
+  command->add_flag("--host", options->host, "Memory in granules of 256 KiB, as in host mode")
+      ->excludes(cuda);
   command->add_flag("--second-run", options->second_run,
                     "As the job's next run, which begins with the plans that this one has left");
   command

@@ -45,8 +45,7 @@ Arena::Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rul
       small_(small_begin_, static_cast<uint32_t>(source->granule_count() * units_per_granule_)),
       committed_(static_cast<uint64_t>(source->granule_count())),
       missing_(static_cast<uint64_t>(source->granule_count())) {
-  if (!ok() || !missing_.ok()) return;
-  for (int64_t g = 0; g < source->granule_count(); ++g) missing_.Insert(static_cast<uint64_t>(g));
+  if (missing_.ok()) missing_.InsertAll();
 }
 
 // A free range without memory under it yet; `fit` as in Ranges::TakeBest.
@@ -272,6 +271,12 @@ int64_t Arena::ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks)
   return released;
 }
 
+// Whether the device has finished with it.
+bool Arena::IsIdle(int64_t granule) const {
+  const auto at = static_cast<uint32_t>(granule * units_per_granule_);
+  return order_ == nullptr || order_->Idle(at, at + static_cast<uint32_t>(units_per_granule_));
+}
+
 // The same within [begin, end), which is free. From the top: low addresses are used first. `looks` counts
 // down at every granule that the device may still touch, and ends it at 0.
 int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks) {
@@ -282,14 +287,16 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
     const uint64_t top = committed_.AtOrBefore(static_cast<uint64_t>(g));
     if (top == BitTree::kNone || static_cast<int64_t>(top) < first) break;
     g = static_cast<int64_t>(top);
-    const auto at = static_cast<uint32_t>(g * units_per_granule_);
-    if (order_ != nullptr && !order_->Idle(at, at + static_cast<uint32_t>(units_per_granule_))) {
+    if (!IsIdle(g)) {
       kept_busy_ = true;
       --looks;
       continue;
     }
-    Release(g, 1);
-    ++released;
+    const int64_t end_of_run = g + 1;
+    const int64_t lowest = std::max(first, end_of_run - (wanted - released));
+    while (g > lowest && committed_.Contains(static_cast<uint64_t>(g - 1)) && IsIdle(g - 1)) --g;
+    Release(g, end_of_run - g);
+    released += end_of_run - g;
   }
   return released;
 }

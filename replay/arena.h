@@ -53,7 +53,7 @@ class Arena {
   Arena(MemorySource* source, Bytes capacity, StreamOrder* order, Rules rules);
   Arena(MemorySource* source, Bytes capacity, StreamOrder* order = nullptr)
       : Arena(source, capacity, order, Rules()) {}
-  bool ok() const { return main_.ok() && small_.ok() && committed_.ok(); }
+  bool ok() const { return main_.ok() && small_.ok() && committed_.ok() && missing_.ok(); }
 
   // A block of `bytes` (> 0) at `offset` (>= 0, a multiple of kUnit) for `stream` if that range is free and
   // memory for it can be had. The planned path: a look-up, a bit, and one question about granules.
@@ -213,6 +213,7 @@ class Arena {
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
   int64_t ReleaseAtBarrier();
+  bool IsIdle(int64_t granule) const;
   int64_t ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks);
   void Release(int64_t first, int64_t count);
 

@@ -53,6 +53,15 @@ class BitTree {
     }
   }
 
+  // All of [0, universe).
+  void InsertAll() {
+    for (size_t k = 0; k < depth_; ++k) {
+      const uint64_t bits = LevelBits(k);
+      std::fill_n(levels_[k], bits / 64, ~uint64_t{0});
+      if (bits % 64 != 0) levels_[k][bits / 64] = ~uint64_t{0} >> (64 - bits % 64);
+    }
+  }
+
   void Erase(uint64_t i) {
     for (size_t k = 0; k < depth_; ++k) {
       uint64_t& word = levels_[k][i / 64];

@@ -206,9 +206,9 @@ void HostCore::TakeInLateFrees(const Engine::Guard& guard) {
 void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
   const ErrnoKept errno_kept;
   try {
-    // The range begins at a multiple of a granule, so that no more can be promised of an address in it.
+    // No more can be promised of an address in the range than of its begin.
     const bool serves = !inert_.load(std::memory_order_relaxed) && CanThrow();
-    if (serves && bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kGranule.count())) {
+    if (serves && bytes <= largest_ && alignment <= static_cast<size_t>(HostMemory::kAlignment.count())) {
       if (const std::optional<Engine::Guard> guard = TakeLock()) {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),

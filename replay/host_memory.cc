@@ -20,7 +20,7 @@ constexpr uintptr_t kFirstWindow = 72 * kTiB;
 constexpr uintptr_t kWindow = 2 * kTiB;
 constexpr uintptr_t kWindowsEnd = 80 * kTiB;
 
-constexpr auto kStep = static_cast<uintptr_t>(HostMemory::kGranule.count());
+constexpr auto kStep = static_cast<uintptr_t>(HostMemory::kAlignment.count());
 
 char* Map(char* at, size_t bytes, int protection, int fixed) {
   void* const got = mmap(at, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
@@ -43,7 +43,7 @@ uintptr_t AnyOf(uintptr_t count) {
 
 }  // namespace
 
-// In a window with nothing in it. A granule stays mapped at its begin, and keeps others of us out.
+// In a window with nothing in it. A step stays mapped at its begin, and keeps others of us out.
 std::unique_ptr<HostMemory> HostMemory::Find(Bytes size) {
   if (size > Bytes(kWindow / 2)) return nullptr;
   const uintptr_t places = (kWindow - static_cast<uintptr_t>(size.count())) / kStep - 1;
@@ -58,22 +58,56 @@ std::unique_ptr<HostMemory> HostMemory::Find(Bytes size) {
   return nullptr;
 }
 
-absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
-  const Bytes size = RoundUp(bytes, kGranule);
-  if (std::unique_ptr<HostMemory> found = Find(size)) return found;
-  // One granule more, so that the first can begin at a multiple of its size.
-  const auto mapped = static_cast<size_t>((size + kGranule).count());
+// Wherever the system likes. A step more, so that the range can begin at a multiple of it.
+std::unique_ptr<HostMemory> HostMemory::ReserveAnywhere(Bytes size) {
+  const auto mapped = static_cast<size_t>((size + kAlignment).count());
   char* const mapping = Map(nullptr, mapped, PROT_NONE, 0);
-  if (mapping == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot reserve ", mapped, " bytes of address space: ", strerror(errno)));
-  }
+  if (mapping == nullptr) return nullptr;
   char* const begin = mapping + (kStep - reinterpret_cast<uintptr_t>(mapping) % kStep) % kStep;
   return std::unique_ptr<HostMemory>(
       new HostMemory({mapping, mapped}, begin, size / kGranule, /*reserved=*/true));
 }
 
+absl::StatusOr<std::unique_ptr<HostMemory>> HostMemory::Reserve(Bytes bytes) {
+  const Bytes size = RoundUp(bytes, kGranule);
+  std::unique_ptr<HostMemory> memory = Find(size);
+  if (memory == nullptr) memory = ReserveAnywhere(size);
+  if (memory != nullptr && memory->usable_.ok()) return memory;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot reserve ", size.count(), " bytes of address space: ", strerror(errno)));
+}
+
 HostMemory::~HostMemory() { munmap(around_.begin, around_.bytes); }
+
+// How many of the two granules around these are usable.
+int64_t HostMemory::UsableBeside(int64_t first, int64_t count) const {
+  const int64_t end = first + count;
+  return (first > 0 && usable_.Contains(static_cast<uint64_t>(first - 1)) ? 1 : 0) +
+         (end < count_ && usable_.Contains(static_cast<uint64_t>(end)) ? 1 : 0);
+}
+
+// Of granules of which none is.
+bool HostMemory::MakeUsable(int64_t first, int64_t count) {
+  const auto bytes = static_cast<size_t>((kGranule * count).count());
+  const int usable = PROT_READ | PROT_WRITE;
+  const bool done =
+      reserved_ ? Map(At(first), bytes, usable, MAP_FIXED) != nullptr : MapIfFree(At(first), bytes, usable);
+  if (!done) return false;
+  runs_ += 1 - UsableBeside(first, count);
+  for (int64_t g = first; g < first + count; ++g) usable_.Insert(static_cast<uint64_t>(g));
+  return true;
+}
+
+// Of granules that all are.
+bool HostMemory::TakeAway(int64_t first, int64_t count) {
+  const auto bytes = static_cast<size_t>((kGranule * count).count());
+  const bool done =
+      reserved_ ? Map(At(first), bytes, PROT_NONE, MAP_FIXED) != nullptr : munmap(At(first), bytes) == 0;
+  if (!done) return false;
+  runs_ += UsableBeside(first, count) - 1;
+  for (int64_t g = first; g < first + count; ++g) usable_.Erase(static_cast<uint64_t>(g));
+  return true;
+}
 
 // errno belongs to the job: an allocation that succeeds must not change it.
 //
@@ -81,10 +115,11 @@ HostMemory::~HostMemory() { munmap(around_.begin, around_.bytes); }
 // runs without us does not pay for.
 bool HostMemory::Commit(int64_t first, int64_t count) {
   const int saved = errno;
-  const auto bytes = static_cast<size_t>((kGranule * count).count());
-  const int usable = PROT_READ | PROT_WRITE;
-  const bool done =
-      reserved_ ? Map(At(first), bytes, usable, MAP_FIXED) != nullptr : MapIfFree(At(first), bytes, usable);
+  const auto end = static_cast<uint64_t>(first + count);
+  // What could not be taken away can be now, as no hole is left.
+  for (uint64_t g = usable_.AtOrAfter(static_cast<uint64_t>(first)); g < end; g = usable_.AtOrAfter(g))
+    if (!TakeAway(static_cast<int64_t>(g), 1)) break;
+  const bool done = usable_.AtOrAfter(static_cast<uint64_t>(first)) >= end && MakeUsable(first, count);
   errno = saved;
   return done;
 }
@@ -92,10 +127,9 @@ bool HostMemory::Commit(int64_t first, int64_t count) {
 // Where the process may have no more mappings, which a hole makes, its memory goes back without its addresses.
 void HostMemory::Release(int64_t first, int64_t count) {
   const int saved = errno;
-  const auto bytes = static_cast<size_t>((kGranule * count).count());
-  const bool done =
-      reserved_ ? Map(At(first), bytes, PROT_NONE, MAP_FIXED) != nullptr : munmap(At(first), bytes) == 0;
-  if (!done) madvise(At(first), bytes, MADV_DONTNEED);
+  const bool divides = UsableBeside(first, count) == 2;
+  if ((divides && runs_ >= kMostRuns) || !TakeAway(first, count))
+    madvise(At(first), static_cast<size_t>((kGranule * count).count()), MADV_DONTNEED);
   errno = saved;
 }
 

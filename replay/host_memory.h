@@ -9,13 +9,21 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "replay/bit_tree.h"
 #include "replay/memory_source.h"
 
 namespace reprise::replay {
 
 class HostMemory : public MemorySource {
  public:
-  static constexpr Bytes kGranule{2 * kMiB.count()};  // a huge page, where the system gives them unasked
+  // Small, as free parts of granules are what an arena wastes, and no driver asks for more here. Not smaller, as each that
+  // moves has to be faulted in anew.
+  static constexpr Bytes kGranule{256 * 1024};
+  // Of the range's begin. A huge page, so that blocks may be aligned to one.
+  static constexpr Bytes kAlignment{2 * kMiB.count()};
+  // The most mappings to divide the range into, about: a process may have 65,530 of them unless its machine allows more, and it
+  // could start no thread without one.
+  static constexpr int64_t kMostRuns = 16384;
 
   // A range of `bytes`, rounded up to a granule. Fails where the address space is limited or the system refuses.
   static absl::StatusOr<std::unique_ptr<HostMemory>> Reserve(Bytes bytes);
@@ -37,14 +45,24 @@ class HostMemory : public MemorySource {
     size_t bytes = 0;
   };
   HostMemory(const Mapping& around, char* begin, int64_t count, bool reserved)
-      : around_(around), begin_(begin), count_(count), reserved_(reserved) {}
+      : around_(around),
+        begin_(begin),
+        count_(count),
+        reserved_(reserved),
+        usable_(static_cast<uint64_t>(count)) {}
   static std::unique_ptr<HostMemory> Find(Bytes size);
+  static std::unique_ptr<HostMemory> ReserveAnywhere(Bytes size);
   char* At(int64_t granule) const { return begin_ + granule * kGranule.count(); }
+  int64_t UsableBeside(int64_t first, int64_t count) const;
+  bool MakeUsable(int64_t first, int64_t count);
+  bool TakeAway(int64_t first, int64_t count);
 
   const Mapping around_;  // all that is ours, the range in it
   char* const begin_;
   const int64_t count_;
   const bool reserved_;  // mapped where it is not committed, too
+  BitTree usable_;       // granules that are committed, or could not be taken away
+  int64_t runs_ = 0;     // of them
 };
 
 }  // namespace reprise::replay

@@ -1,10 +1,12 @@
 #include "replay/simulator.h"
 
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "replay/counted_memory.h"
 #include "replay/device_behind.h"
 #include "replay/overlap_checker.h"
@@ -94,7 +96,7 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
                                      std::vector<Sequence::Expected> plans) {
   const auto start = std::chrono::steady_clock::now();
   // Addresses are free, so there are as many as can be: no stream is refused for want of them.
-  auto memory = std::make_unique<CountedMemory>(kSimulatedGranule, kLargestRange);
+  auto memory = std::make_unique<CountedMemory>(options.granule, kLargestRange);
   const CountedMemory& counted = *memory;
   DeviceBehind device(options.behind);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(
@@ -123,6 +125,7 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
   result.counters = (*engine)->counters(guard);
   const Counters& c = result.counters;
   result.reserved_peak = counted.peak();
+  result.granule = options.granule;
   result.memory_calls = counted.commits();
   result.overlaps = blocks.overlaps();
   result.planned_after_plan = Share(c.planned_requests_after_plan, c.requests_after_plan);
@@ -136,6 +139,9 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
 
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options) {
+  const auto granule = static_cast<uint64_t>(options.granule.count());
+  if (!std::has_single_bit(granule) || options.granule < kUnit || options.granule > kGiB)
+    return absl::InvalidArgumentError(absl::StrCat("memory cannot come in granules of ", granule, " bytes"));
   if (!options.second_run) return Run(events, options, {});
   SimulationOptions of_first = options;
   of_first.watch = {.stop = options.watch.stop};

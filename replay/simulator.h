@@ -13,13 +13,14 @@
 
 namespace reprise::replay {
 
-// That memory is counted in, as real memory is held.
-inline constexpr Bytes kSimulatedGranule = kMiB * 2;
+// What CUDA's drivers give memory in.
+inline constexpr Bytes kDeviceGranule = kMiB * 2;
 
 struct SimulationOptions {
-  Bytes capacity{0};          // the most bytes of granules to commit; 0: no limit
-  double plan_seconds = 1.0;  // budget of one planning, on a machine with nothing else to do
-  bool second_run = false;    // beginning with the plans that a run of the same events has left
+  Bytes capacity{0};               // the most bytes of granules to commit; 0: no limit
+  Bytes granule = kDeviceGranule;  // a power of two, from kUnit to a GiB
+  double plan_seconds = 1.0;       // budget of one planning, on a machine with nothing else to do
+  bool second_run = false;         // beginning with the plans that a run of the same events has left
   // Allocations by which the device and the planner are behind the job. 0: a device without streams, which is done
   // with whatever is freed.
   int64_t behind = 0;
@@ -33,6 +34,7 @@ struct SimulationOptions {
 struct SimulationResult {
   Counters counters;
   Bytes reserved_peak;                  // as the memory source counted it, recording included
+  Bytes granule;                        // in which it came
   int64_t memory_calls = 0;             // that took memory from it
   int64_t overlaps = 0;                 // as an independent checker counted them
   double planned_after_plan = 0;        // share of the requests after the first adoption, by count
@@ -43,7 +45,7 @@ struct SimulationResult {
 };
 
 // `events`: a consistent sequence (a free names a live block). Marks are not consulted. Unless the planner is behind, a plan
-// is ready at the request after the one that asked for it.
+// is ready at the request after the one that asked for it. InvalidArgument: a granule that no source has.
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options);
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/host_memory.h"
 #include "replay/models/models.h"
 #include "replay/models/run_model.h"
 #include "replay/simulator.h"
@@ -183,8 +184,11 @@ int main(int argc, char** argv) {
   app.add_flag("--second-run", options.second_run, "Beginning with the plans that a first run has left");
   app.add_option("--behind", options.behind, "Allocations by which the device and the planner are behind")
       ->check(CLI::NonNegativeNumber);
+  bool host = false;
+  app.add_flag("--host", host, "Memory in granules as in host mode, not as on a GPU");
   app.add_option("--plan-seconds", options.plan_seconds, "Budget of one planning");
   CLI11_PARSE(app, argc, argv);
+  if (host) options.granule = reprise::replay::HostMemory::kGranule;
   for (const std::string& name : without) *rules.at(name) = false;
 
   if (models) {

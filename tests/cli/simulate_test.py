@@ -3,6 +3,7 @@
 import unittest
 
 import command
+import traces
 from stats_test import job
 
 FIELDS = (
@@ -63,6 +64,26 @@ class Simulate(command.CommandTest):
         self.assertGreater(behind["first_planned_request"], at_once["first_planned_request"])
         self.assertEqual((at_once["host_waits"], behind["overlaps"]), (0, 0))
         self.fails(2, "simulate", "job.csv", "--behind", "-1", says="--behind")
+
+    def test_memory_comes_as_where_the_job_was_recorded(self):
+        kib = 1024
+        self.write("host.trace", traces.trace([100 * kib], granule=256 * kib))
+        self.write("old.trace", traces.trace([100 * kib]))
+        for words, granule in (
+            (("host.trace",), 256 * kib),
+            (("host.trace", "--cuda"), 2048 * kib),
+            (("old.trace",), 2048 * kib),
+            (("old.trace", "--host"), 256 * kib),
+            (("job.csv",), 2048 * kib),
+            (("job.csv", "--host"), 256 * kib),
+        ):
+            result = self.json("simulate", *words)
+            self.assertEqual(result["granule"], granule, words)
+            self.assertEqual(result["reserved_peak"] % granule, 0, words)
+            self.assertLess(result["reserved_peak"] - result["live_peak"], 2 * granule, words)
+        self.fails(2, "simulate", "job.csv", "--host", "--cuda", says="--cuda excludes --host")
+        self.write("no.trace", traces.trace([100 * kib], granule=3000))
+        self.fails(3, "simulate", "no.trace", says="no.trace: memory cannot come in granules of 3000 bytes")
 
     def test_lifetimes_have_no_order(self):
         self.write("a.csv", command.LIFETIMES)

@@ -39,9 +39,13 @@ TEST(BitTree, AsksPastTheEndOfTheUniverse) {
 
 TEST(BitTree, AgreesWithAnOrderedSet) {
   std::mt19937_64 random(1);
-  for (const uint64_t universe : {1u, 63u, 64u, 65u, 4096u, 4097u, 300'000u}) {
+  for (const uint64_t universe : {1u, 63u, 64u, 65u, 4096u, 4097u, 299'999u, 300'000u}) {
     BitTree tree(universe);
     std::set<uint64_t> model;
+    if (universe % 2 == 1) {
+      tree.InsertAll();
+      for (uint64_t i = 0; i < universe; ++i) model.insert(model.end(), i);
+    }
     for (int step = 0; step < 20'000; ++step) {
       const uint64_t i = random() % universe;
       if (random() % 2 == 0) {

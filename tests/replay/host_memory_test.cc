@@ -58,9 +58,10 @@ TEST(HostMemory, WhatIsNotCommittedIsNotMapped) {
   const auto memory = HostMemory::Reserve(kGiB * 64);
   ASSERT_TRUE(memory.ok()) << memory.status();
   EXPECT_LT(Mapped() - before, kGiB.count());
-  ASSERT_TRUE((*memory)->Commit(0, 512));
+  const int64_t granules = kGiB / HostMemory::kGranule;
+  ASSERT_TRUE((*memory)->Commit(0, granules));
   EXPECT_GE(Mapped() - before, kGiB.count());
-  (*memory)->Release(0, 512);
+  (*memory)->Release(0, granules);
   EXPECT_LT(Mapped() - before, kGiB.count());
 }
 
@@ -98,10 +99,46 @@ TEST(HostMemory, WhatSomebodyElseHasMappedThereIsLeftAlone) {
   EXPECT_TRUE((*memory)->Commit(0, 1));
 }
 
-TEST(HostMemory, BeginsAtAGranule) {
+// How many mappings begin in the range.
+int64_t Mappings(const HostMemory& memory) {
+  std::ifstream maps("/proc/self/maps");
+  int64_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const uintptr_t begin = std::stoull(line, nullptr, 16);
+    if (memory.begin() <= begin && begin < memory.end()) ++count;
+  }
+  return count;
+}
+
+// A process that may have no more mappings can start no thread and open no library.
+TEST(HostMemory, TakesAFewOfTheMappingsThatAProcessMayHave) {
+  constexpr int64_t kGranules = 3 * HostMemory::kMostRuns;
+  const auto memory = HostMemory::Reserve(HostMemory::kGranule * kGranules);
+  ASSERT_TRUE(memory.ok());
+  auto* const bytes = reinterpret_cast<char*>((*memory)->begin());
+  const auto at = [&](int64_t granule) { return bytes + granule * HostMemory::kGranule.count(); };
+  ASSERT_TRUE((*memory)->Commit(0, kGranules));
+  for (int64_t g = 1; g < kGranules; g += 2) {
+    at(g)[0] = 7;
+    (*memory)->Release(g, 1);
+  }
+  EXPECT_GE(Mappings(**memory), HostMemory::kMostRuns - 1) << "what can be is taken away";
+  EXPECT_LE(Mappings(**memory), HostMemory::kMostRuns + 1);
+  for (int64_t g = 1; g < kGranules; g += 2) {
+    ASSERT_TRUE((*memory)->Commit(g, 1)) << g;
+    ASSERT_EQ(at(g)[0], 0) << g;
+  }
+  // Some lie among what is taken away, and come back with it.
+  for (int64_t g = 1; g < kGranules; g += 2) (*memory)->Release(g, 1);
+  for (int64_t g = 0; g < kGranules; g += 2) (*memory)->Release(g, 1);
+  ASSERT_TRUE((*memory)->Commit(0, kGranules));
+  EXPECT_LE(Mappings(**memory), 2);
+}
+
+TEST(HostMemory, BeginsAtAHugePage) {
   const auto memory = HostMemory::Reserve(kGiB);
   ASSERT_TRUE(memory.ok()) << memory.status();
-  EXPECT_EQ((*memory)->begin() % HostMemory::kGranule.count(), 0u);
+  EXPECT_EQ((*memory)->begin() % HostMemory::kAlignment.count(), 0u);
   EXPECT_EQ((*memory)->end() - (*memory)->begin(), static_cast<uintptr_t>(kGiB.count()));
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/host_memory.h"
 #include "replay/simulator.h"
 #include "tests/replay/bench_streams.h"
 
@@ -44,6 +45,17 @@ TEST_P(FixedShape, IsPlannedFromTheFourthIterationOnAndTight) {
   EXPECT_EQ(result->overlaps, 0);
   EXPECT_LE(Share(c.slab.count(), c.lower_bound.count()), 1.02);
   EXPECT_LE(Share(result->reserved_peak.count(), c.live_peak.count()), GetParam().reserved);
+}
+
+// Where they were recorded, memory comes in smaller granules.
+TEST_P(FixedShape, IsTightOnTheHost) {
+  const auto events = RecordedStream(GetParam().name);
+  if (!events.has_value()) GTEST_SKIP() << "REPRISE_BENCH is not set";
+  const auto result = Simulate(*events, {.granule = HostMemory::kGranule});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->counters.passed, 0);
+  EXPECT_EQ(result->overlaps, 0);
+  EXPECT_LE(Share(result->reserved_peak.count(), result->counters.live_peak.count()), 1.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, FixedShape,

@@ -25,7 +25,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
+#include "replay/host_memory.h"
 #include "replay/overlap_checker.h"
+#include "replay/simulator.h"
 #include "tests/process.h"
 #include "tests/replay/varying_streams.h"
 
@@ -51,12 +53,12 @@ class TimedRunner : public PlanRunner {
 
 class Soak {
  public:
-  static std::optional<Soak> Begin(double plan_seconds) {
+  static std::optional<Soak> Begin(double plan_seconds, Bytes granule) {
     Soak soak;
     Engine::Options options;
     options.plan_seconds = plan_seconds;
-    auto engine = Engine::Create(options, std::make_unique<CountedMemory>(Bytes(2 << 20), kLargestRange),
-                                 soak.runner_.get());
+    auto engine =
+        Engine::Create(options, std::make_unique<CountedMemory>(granule, kLargestRange), soak.runner_.get());
     if (!engine.ok()) return std::nullopt;
     soak.engine_ = *std::move(engine);
     return soak;
@@ -107,8 +109,8 @@ class Soak {
   int64_t requests_ = 0;
 };
 
-int Run(double minutes, uint64_t seed, double plan_seconds) {
-  std::optional<Soak> soak = Soak::Begin(plan_seconds);
+int Run(double minutes, uint64_t seed, double plan_seconds, Bytes granule) {
+  std::optional<Soak> soak = Soak::Begin(plan_seconds, granule);
   if (!soak) return 1;
   std::mt19937_64 random(seed);
   const VaryingStream probe = MakeVaryingStream(Variation::kNone, kFirstSeed);
@@ -153,6 +155,9 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", minutes, "For how long");
   app.add_option("--seed", seed, "Of the order of the jobs");
   app.add_option("--plan-seconds", plan_seconds, "Budget of one planning");
+  bool host = false;
+  app.add_flag("--host", host, "Memory in granules as in host mode, not as on a GPU");
   CLI11_PARSE(app, argc, argv);
-  return reprise::replay::Run(minutes, seed, plan_seconds);
+  return reprise::replay::Run(minutes, seed, plan_seconds,
+                              host ? reprise::replay::HostMemory::kGranule : reprise::replay::kDeviceGranule);
 }

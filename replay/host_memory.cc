@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -115,11 +116,15 @@ bool HostMemory::TakeAway(int64_t first, int64_t count) {
 // runs without us does not pay for.
 bool HostMemory::Commit(int64_t first, int64_t count) {
   const int saved = errno;
-  const auto end = static_cast<uint64_t>(first + count);
-  // What could not be taken away can be now, as no hole is left.
-  for (uint64_t g = usable_.AtOrAfter(static_cast<uint64_t>(first)); g < end; g = usable_.AtOrAfter(g))
-    if (!TakeAway(static_cast<int64_t>(g), 1)) break;
-  const bool done = usable_.AtOrAfter(static_cast<uint64_t>(first)) >= end && MakeUsable(first, count);
+  const int64_t end = first + count;
+  bool done = true;
+  for (int64_t at = first; done && at < end; ++at) {
+    if (usable_.Contains(static_cast<uint64_t>(at))) continue;  // it could not be taken away
+    const uint64_t next = usable_.AtOrAfter(static_cast<uint64_t>(at));
+    const int64_t missing = static_cast<int64_t>(std::min(next, static_cast<uint64_t>(end))) - at;
+    done = MakeUsable(at, missing);
+    at += missing - 1;
+  }
   errno = saved;
   return done;
 }

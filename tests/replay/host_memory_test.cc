@@ -184,6 +184,26 @@ TEST(HostMemory, ImpossibleReservationIsAnError) {
   EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Status 0: what cannot be taken away is given back and can be had again.
+void ReleaseWithNoMappingLeft() {
+  const auto memory = HostMemory::Reserve(kGiB);
+  if (!memory.ok() || !(*memory)->Commit(0, 3)) _exit(1);
+  char* const middle = reinterpret_cast<char*>((*memory)->begin()) + HostMemory::kGranule.count();
+  middle[0] = 7;
+  int protection = PROT_READ;  // neighbours that differ are not joined
+  while (mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+    protection ^= PROT_READ;
+  (*memory)->Release(1, 1);
+  if (munmap(middle, 4096) == 0) _exit(2);  // there was one left
+  if (!(*memory)->Commit(1, 1)) _exit(3);
+  _exit(middle[0] == 0 ? 0 : 4);
+}
+
+TEST(HostMemoryDeathTest, WithNoMappingLeftWhatIsReleasedCanBeHadAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ReleaseWithNoMappingLeft(), testing::ExitedWithCode(0), "");
+}
+
 TEST(HostMemoryDeathTest, UncommittedMemoryFaults) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

@@ -117,11 +117,8 @@ void AddCompare(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, "Print one JSON object, sizes in bytes");
   command->footer(
       "The others are models that follow the rules of the real ones; reprise is the engine itself, on a GPU "
-      "as "
-      "they\n"
-      "are, wherever the input is from. The reserved peak is without a limit; whether a capacity is enough "
-      "is "
-      "tried\nwith it, cached memory given back in need.\n\n"
+      "as they\nare, wherever the input is from. The reserved peak is without a limit; whether a capacity is "
+      "enough is tried\nwith it, cached memory given back in need.\n\n"
       "Example:\n  reprise compare reprise-out/trace.reprise --capacity 16GiB");
   command->callback([options, &exit_status] { exit_status = Compare(*options); });
 }

@@ -114,6 +114,8 @@ bool HostMemory::TakeAway(int64_t first, int64_t count) {
 //
 // No MADV_HUGEPAGE: a block of which the job touches little would become memory as a whole, which a job that
 // runs without us does not pay for.
+//
+// Refused, it may leave addresses to granules that are not committed, as Release does; no memory.
 bool HostMemory::Commit(int64_t first, int64_t count) {
   const int saved = errno;
   const int64_t end = first + count;

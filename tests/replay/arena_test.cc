@@ -449,6 +449,21 @@ TEST(Arena, GivesBackNoGranuleThatTheDeviceMayStillTouch) {
   EXPECT_FALSE(arena.kept_busy());
 }
 
+TEST(Arena, GivesBackARunOfGranulesAsFarAsTheDeviceHasFinishedWithIt) {
+  CountedMemory memory(kGranule, kGiB);
+  BusyDevice device(/*has_events=*/true);
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  const Arena::Block busy = arena.Place(kGranule * 2, Bytes(1), kAnywhere, Stream{0});
+  const Arena::Block finished = arena.Place(kGranule * 3, Bytes(1), kAnywhere, Stream{0});
+  ASSERT_EQ(arena.OffsetOf(finished), Offset(0) + kGranule * 2) << "above it, in one free range later";
+  arena.Remove(busy, Stream{0});
+  arena.Remove(finished, kEveryStream);
+  EXPECT_EQ(arena.GiveBack(/*plan_too=*/true), kGranule * 3);
+  EXPECT_EQ(memory.committed(), kGranule * 2);
+}
+
 TEST(Arena, LetsTheDeviceCatchUpBeforeMoreIsHeldThanWasEverLive) {
   for (const bool catches_up : {true, false}) {
     CountedMemory memory(kGranule, kGiB);

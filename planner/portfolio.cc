@@ -97,6 +97,10 @@ constexpr Solver kSolvers[] = {
 // small instances are not kept waiting for what cannot help them.
 constexpr int64_t kFirstGrant = 400'000;
 
+// In steps: what the first turn of one that is not cheap takes at most. It mostly is enough for the hybrid's round without
+// noise; on a few lines this takes five times as many, and nobody else would come to more than a first try.
+constexpr int64_t kMostToOpen = 5'000'000;
+
 // Of the first answer's steps: for how many more its solver goes on before the others begin. After a quick one,
 // of at most so many steps, they begin at once.
 constexpr int64_t kPatience = 8;
@@ -127,11 +131,15 @@ struct Member {
   Turn turn{};
   bool active = true;
 
+  // The steps of the first turn.
+  int64_t ToOpen(bool cyclic, int64_t grant) const {
+    if (solver->opens == Opens::kAlways) return Search::kNothing;
+    return solver->opens == Opens::kOnLines && !cyclic ? std::max(grant, kMostToOpen) : grant;
+  }
+
   void TakeTurn(Search& search, int64_t grant) {
     const bool first = !turn;
-    const bool opens =
-        solver->opens == Opens::kAlways || (solver->opens == Opens::kOnLines && !search.instance().cyclic);
-    search.Grant(first && opens ? Search::kNothing : grant);
+    search.Grant(first ? ToOpen(search.instance().cyclic, grant) : grant);
     if (first) turn = solver->begin(search, solver->name);
     active = turn();
   }

@@ -19,7 +19,7 @@ struct Shares {
   int second = 1;
 };
 
-// Where a solver's first turn takes what it needs: nothing better is there yet, or it is cheap.
+// Where a solver's first turn takes what it needs, as it is cheap; on lines, up to a limit, as nothing better is there yet.
 enum class Opens { kNever, kOnLines, kAlways };
 
 struct Solver {

@@ -61,7 +61,6 @@ Ranges::Index Ranges::AddFree(uint32_t begin, uint32_t end, Index before) {
   range.units = end - begin;
   range.before = before;
   range.after = kNone;
-  range.live = false;
   if (before != kNone) ranges_[before].after = i;
   PutOnRecord(i);
   Link(i);

@@ -120,7 +120,7 @@ const StreamOrder::Recorded* StreamOrder::ExactEvent(const Mark& mark) const {
 StreamOrder::Answer StreamOrder::AskAmongMany(uint32_t begin, uint32_t end, Stream stream) {
   if (!IsEveryStream(stream)) Meet(stream);
   if (only_ != kMany) {
-    if (!IsEveryStream(stream) || IdleGranules(begin, end)) return {};
+    if (IdleGranules(begin, end)) return {};  // as all are to the first stream
     return {Reuse::kNotYet, end, end};
   }
   Answer answer;

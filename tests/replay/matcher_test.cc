@@ -95,6 +95,12 @@ TEST(Matcher, ASkippedSlotIsFoundOnce) {
   EXPECT_EQ(Feed(matcher, {6, 5, 5}), (Slots{5, 4, kNo}));
 }
 
+TEST(Matcher, OfTwoSkippedSlotsEachIsFoundByItsSize) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
+  Feed(matcher, {1, 2, 3, 4});
+  EXPECT_EQ(Feed(matcher, {7, 99, 6, 5, 8}), (Slots{6, kNo, 5, 4, 7}));
+}
+
 // ---- plans of several rounds alike
 
 TEST(RoundsOf, IsHowOftenAPartComesInARow) {

@@ -206,6 +206,18 @@ TEST_F(Order, BlocksWithoutAStreamNeedCompleteWork) {
   EXPECT_EQ(Ask(100, 120, kEveryStream), Reuse::kFree);
 }
 
+TEST_F(Order, BlocksWithoutAStreamHaveWhatTheOnlyOneHasFinished) {
+  order_.Freed(10, 20, kA, true);
+  order_.Freed(kUnits - 20, kUnits, kA, true);
+  order_.Completed(order_.Take({kA}));
+  EXPECT_EQ(Ask(10, 20, kEveryStream), Reuse::kFree);
+  EXPECT_EQ(Ask(kUnits - 20, kUnits, kEveryStream), Reuse::kFree);
+  order_.Freed(64, 128, kA, true);  // a whole granule, of those on either side nothing
+  EXPECT_EQ(Ask(0, 64, kEveryStream), Reuse::kFree);
+  EXPECT_EQ(Ask(64, 65, kEveryStream), Reuse::kNotYet);
+  EXPECT_EQ(Ask(128, 192, kEveryStream), Reuse::kFree);
+}
+
 TEST_F(Order, BlocksWithoutAStreamNeedCompleteWorkWhateverTheirNumber) {
   MeetBoth();
   order_.Freed(100, 120, kA, true);

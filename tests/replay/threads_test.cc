@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "replay/counted_memory.h"
@@ -58,12 +59,12 @@ class Threads {
   std::map<std::pair<uint64_t, BlockId>, Offset> placed_;
 };
 
-// Two scripts at once, in an order that is never the same twice.
-void RunAtOnce(Threads& threads, const EventScript (&scripts)[2]) {
+// Scripts at once, in an order that is never the same twice.
+void RunAtOnce(Threads& threads, std::span<const EventScript> scripts) {
   std::mt19937 random(3);
   for (bool more = true; more;) {
     more = false;
-    for (const uint64_t thread : {0, 1}) {
+    for (size_t thread = 0; thread < scripts.size(); ++thread) {
       for (uint32_t i = 1 + random() % 40; i > 0; --i) more |= threads.Step(thread, scripts[thread]);
     }
   }
@@ -85,6 +86,17 @@ TEST(Threads, AtOnceEachIsPlannedForItself) {
   EXPECT_GE(counters.plans, 2);
   EXPECT_GT(PlannedShare(counters), 0.9);
   EXPECT_EQ(threads.overlaps(), 0);
+}
+
+TEST(Threads, NoThreadsPlanLiesInAnothers) {
+  EventScript scripts[6];
+  for (EventScript& script : scripts) AppendTraining(script, 60, {.layers = 12, .scale = 64 * 1024});
+  Threads threads;
+  RunAtOnce(threads, scripts);
+  const Counters counters = threads.counters();
+  EXPECT_EQ(counters.threads, 6);
+  EXPECT_GT(PlannedShare(counters), 0.9);
+  EXPECT_EQ(counters.conflicts, 0);
 }
 
 // What is said of the plans in use is not said of the device's any more, which nobody follows.

@@ -98,7 +98,7 @@ constexpr Solver kSolvers[] = {
 constexpr int64_t kFirstGrant = 400'000;
 
 // In steps: what the first turn of one that is not cheap takes at most. It mostly is enough for the hybrid's round without
-// noise; on a few lines this takes five times as many, and nobody else would come to more than a first try.
+// noise; on a few lines this takes four times as many, and nobody else would come to more than a first try.
 constexpr int64_t kMostToOpen = 5'000'000;
 
 // Of the first answer's steps: for how many more its solver goes on before the others begin. After a quick one,

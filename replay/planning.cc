@@ -1,6 +1,7 @@
 #include "replay/planning.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -27,6 +28,9 @@ constexpr double kLeastSeconds = 0.05;
 // all the time, and granules be moved for nearly every request: of a job with random lifetimes, all placed by a plan 54 % above
 // its bound, it made a run of five times as long. The arena's best fit does better, and what is planned later may, too.
 constexpr int64_t kMostGapParts = 4;
+
+// A cycle of more rounds is a larger problem and a longer plan: not for less than this part of the places.
+constexpr int64_t kFewMorePlaces = 64;
 
 // Ten times the most that a search was seen to do. Under libfaketime a clock may stand still, and a search that nothing
 // else ends goes on for ever.
@@ -84,6 +88,39 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
   if ((solution->placement.slab - needed) * kMostGapParts > needed && HasOneLane(request.problem))
     return absl::ResourceExhaustedError("the plan is far above what it needs room for");
   return PlanOf(request, solution->placement, solution->lower_bound);
+}
+
+// The bytes of blocks that live for so many rounds, by that number.
+using LivingFor = std::array<Bytes, profiler::kMostRounds + 1>;
+
+// What those that live for m rounds need of places in a cycle of n: each has n instances, and a place serves n / m of them,
+// rounded down. So in three rounds those that live for two need three places, one for each instance, and in four they need two.
+Bytes PlacesIn(int64_t rounds, const LivingFor& living) {
+  Bytes places;
+  for (int64_t m = 1; m <= profiler::kMostRounds; ++m) {
+    const int64_t times = std::max<int64_t>(1, rounds / m);
+    places += living[static_cast<size_t>(m)] * ((rounds + times - 1) / times);
+  }
+  return places;
+}
+
+// How many rounds the cycle has: at least as many as the longest block lives for, and of those the fewest in which
+// hardly more places are needed than in any other number.
+int64_t RoundsFor(const profiler::Iteration& iteration) {
+  LivingFor living;
+  int64_t longest = 1;
+  for (const profiler::Slot& slot : iteration.slots) {
+    if (slot.persistent) continue;
+    const int64_t rounds = std::max<int64_t>(1, (slot.length + iteration.period - 1) / iteration.period);
+    living[static_cast<size_t>(std::min(rounds, profiler::kMostRounds))] += slot.bytes;
+    longest = std::max(longest, rounds);
+  }
+  Bytes fewest = PlacesIn(longest, living);
+  for (int64_t rounds = longest + 1; rounds <= kMostRoundsOfAPlan; ++rounds)
+    fewest = std::min(fewest, PlacesIn(rounds, living));
+  int64_t rounds = longest;
+  while ((PlacesIn(rounds, living) - fewest) * kFewMorePlaces > fewest) ++rounds;
+  return rounds;
 }
 
 // So many rounds of the iteration in a row, as planner::Unrolled has its buffers.
@@ -160,16 +197,14 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
   const int64_t round = iteration.period;
   request.problem.period = round;
   request.problem.reuse = planner::Reuse::kForbidden;
-  int64_t longest = round;
   for (size_t i = 0; i < iteration.slots.size(); ++i) {
     const profiler::Slot& slot = iteration.slots[i];
     if (slot.persistent) continue;
     request.problem.buffers.push_back(BufferOf(slot, static_cast<int64_t>(i)));
     request.slot_of.push_back(static_cast<uint32_t>(i));
-    longest = std::max(longest, slot.length);
   }
   request.iteration = std::move(iteration);
-  const int64_t rounds = (longest + round - 1) / round;
+  const int64_t rounds = RoundsFor(request.iteration);
   if (rounds > 1) {
     request.problem = planner::Unrolled(request.problem, static_cast<int32_t>(rounds));
     Repeat(rounds, request);

@@ -27,7 +27,8 @@ namespace reprise::replay {
 // Blocks asked for on a stream and blocks asked for without one are lanes that share nothing: what a stream
 // has just freed is not to be had without waiting for the device.
 //
-// Where blocks live for longer than a round, the cycle that is planned is several rounds.
+// Where blocks live for longer than a round, the cycle that is planned is several rounds, so many that what lives for two and what
+// lives for three need few places.
 //
 // Where it is one round and takes turns with others (obstacles.h), the problem is one slot longer: it is behind the last one, what the cycle has
 // at its end is live in it, and so is all that the others have.

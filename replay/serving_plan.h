@@ -38,10 +38,13 @@ struct ServingPlan {
   Bytes lower_bound;   // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
+// A plan's rounds at most: in so many, blocks that live for two rounds and blocks that live for three both fill their places.
+inline constexpr int64_t kMostRoundsOfAPlan = 6;
+
 // How many rounds alike a plan is of: 1, or as many times as a part of it comes in a row.
 inline int64_t RoundsOf(const ServingPlan& plan) {
   const auto slots = static_cast<int64_t>(plan.slots.size());
-  for (int64_t rounds = profiler::kMostRounds; rounds > 1; --rounds) {
+  for (int64_t rounds = kMostRoundsOfAPlan; rounds > 1; --rounds) {
     const int64_t round = slots / rounds;
     if (slots % rounds != 0 || round < profiler::PeriodFinder::kMinPeriod) continue;
     if (std::equal(plan.slots.begin() + round, plan.slots.end(), plan.slots.begin(),

@@ -118,15 +118,17 @@ TEST(HostMemory, TakesAFewOfTheMappingsThatAProcessMayHave) {
   auto* const bytes = reinterpret_cast<char*>((*memory)->begin());
   const auto at = [&](int64_t granule) { return bytes + granule * HostMemory::kGranule.count(); };
   ASSERT_TRUE((*memory)->Commit(0, kGranules));
-  for (int64_t g = 1; g < kGranules; g += 2) {
-    at(g)[0] = 7;
-    (*memory)->Release(g, 1);
-  }
-  EXPECT_GE(Mappings(**memory), HostMemory::kMostRuns - 1) << "what can be is taken away";
-  EXPECT_LE(Mappings(**memory), HostMemory::kMostRuns + 1);
-  for (int64_t g = 1; g < kGranules; g += 2) {
-    ASSERT_TRUE((*memory)->Commit(g, 1)) << g;
-    ASSERT_EQ(at(g)[0], 0) << g;
+  for (int time = 1; time <= 2; ++time) {  // what comes back between two others leaves room for as many
+    for (int64_t g = 1; g < kGranules; g += 2) {
+      at(g)[0] = 7;
+      (*memory)->Release(g, 1);
+    }
+    EXPECT_GE(Mappings(**memory), HostMemory::kMostRuns - 1) << "what can be is taken away";
+    EXPECT_LE(Mappings(**memory), HostMemory::kMostRuns + 1);
+    for (int64_t g = 1; g < kGranules; g += 2) {
+      ASSERT_TRUE((*memory)->Commit(g, 1)) << g;
+      ASSERT_EQ(at(g)[0], 0) << g;
+    }
   }
   // Some lie among what is taken away, and come back with it.
   for (int64_t g = 1; g < kGranules; g += 2) (*memory)->Release(g, 1);

@@ -109,6 +109,10 @@ TEST(RoundsOf, IsHowOftenAPartComesInARow) {
   EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 9})), 1);
   EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8})), 3);
   EXPECT_EQ(RoundsOf(PlanOf({1, 2, 3, 4, 1, 2, 3, 4})), 1) << "no period is that short";
+  ServingPlan six;
+  for (int64_t i = 0; i < 6 * 8; ++i)
+    six.slots.push_back({.bytes = Bytes(1 + i % 8), .stream = kOurs, .offset = {}});
+  EXPECT_EQ(RoundsOf(six), 6);
   EXPECT_EQ(RoundsOf(PlanOf({})), 1);
 }
 

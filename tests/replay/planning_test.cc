@@ -68,6 +68,22 @@ TEST(MakeRequest, TheCycleIsAsManyRoundsAsTheLongestBlockLivesFor) {
   EXPECT_EQ(request.problem.buffers[6].upper, Tick(9)) << "the obstacle is there throughout";
 }
 
+// Of `two` bytes that live for two rounds and `three` that live for three.
+int64_t RoundsWith(int64_t two, int64_t three) {
+  profiler::Iteration iteration = ThreeSlots();
+  iteration.slots[0].length = 4;
+  iteration.slots[0].bytes = Bytes(two);
+  iteration.slots[2].length = 7;
+  iteration.slots[2].bytes = Bytes(three);
+  return MakeRequest(iteration, {}).iteration.period / 3;
+}
+
+TEST(MakeRequest, TheCycleIsAsManyRoundsAsNeedTheFewestPlaces) {
+  EXPECT_EQ(RoundsWith(1 << 30, 1 << 20), 4) << "in three, each of two rounds would need three places";
+  EXPECT_EQ(RoundsWith(1 << 20, 1 << 30), 3) << "in four, each of three rounds would need four";
+  EXPECT_EQ(RoundsWith(1 << 30, 1 << 30), 6);
+}
+
 TEST(KeepPlaces, OfAPlanOfTheSameCycle) {
   ServingPlan had;
   had.slots = {{.bytes = Bytes(5000), .offset = Offset(1 << 20)},

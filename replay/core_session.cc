@@ -216,9 +216,9 @@ PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, i
   return plans;
 }
 
-void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
+bool CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
                              PlansSummary& plans) const {
-  if (known.empty() || (!out_ && config_.cache.empty())) return;
+  if (known.empty() || (!out_ && config_.cache.empty())) return false;
   const JobSignature job = Signature(kind, device);
   const auto not_kept = [](const absl::Status& why) {
     Log(LogLevel::kWarn, std::string(why.message()) + "; the plans are not kept there");
@@ -254,6 +254,7 @@ void CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
       not_kept(written);
   }
   plans.written = in_cache.empty() ? plans.beside : in_cache;
+  return !text.empty() && !plans.written.empty();
 }
 
 Summary CoreSession::NewSummary() const {

@@ -55,8 +55,9 @@ class CoreSession {
   // Whether there is anywhere to leave plans.
   bool LeavesPlans() const { return config_.mode == Mode::kServe && !(config_.out + config_.cache).empty(); }
   // Leaves what this run has learnt for the next one: in the folder of its files and in that of the cache.
-  // `plans` says what it has left before, which that takes the place of. Of one device by one thread at a time.
-  void LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
+  // `plans` says what it has left before, which that takes the place of. Of one device by one thread at a time. False: nothing
+  // lies there yet, as there was none to be had, or another rank is laying them.
+  bool LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
                   PlansSummary& plans) const;
 
   // How engines solve: ranks of a job that have a folder in common do it once between them.

@@ -19,7 +19,8 @@ constexpr std::string_view kBeginning = "reprise plans ";
 constexpr size_t kHashLetters = 16;
 constexpr int64_t kMostEntryBytes = 256;
 
-// What ranks with the same sequence have in common before anything is laid.
+// What ranks with the same sequence have in common before anything is laid. Where what stays of their starts differs, each
+// would drop the other's plans at the first such block.
 std::string NameOf(const JobSignature& job, const std::vector<Sequence::Known>& known) {
   SavedPlan plan = {.job = job};
   for (const Sequence::Known& each : known) {
@@ -28,7 +29,8 @@ std::string NameOf(const JobSignature& job, const std::vector<Sequence::Known>& 
                            .slab = Bytes(0),
                            .lower_bound = Bytes(0),
                            .from = each.from,
-                           .cut = each.cut});
+                           .cut = each.cut,
+                           .stays = each.stays});
   }
   return fmt::format("{:016x}", Fnv1a(FormatSavedPlan(plan)));
 }

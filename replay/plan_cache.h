@@ -2,7 +2,8 @@
 // many machines: files come to be by rename alone, are told by what they hold, and nobody waits for anybody.
 //
 //   <job>.rank3.entry     what rank 3 of the job was served by: names a file of plans, with a checksum
-//   <plans>.plans.json    plans by the hash of job and sequence (saved_plan.h): of all ranks with that one
+//   <plans>.plans.json    plans by the hash of job, sequence and what stays of the start (saved_plan.h): of all ranks with
+//                         these
 //   <plans>.lease         somebody is laying these plans, or has died in doing so
 //
 // Whoever finds a lease leaves the laying to its holder and only writes an entry. So of the ranks with one

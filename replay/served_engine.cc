@@ -62,8 +62,7 @@ void ServedEngine::OnLearnt(std::vector<Sequence::Known> known, PlanRunner& runn
 
 void ServedEngine::LeavePlans(const std::vector<Sequence::Known>& known, int64_t plans) {
   if (finished_ || plans <= left_ || !session_->InItsProcess()) return;
-  session_->LeavePlans(known, served_.kind, served_.device, plans_);
-  if (!plans_.written.empty()) left_ = plans;
+  if (session_->LeavePlans(known, served_.kind, served_.device, plans_)) left_ = plans;
 }
 
 std::optional<Engine::Guard> ServedEngine::Read(const Look& look, EngineSummary& summary) {

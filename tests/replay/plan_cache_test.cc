@@ -98,6 +98,21 @@ TEST_F(PlanCacheTest, RanksWithSequencesOfTheirOwnHavePlansOfTheirOwn) {
   EXPECT_NE(first->path, second->path);
 }
 
+// A shard of the data, say, that each of them loads before its first step.
+TEST_F(PlanCacheTest, RanksOfWhoseStartsAnotherBlockStaysHavePlansOfTheirOwn) {
+  for (const int rank : {0, 1}) {
+    std::vector<Sequence::Known> known = Learnt(8192);
+    known[0].stays = {{Tick(1), Bytes(4096 * (rank + 1))}};
+    ASSERT_TRUE(Rank(rank).Leave(known, 0.1).ok());
+    const auto text = ReadFile(*Rank(rank).Find());
+    ASSERT_TRUE(text.ok());
+    const auto plan = ParseSavedPlan(*text, "plans");
+    ASSERT_TRUE(plan.ok());
+    ASSERT_EQ(plan->cycles[0].stays.size(), 1u);
+    EXPECT_EQ(plan->cycles[0].stays[0].bytes, known[0].stays[0].bytes);
+  }
+}
+
 TEST_F(PlanCacheTest, NoEntryIsNoError) { EXPECT_TRUE(absl::IsNotFound(Rank(0).Find().status())); }
 
 TEST_F(PlanCacheTest, ADamagedEntryIsThatRanksAlone) {

@@ -6,35 +6,20 @@
 #include <memory>
 #include <vector>
 
+#include "planner/arcs.h"
+
 namespace reprise::planner {
 namespace {
 
 constexpr int64_t kArcsPerStep = 4;  // looked at
 
-// The slots [begin, end) of a ring: from `begin`, below the number of slots, for at most once round.
-struct Arc {
-  int32_t begin;
-  int32_t end;
-  int64_t size;
-};
-
-bool HasGaps(const Instance& instance, int32_t buffer) {
-  int32_t in_use = 0;
-  for (const Range& range : instance.ranges(buffer)) in_use += range.end - range.begin;
-  return in_use < instance.length(buffer);
-}
-
 class Cliques {
  public:
-  explicit Cliques(Search& search) : search_(search), slots_(search.instance().slots) {
-    const Instance& instance = search.instance();
-    const std::vector<int64_t> load = LoadOfSlots(instance);
-    for (int32_t i = 0; i < instance.buffers(); ++i) {
-      if (!instance.is_free(i) || HasGaps(instance, i)) continue;
-      const Arc arc{instance.begin[i], instance.end[i], instance.size[i]};
-      arcs_.push_back(arc);
+  explicit Cliques(Search& search)
+      : search_(search), slots_(search.instance().slots), arcs_(ArcsOf(search.instance())) {
+    const std::vector<int64_t> load = LoadOfSlots(search.instance());
+    for (const Arc& arc : arcs_)
       bases_.push_back({load[arc.begin] + load[(arc.end - 1) % slots_] - arc.size, arc});
-    }
     std::ranges::stable_sort(bases_, std::greater(), &Base::most);
   }
 

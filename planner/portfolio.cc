@@ -21,6 +21,7 @@
 #include "planner/lanes.h"
 #include "planner/orders.h"
 #include "planner/problem.h"
+#include "planner/ring_bound.h"
 #include "planner/rounded.h"
 #include "planner/search.h"
 #include "planner/solver.h"
@@ -76,6 +77,7 @@ Turn BeginDivideByTime(Search& search, std::string_view name) {
 // is mostly ejection's, and the other one best-fit's, with chains and without.
 constexpr Solver kSolvers[] = {
     {"divide", BeginDivideByTime, {4, 4, 0}, Opens::kNever},
+    {"ring-bound", BeginRingBound, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
     {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 16}},
     {"first-fit-rounded", BeginRounded, {1, 0, 1}, Opens::kAlways, /*places=*/false},

@@ -25,6 +25,8 @@ constexpr int64_t kSlackForStrays = 64;
 // so in a job's start says nothing of when it is so many times as large.
 constexpr int64_t kPartsForPlan = 20;
 constexpr int64_t kTimesLarger = 2;
+// What would be held besides is much from this part of what was ever live at once on.
+constexpr int64_t kPartsThatAreMuch = 16;
 // Blocks, gaps and free ranges looked at for one request, and granules that are not idle.
 constexpr int kMostLooks = 4096;
 // Of ReleaseFree: whatever there is, however long the search.
@@ -156,7 +158,7 @@ bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
   // Nothing that could be given back would be enough. What is live lies in granules other than the missing.
   if ((placed_units_ >> granule_shift_) + wanted > limit_) return false;
   const int64_t moved = MoveFree(wanted, wanted, need);
-  if (moved < wanted && ShouldWait(wanted, need) && order_->WaitForFreed())
+  if (moved < wanted && ShouldWait(wanted, need) && order_->WaitForFreed(WaitSpares(wanted, need)))
     MoveFree(std::min(wanted - moved, Excess(wanted, need)), wanted, need);
   if (need != Need::kWherever && Yields(CountMissing(first, last), units)) {
     const bool small = first * units_per_granule_ >= small_begin_;  // and has no other place
@@ -188,6 +190,11 @@ bool Arena::Yields(int64_t missing, uint32_t units) {
 // live, the host lets it catch up.
 bool Arena::ShouldWait(int64_t wanted, Need need) const {
   return rules_.waits && kept_busy_ && source_->moves() && Excess(wanted, need) > 0;
+}
+
+StreamOrder::Spares Arena::WaitSpares(int64_t wanted, Need need) const {
+  return Excess(wanted, need) * kPartsThatAreMuch >= GranulesOfPeak() ? StreamOrder::Spares::kMuch
+                                                                      : StreamOrder::Spares::kLittle;
 }
 
 // Releases free granules, `most` outside of the plan, where `wanted` are about to be committed elsewhere, and inside of

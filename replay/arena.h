@@ -202,6 +202,7 @@ class Arena {
   Block Waited(Block block, Stream stream);
   bool CommitFor(int64_t first, int64_t last, uint32_t units, Need need);
   bool ShouldWait(int64_t wanted, Need need) const;
+  StreamOrder::Spares WaitSpares(int64_t wanted, Need need) const;
   int64_t MoveFree(int64_t most, int64_t wanted, Need need);
   int64_t Excess(int64_t wanted, Need need) const;
   // Of what was ever live at once; placed_peak_ is in units, and one may lie across two.

@@ -142,14 +142,24 @@ bool StreamOrder::Wait(uint32_t begin, uint32_t end, Stream stream) {
   bool good = true;
   ForEachOpenMark(begin, end, [&](const Mark& mark) {
     if (Ordered(mark, stream)) return true;
-    const Recorded* const recorded = ExactEvent(mark);
+    const Mark last = LastOfItsStream(mark, begin, end);
+    const Recorded* const recorded = ExactEvent(last);
     good = recorded != nullptr && events_->Wait(stream, recorded->event);
     if (!good) return false;
     ++counters_.waits;
-    LaneOf(stream).seen[mark.stream] = mark.number;
+    LaneOf(stream).seen[last.stream] = last.number;
     return true;
   });
   return good;
+}
+
+// Who waits for it has waited for all of that stream's in [begin, end).
+StreamOrder::Mark StreamOrder::LastOfItsStream(Mark mark, uint32_t begin, uint32_t end) {
+  ForEachOpenMark(begin, end, [&](const Mark& other) {
+    if (other.stream == mark.stream && other.number > mark.number) mark = other;
+    return true;
+  });
+  return mark;
 }
 
 bool StreamOrder::IdleGranules(uint32_t begin, uint32_t end) const {
@@ -208,9 +218,11 @@ void StreamOrder::LearnFinished(size_t most) {
   });
 }
 
-bool StreamOrder::WaitForFreed() {
-  RationWaits();
-  if (waits_left_ == 0) return false;
+bool StreamOrder::WaitForFreed(Spares spares) {
+  uint64_t freed = 0;
+  for (const Lane& lane : lanes_) freed += lane.freed;
+  Ration& ration = spares == Spares::kMuch && ration_for_much_.Has(freed) ? ration_for_much_ : ration_;
+  if (!ration.Has(freed)) return false;
   Refresh();
   bool any = false;
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
@@ -219,17 +231,17 @@ bool StreamOrder::WaitForFreed() {
     Poll(i);
     any = true;
   }
-  counters_.host_waits += any;
-  waits_left_ -= any;
-  return any;
+  if (!any) return false;
+  ++counters_.host_waits;
+  ration.Use();
+  return true;
 }
 
-void StreamOrder::RationWaits() {
-  uint64_t freed = 0;
-  for (const Lane& lane : lanes_) freed += lane.freed;
-  const uint64_t more = (freed - rationed_at_) / kFreesAWait;
-  rationed_at_ += more * kFreesAWait;
-  waits_left_ = std::min(kWaitsAtOnce, waits_left_ + static_cast<int64_t>(more));
+bool StreamOrder::Ration::Has(uint64_t freed) {
+  const uint64_t more = (freed - at_) / frees_a_wait_;
+  at_ += more * frees_a_wait_;
+  left_ = std::min(kWaitsAtOnce, left_ + static_cast<int64_t>(more));
+  return left_ > 0;
 }
 
 StreamOrder::Snapshot StreamOrder::Take(const std::vector<Stream>& streams) {

@@ -117,10 +117,13 @@ class StreamOrder {
   void Refresh(size_t most = kAllStreams);
   // Asks the streams themselves: what the host has waited for is complete before any event of ours says so.
   void LearnFinished(size_t most = kAllStreams);
+  // What a wait of the host keeps from being held besides.
+  enum class Spares : uint8_t { kLittle, kMuch };
   // The host waits until the device has finished with all that was freed on streams that can be waited for. False: there
   // are none, or not again so soon. After a wait the device has nothing to do until the host has told it more, so waits
-  // are rationed, and what is spared does not add up.
-  bool WaitForFreed();
+  // are rationed, and what is spared does not add up. Those that spare much have a ration besides: many that spared little
+  // must not have used up what there is.
+  bool WaitForFreed(Spares spares);
 
   // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
   // is complete after it.
@@ -180,6 +183,7 @@ class StreamOrder {
     return seen != lane.seen.end() && mark.number <= seen->second;
   }
   const Recorded* ExactEvent(const Mark& mark) const;
+  Mark LastOfItsStream(Mark mark, uint32_t begin, uint32_t end);
   void Record(Stream stream, bool exact);
   void Keep(Lane& lane, StreamEvents::Event event, bool exact);
   void Poll(uint32_t stream);
@@ -195,7 +199,19 @@ class StreamOrder {
       visit(stream);
     }
   }
-  void RationWaits();
+  // So many waits at once, and one more for every so many frees.
+  class Ration {
+   public:
+    explicit Ration(uint64_t frees_a_wait) : frees_a_wait_(frees_a_wait) {}
+    // `freed`: so many frees there have been.
+    bool Has(uint64_t freed);
+    void Use() { --left_; }
+
+   private:
+    const uint64_t frees_a_wait_;
+    int64_t left_ = kWaitsAtOnce;
+    uint64_t at_ = 0;  // frees
+  };
   bool Alike(const Mark& one, const Mark& other) const {
     const uint64_t told = lanes_[one.stream].told;
     return one.stream == other.stream && one.number > told && other.number > told;
@@ -226,9 +242,11 @@ class StreamOrder {
 
   // The host waits for the device so many times, and once more for every so many frees: more often than a job's start and
   // its first planned cycle were seen to need it, and from then on four parts in a thousand of the time that a job takes,
-  // where an allocation stands for 50 us of its work and the device has nothing to do for as long.
+  // where an allocation stands for 50 us of its work and the device has nothing to do for as long. Four times as much
+  // where it spares much.
   static constexpr int64_t kWaitsAtOnce = 256;
   static constexpr uint64_t kFreesAWait = 256;
+  static constexpr uint64_t kFreesAWaitForMuch = 64;
 
   // In only_: no stream yet, or several, or one that is gone. Numbers that no stream has, nor whoever frees for all.
   static constexpr uint32_t kNobody = 0xfffefffe;
@@ -246,8 +264,8 @@ class StreamOrder {
   uint32_t next_to_refresh_ = 0;     // streams
   uint32_t next_to_ask_ = 0;
   Counters counters_;
-  int64_t waits_left_ = kWaitsAtOnce;
-  uint64_t rationed_at_ = 0;  // frees of all streams
+  Ration ration_{kFreesAWait};
+  Ration ration_for_much_{kFreesAWaitForMuch};
 };
 
 }  // namespace reprise::replay

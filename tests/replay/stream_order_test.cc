@@ -2,17 +2,20 @@
 // event recorded at its free is a corrupted tensor, and a wait for any later event may be for ever.
 #include "replay/stream_order.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace reprise::replay {
 namespace {
 
 using Reuse = StreamOrder::Reuse;
+using Spares = StreamOrder::Spares;
 
 constexpr Stream kA{0};
 constexpr Stream kB{1};
@@ -97,6 +100,16 @@ TEST_F(Order, OneWaitCoversAllEarlierFreesOfThatStream) {
   EXPECT_TRUE(order_.Wait(20, 30, kB));
   EXPECT_EQ(Ask(10, 20, kB), Reuse::kFree);
   EXPECT_EQ(Ask(10, 20, kC), Reuse::kWait) << "a third stream has waited for nothing";
+}
+
+TEST_F(Order, OfEachStreamOneEventIsWaitedForHoweverManyFreesThereWere) {
+  MeetBoth();
+  for (uint32_t i = 0; i < 10; ++i) order_.Freed(10 * i, 10 * i + 10, i % 2 == 0 ? kA : kB, true);
+  ASSERT_EQ(Ask(0, 100, kC), Reuse::kWait);
+  EXPECT_TRUE(order_.Wait(0, 100, kC));
+  EXPECT_THAT(events_.waits, testing::UnorderedElementsAre(std::pair(kC, 9), std::pair(kC, 10)));
+  EXPECT_EQ(Ask(0, 100, kC), Reuse::kFree);
+  EXPECT_EQ(order_.counters().waits, 2);
 }
 
 TEST_F(Order, AWaitCoversNoLaterFree) {
@@ -397,7 +410,7 @@ TEST_F(Order, TheHostWaitsForAllThatWasFreed) {
   order_.Freed(10, 20, kA, /*record=*/true);
   order_.Freed(20, 30, kB, /*record=*/false);
   EXPECT_FALSE(order_.Idle(0, 100));
-  EXPECT_TRUE(order_.WaitForFreed());
+  EXPECT_TRUE(order_.WaitForFreed(Spares::kLittle));
   EXPECT_TRUE(order_.Idle(0, 100));
   EXPECT_EQ(order_.counters().host_waits, 1);
 }
@@ -406,32 +419,49 @@ TEST_F(Order, WhatCannotBeAwaitedIsNotIdle) {
   MeetBoth();
   order_.Freed(10, 20, kA, /*record=*/true);
   events_.can_be_awaited = false;
-  order_.WaitForFreed();
+  order_.WaitForFreed(Spares::kLittle);
   EXPECT_FALSE(order_.Idle(0, 100));
   events_.capturing = true;
   events_.can_be_awaited = true;
   order_.Freed(20, 30, kA, /*record=*/true);
-  order_.WaitForFreed();
+  order_.WaitForFreed(Spares::kLittle);
   EXPECT_TRUE(order_.Idle(10, 20));
   EXPECT_FALSE(order_.Idle(20, 30)) << "no event could be recorded behind it";
 }
 
-TEST_F(Order, TheHostWaitsSeldom) {
-  const auto waits_after = [&](int frees) {
+class SeldomWaits : public Order {
+ protected:
+  // After so many frees, each followed by a wait if it may be.
+  int64_t After(int frees, Spares spares) {
     for (int i = 0; i < frees; ++i) {
       order_.Freed(10, 20, kA, /*record=*/false);
-      order_.WaitForFreed();
+      order_.WaitForFreed(spares);
     }
     return order_.counters().host_waits;
-  };
-  const int64_t at_once = waits_after(1000);
+  }
+};
+
+TEST_F(SeldomWaits, OfTheHost) {
+  const int64_t at_once = After(1000, Spares::kLittle);
   EXPECT_GE(at_once, 200) << "the first cycle of a plan may need as many";
   EXPECT_LT(at_once, 500);
-  const int64_t later = waits_after(1 << 18) - at_once;
+  const int64_t later = After(1 << 18, Spares::kLittle) - at_once;
   EXPECT_GT(later, 0);
   EXPECT_LT(later, 1 << 11);
   for (int i = 0; i < 1 << 20; ++i) order_.Freed(10, 20, kA, /*record=*/false);
-  EXPECT_LT(waits_after(1000) - later - at_once, 500) << "what was spared does not add up";
+  EXPECT_LT(After(1000, Spares::kLittle) - later - at_once, 500) << "what was spared does not add up";
+}
+
+TEST_F(SeldomWaits, ThatSparedLittleLeaveSomeForWhatSparesMuch) {
+  const int64_t for_little = After(1000, Spares::kLittle);
+  order_.Freed(10, 20, kA, /*record=*/false);
+  EXPECT_FALSE(order_.WaitForFreed(Spares::kLittle));
+  EXPECT_TRUE(order_.WaitForFreed(Spares::kMuch));
+  EXPECT_EQ(order_.counters().host_waits, for_little + 1);
+  const int64_t at_once = After(2000, Spares::kMuch);
+  const int64_t later = After(1 << 18, Spares::kMuch) - at_once;
+  EXPECT_GT(later, 1 << 12) << "it is waited for more often";
+  EXPECT_LT(later, 1 << 13) << "but not each time";
 }
 
 // To ask the device takes longer than all else that a request does.

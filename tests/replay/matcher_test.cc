@@ -166,6 +166,15 @@ TEST(Matcher, LostAfterSeveralMissesAndBackWhereItStopped) {
       << "the frozen cursor, although the gram occurs more than once";
 }
 
+TEST(Matcher, BackInStepOneStrayDoesNotLoseItAgain) {
+  Matcher matcher(PlanOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  Feed(matcher, {1, 2, 3, 4});
+  Feed(matcher, {90, 91, 92, 93, 94});
+  ASSERT_EQ(matcher.times_lost(), 1);
+  EXPECT_EQ(Feed(matcher, {5, 6, 7, 8, 95, 9}), (Slots{kNo, kNo, kNo, 7, kNo, 8}));
+  EXPECT_EQ(matcher.times_lost(), 1);
+}
+
 TEST(Matcher, AnAmbiguousGramDoesNotAlign) {
   Matcher matcher(PlanOf({9, 1, 2, 3, 4, 8, 1, 2, 3, 4}));
   EXPECT_EQ(Feed(matcher, {1, 2, 3, 4}), (Slots{kNo, kNo, kNo, kNo}));

@@ -61,6 +61,12 @@ TEST(Residents, SeenInTheStartAreOfTheLatestRound) {
   EXPECT_EQ(Untils({block}), std::vector<int64_t>({1})) << "as if nothing had been seen";
 }
 
+TEST(Residents, SeenInTheStartAsASlotOfAnotherSizeAreNot) {
+  LiveBlock block = Block(3, kLarge);
+  block.slot_in_start = 2;
+  EXPECT_EQ(Untils({block}), std::vector<int64_t>({2})) << "the only large one that is live then";
+}
+
 TEST(Residents, OfWhichNothingIsKnownAreWhatTheCycleHasLive) {
   EXPECT_EQ(Untils({Block(1, kLarge)}), std::vector<int64_t>({2}));
   EXPECT_EQ(Untils({Block(1, kSmall), Block(2, kSmall)}), std::vector<int64_t>({3, 1}))

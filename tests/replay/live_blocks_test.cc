@@ -1,0 +1,146 @@
+// Why: a live block that is taken for an instance of a slot, and is none, is laid over; one that is not, and is, keeps its own
+// place from its cycle.
+#include "replay/live_blocks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/counted_memory.h"
+
+namespace reprise::replay {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr Bytes kGranuleOfThem = Bytes(64 * kKiB.count());
+constexpr uint32_t kNoInstance = Matcher::kNoSlot;
+constexpr Stream kOtherStream{7};
+
+constexpr Bytes KibiBytes(int64_t count) { return kKiB * count; }
+
+// Of four slots the last stays; slot 0 was the token 100 last, or 104.
+class LiveBlocks : public testing::Test {
+ protected:
+  LiveBlocks() {
+    for (const auto& [kib, length] : {std::pair(8, 6), std::pair(16, 2), std::pair(8, 4), std::pair(32, 1)})
+      slots.push_back(
+          {.bytes = KibiBytes(kib), .begin = static_cast<int64_t>(slots.size()), .length = length});
+    slots[3].persistent = true;
+  }
+  static BlockInfo InfoOf(int64_t token, Bytes bytes, Stream stream = {}) {
+    return {.requested = bytes, .token = Tick(token), .stream = stream};
+  }
+  CycleAt Cycle(int64_t now = 106) const { return {slots, Tick(100), Tick(now)}; }
+  // Side by side from the begin of the arena on.
+  Offset Add(int64_t token, Bytes bytes) {
+    const Arena::Block block = arena.Place(bytes, Bytes(1), Arena::Where::kAnywhere);
+    Arena::Info(block) = InfoOf(token, bytes);
+    return arena.OffsetOf(block);
+  }
+
+  std::vector<profiler::Slot> slots;
+  CountedMemory memory{kGranuleOfThem, KibiBytes(1024)};
+  Arena arena{&memory, Bytes(0)};
+};
+
+TEST_F(LiveBlocks, AreOfTheSlotThatIsTheirTurn) {
+  EXPECT_EQ(Cycle().SlotOf(InfoOf(104, KibiBytes(8))), 0u);
+  EXPECT_EQ(Cycle().SlotOf(InfoOf(105, KibiBytes(16))), 1u);
+  EXPECT_EQ(Cycle(101).SlotOf(InfoOf(98, KibiBytes(8))), 2u) << "in the round before";
+}
+
+TEST_F(LiveBlocks, OlderThanTheirSlotLivesForAreNone) {
+  EXPECT_EQ(Cycle(106).SlotOf(InfoOf(100, KibiBytes(8))), 0u);
+  EXPECT_EQ(Cycle(107).SlotOf(InfoOf(100, KibiBytes(8))), kNoInstance);
+}
+
+TEST_F(LiveBlocks, OfAnotherSizeOrStreamOrThatStayAreNone) {
+  EXPECT_EQ(Cycle().SlotOf(InfoOf(104, KibiBytes(9))), kNoInstance);
+  EXPECT_EQ(Cycle().SlotOf(InfoOf(104, KibiBytes(8), kOtherStream)), kNoInstance);
+  EXPECT_EQ(Cycle(104).SlotOf(InfoOf(103, KibiBytes(32))), kNoInstance);
+}
+
+TEST_F(LiveBlocks, ThatAreNoInstancesAreObstacles) {
+  const Offset weight = Add(3, KibiBytes(40));
+  Add(104, KibiBytes(8));
+  const Offset state = Add(101, KibiBytes(16));
+  const std::vector<Obstacle> obstacles = FindObstacles(arena, Cycle());
+  ASSERT_EQ(obstacles.size(), 2u);
+  EXPECT_EQ(obstacles[0].offset, weight);
+  EXPECT_EQ(obstacles[0].bytes, KibiBytes(40));
+  EXPECT_EQ(obstacles[0].token, Tick(3));
+  EXPECT_EQ(obstacles[1].offset, state);
+}
+
+TEST_F(LiveBlocks, OfTheStartThatAreNoInstancesStay) {
+  Add(9, KibiBytes(40));
+  Add(98, KibiBytes(8));
+  Add(3, KibiBytes(16));
+  Add(-1, KibiBytes(16));
+  Add(100, KibiBytes(40));
+  std::vector<int64_t> tokens;
+  for (const Sequence::Staying& each : WhatStays(arena, Cycle(101), Tick(100)))
+    tokens.push_back(each.token.count());
+  EXPECT_THAT(tokens, ElementsAre(3, 9));
+}
+
+TEST_F(LiveBlocks, ThatOutliveTheirRoundAreToKeepTheirPlace) {
+  PlanRequest request{.iteration = {.period = 8, .origin = Tick(100)}};
+  for (const profiler::Slot& slot : slots) request.iteration.slots.push_back(slot);
+  for (const profiler::Slot& slot : slots) request.iteration.slots.push_back(slot);
+  for (const uint32_t slot : {0, 1, 2, 4, 5, 6}) {
+    request.slot_of.push_back(slot);
+    request.problem.buffers.emplace_back();
+  }
+  Add(3, KibiBytes(40));
+  const Offset first = Add(100, KibiBytes(8));
+  Add(105, KibiBytes(16));
+  const Offset second = Add(104, KibiBytes(8));
+  const auto kept = [&](size_t buffer) { return request.problem.buffers[buffer].previous; };
+
+  KeepInPlace(arena, /*found=*/8, Tick(106), request);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(kept(i), std::nullopt) << "one round: nothing outlives it";
+  KeepInPlace(arena, /*found=*/4, Tick(106), request);
+  EXPECT_EQ(kept(0), first);
+  EXPECT_EQ(kept(3), second);
+  for (const size_t i : {1, 2, 4, 5}) EXPECT_EQ(kept(i), std::nullopt) << i;
+}
+
+TEST_F(LiveBlocks, BesideRegionsAreThoseThatBeginInNone) {
+  Add(1, KibiBytes(8));
+  Add(2, KibiBytes(16));
+  Add(3, KibiBytes(32));
+  const auto at = [](int64_t begin, int64_t end) {
+    return Region(Offset(0) + KibiBytes(begin), Offset(0) + KibiBytes(end));
+  };
+  EXPECT_EQ(LiveBeside(arena, {}), KibiBytes(56));
+  EXPECT_EQ(LiveBeside(arena, {at(8, 24)}), KibiBytes(40));
+  EXPECT_EQ(LiveBeside(arena, {at(4, 9)}), KibiBytes(40)) << "the first begins before it";
+  EXPECT_EQ(LiveBeside(arena, {at(20, 40), at(0, 8)}), KibiBytes(16));
+}
+
+TEST_F(LiveBlocks, AndRegionsLeaveARoomOfGranulesAboveThem) {
+  const auto lowest = [&](std::vector<Region> regions, int64_t kib) {
+    return LowestFree(arena, std::move(regions), KibiBytes(kib), kGranuleOfThem);
+  };
+  const Region between(Offset(0) + KibiBytes(200), Offset(0) + KibiBytes(210));
+  EXPECT_EQ(lowest({}, 64), Offset(0));
+  Add(1, KibiBytes(8));
+  EXPECT_EQ(lowest({}, 64), Offset(0) + kGranuleOfThem);
+  EXPECT_EQ(lowest({between}, 136), Offset(0) + kGranuleOfThem) << "as high as there is room below it";
+  EXPECT_EQ(lowest({between}, 137), Offset(0) + kGranuleOfThem * 4);
+  const Region below(Offset(0), Offset(0) + KibiBytes(60));
+  EXPECT_EQ(lowest({below, between}, 136), Offset(0) + kGranuleOfThem);
+  arena.PlaceAt(Offset(0) + KibiBytes(100), KibiBytes(1));  // in the second granule
+  EXPECT_EQ(lowest({below}, 64), Offset(0) + kGranuleOfThem * 2) << "below it the region leaves too little";
+  const Bytes all = arena.main_end() - (Offset(0) + kGranuleOfThem * 2);
+  EXPECT_EQ(LowestFree(arena, {}, all, kGranuleOfThem), Offset(0) + kGranuleOfThem * 2);
+  EXPECT_EQ(LowestFree(arena, {}, all + Bytes(1), kGranuleOfThem), std::nullopt);
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,11 +1,14 @@
 #include "planner/exact_solver.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/exact.h"
@@ -37,6 +40,35 @@ int64_t GrainOf(const Instance& instance) {
   return std::max<int64_t>(grain, 1);
 }
 
+// Of a grain, what a size lacks at most that is nearly a multiple of it.
+constexpr int64_t kPartsLacking = 16;
+
+// Rounds the sizes up to multiples of `grain`. False where they are not nearly that, or are it already.
+bool RoundUp(const Instance& instance, int64_t grain, Instance& coarse) {
+  int64_t most_lacking = 0;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (!instance.is_free(i)) continue;
+    coarse.size[i] = RoundUpTo(instance.size[i], grain);
+    most_lacking = std::max(most_lacking, coarse.size[i] - instance.size[i]);
+  }
+  return most_lacking > 0 && most_lacking <= grain / kPartsLacking;
+}
+
+// Where all sizes are nearly multiples of a power of two, and what is in use at once has room within `capacity` if they are
+// rounded up to the largest such: what fits so fits as it is, and there is less to tell apart.
+std::optional<Instance> Coarser(const Instance& instance, int64_t capacity) {
+  // Sums of sizes that grow by a grain each are numbers.
+  const int64_t most = std::numeric_limits<int64_t>::max() / 4 / std::max(instance.buffers(), 1);
+  Instance coarse = instance;
+  for (auto grain = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(capacity, most))));
+       grain >= kPartsLacking; grain /= 2) {
+    if (!RoundUp(instance, grain, coarse)) continue;
+    const std::vector<int64_t> load = LoadOfSlots(coarse);
+    if (!load.empty() && *std::ranges::max_element(load) <= capacity) return coarse;
+  }
+  return std::nullopt;
+}
+
 // The last worker is the one that gives the exact search the most steps.
 bool IsBeside(const Search& search) { return search.worker() + 1 < search.workers(); }
 
@@ -47,13 +79,19 @@ class ExactTurns {
         name_(name),
         grain_(GrainOf(search.instance())),
         at_target_(search.instance(), search.seed(), RulesOf(search), IsBeside(search)),
-        between_(search.instance(), search.seed() + 1, RulesOf(search), IsBeside(search)) {}
+        between_(search.instance(), search.seed() + 1, RulesOf(search), IsBeside(search)) {
+    if (search.decides() && search.on("exact-coarse")) coarse_ = Coarser(search.instance(), search.target());
+    if (coarse_) at_target_of_coarse_.emplace(*coarse_, search.seed() + 2, RulesOf(search), IsBeside(search));
+  }
 
   bool Run() {
     if (search_.best_slab() == Search::kNothing) PlaceSomehow();
-    // Half of a turn for the target, the rest for what lies between it and the best placement.
     const int64_t begin = search_.steps();
     const int64_t granted = search_.granted();
+    // Half of a decision's turn for coarser sizes.
+    until_ = begin + granted / 2;
+    while (at_target_of_coarse_ && !Stop(1)) AskCoarse();
+    // Half of a turn for the target, the rest for what lies between it and the best placement.
     until_ = begin + (search_.decides() ? granted : granted / 2);
     while (!Stop(1)) Ask(at_target_, search_.target());
     until_ = Search::kNothing;
@@ -84,6 +122,19 @@ class ExactTurns {
     }
   }
 
+  void AskCoarse() {
+    switch (at_target_of_coarse_->Decide(search_.target(), kNoLimit, stop_, offsets_)) {
+      case ExactSearch::Answer::kPlaced:
+        search_.Offer(offsets_, name_, InOrderOfOffsets(search_.instance(), offsets_));
+        break;
+      case ExactSearch::Answer::kRefuted:  // which says nothing of the sizes as they are
+        at_target_of_coarse_.reset();
+        break;
+      case ExactSearch::Answer::kGaveUp:
+        break;
+    }
+  }
+
   // Between the bound and the best placement, 1/2, 3/4, 7/8, ... of the way.
   int64_t Between() const {
     const int64_t way = search_.best_slab() - search_.target();
@@ -103,6 +154,8 @@ class ExactTurns {
   const int64_t grain_;
   ExactSearch at_target_;
   ExactSearch between_;
+  std::optional<Instance> coarse_;
+  std::optional<ExactSearch> at_target_of_coarse_;
   const std::function<bool(int64_t)> stop_ = [this](int64_t steps) { return Stop(steps); };
   std::vector<int64_t> offsets_;
   int64_t until_ = Search::kNothing;  // which step at_target_ may work

@@ -341,7 +341,8 @@ std::vector<std::string_view> RuleNames() {
       kTurnCycles,         kBestFitPrices,          kBestFitFeedback,       kEjectLargeFirst,
       "hybrid-look-ahead", "hybrid-several-shares", "hybrid-several-ranks", "hybrid-crowded",
       "hybrid-noise",      "hybrid-promote",        "exact-not-first",      "exact-components",
-      "exact-trouble",     "exact-rivals",          "exact-perturbed",      "exact-strategies"};
+      "exact-trouble",     "exact-rivals",          "exact-perturbed",      "exact-strategies",
+      "exact-coarse"};
   names.insert(names.end(), within.begin(), within.end());
   return names;
 }

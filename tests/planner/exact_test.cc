@@ -140,31 +140,6 @@ TEST(Exact, EachRuleCanBeLeftOut) {
   CheckAgainstBruteForce({.strategies = false}, 500);
 }
 
-// Buffers that fill a square of 64 without waste, made by random cuts.
-Problem Square(RandomProblems& random, int cuts) {
-  struct Piece {
-    int64_t lower, upper, bottom, top;
-  };
-  std::vector<Piece> pieces{{0, 64, 0, 64}};
-  while (static_cast<int>(pieces.size()) <= cuts) {
-    Piece& piece = pieces[random.Below(static_cast<int64_t>(pieces.size()))];
-    Piece rest = piece;
-    if (random.Below(2) == 0 && piece.upper - piece.lower > 1) {
-      rest.lower = piece.upper = piece.lower + 1 + random.Below(piece.upper - piece.lower - 1);
-    } else if (piece.top - piece.bottom > 1) {
-      rest.bottom = piece.top = piece.bottom + 1 + random.Below(piece.top - piece.bottom - 1);
-    } else {
-      continue;
-    }
-    pieces.push_back(rest);
-  }
-  Problem problem;
-  for (const Piece& piece : pieces) {
-    problem.buffers.push_back(Block(piece.lower, piece.upper, piece.top - piece.bottom));
-  }
-  return problem;
-}
-
 TEST(Exact, FillsSquaresWithoutWaste) {
   RandomProblems random(43);
   for (int round = 0; round < 300; ++round) {

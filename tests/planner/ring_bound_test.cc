@@ -53,7 +53,7 @@ TEST(RingBound, IsTheSameWhereShortBlocksMakeAPartOfTheRoundLonger) {
 
 TEST(RingBound, NothingIsToldOfALine) {
   Problem problem = FiveAroundTheRing();
-  problem.period = 0;
+  problem.period = std::nullopt;
   EXPECT_EQ(RefutedByRounds(problem), -1);
 }
 

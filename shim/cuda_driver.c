@@ -6,8 +6,10 @@
 #include "shim/real_dlsym.h"
 #include "shim/same_name.h"
 
-/* A driver of a later CUDA may mean something else by the names we know: so it does where it has another function. */
-enum { newest_known_cuda = 13999, not_found = 500, per_thread_default_stream = 2 };
+/* A driver of a later CUDA may mean something else by the names we know: so it does where it has another function. A minor
+ * release may do that, as 13.1 did with cuLaunchHostFunc and 13.4 with cuGraphAddNode; what the list names is the same in
+ * all headers up to this version. */
+enum { newest_known_cuda = 13050, not_found = 500, per_thread_default_stream = 2 };
 enum { ANY, PER_THREAD };
 
 #define LOOKUP(symbol, query, since, streams, parameters, arguments)

@@ -150,22 +150,22 @@ class Asked(CudaTest):
         self.assertEqual(caught(under.stderr), CAUGHT)
 
     def test_a_later_cuda_in_which_the_functions_are_the_same(self):
-        asked = [built("ASKED"), "14000"]
-        without = self.run_job(asked, SIMCUDA_VERSION="14000").stdout
-        under = self.run_job(asked, [self.at.shim], SIMCUDA_VERSION="14000")
+        asked = [built("ASKED"), "13080"]
+        without = self.run_job(asked, SIMCUDA_VERSION="13080").stdout
+        under = self.run_job(asked, [self.at.shim], SIMCUDA_VERSION="13080")
         self.assertEqual(under.stdout.replace("ours", "driver's"), without)
         self.assertEqual(under.stdout.count("ours"), 2 * len(self.OURS) + 2)
         self.assertEqual(caught(under.stderr), CAUGHT)
 
     def test_a_later_cuda_in_which_a_function_is_another(self):
         """It would free a block of ours, had any been served: none is."""
-        asked = [built("ASKED"), "15000"]
-        without = self.run_job(asked, SIMCUDA_VERSION="15000").stdout
+        asked = [built("ASKED"), "13090"]
+        without = self.run_job(asked, SIMCUDA_VERSION="13090").stdout
         self.assertIn(HELD, without)
-        under = self.run_job(asked, [self.at.shim], SIMCUDA_VERSION="15000")
+        under = self.run_job(asked, [self.at.shim], SIMCUDA_VERSION="13090")
         self.assertEqual(under.stderr.count("fake core: stopped\n"), 1)
         at = self.install("CORE")
-        under = self.run_job(asked, [at.shim], SIMCUDA_VERSION="15000")
+        under = self.run_job(asked, [at.shim], SIMCUDA_VERSION="13090")
         self.assertEqual((under.returncode, under.stdout.replace("ours", "driver's")), (0, without))
         self.assertIn("reprise: this driver has a newer function than is known here: cuMemFreeAsync; memory is left as it "
                       "is\n", under.stderr)

@@ -44,7 +44,7 @@ static const struct {
     {"cuMemAllocAsync", 11020, 2},
     {"cuMemAllocAsync", 13000, 2},
     {"cuMemAllocAsync_ptsz", 13000, 0},
-    {"cuMemAllocAsync", 14000, 0},
+    {"cuMemAllocAsync", 13080, 0},
     {"cuMemCreate", 12000, 0},
     {"cuStreamBeginCapture", 10010, 2},
     {"cuStreamDestroy", 2000, 0},

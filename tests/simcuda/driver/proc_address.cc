@@ -28,8 +28,9 @@ Found Find(const char* name, int version, bool per_thread) {
   return found;
 }
 
-// Of a later CUDA, to show what becomes of programs that ask for that: under a name of now another function.
-constexpr int kLaterVersion = 15000;
+// Of a later CUDA, to show what becomes of programs that ask for that: under a name of now another function. A minor release
+// may do that: cuLaunchHostFunc is another one from 13.1 on.
+constexpr int kLaterVersion = 13090;
 CUresult LaterMemFreeAsync(CUdeviceptr block, CUstream stream) { return cuMemFreeAsync(block, stream); }
 
 void SayOnce(const char* name) {

@@ -29,7 +29,7 @@ class MemorySource {
   // Whether what is released is to be had elsewhere in the range.
   virtual bool moves() const { return true; }
 
-  // A plan over [0, end) is about to be served. For sources that can take memory in one piece only.
+  // Plans over [0, end) may be served from now on. For sources that can take memory in one piece only.
   virtual void Plan(Bytes end) {}
 };
 

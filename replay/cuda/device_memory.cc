@@ -220,14 +220,19 @@ Result VirtualMemory::SetAccess(int device, int flags) {
   return kSuccess;
 }
 
+bool SlabMemory::Commit(int64_t first, int64_t count) {
+  if (taken_ == 0 && first + count <= planned_) Take();
+  return first + count <= taken_;
+}
+
 // The driver's pool keeps what the job used until now; it gives that back first. The driver takes memory
-// where the current context is, which need not be here.
-void SlabMemory::Plan(Bytes end) {
+// where the current context is, which need not be here. What it refuses is asked for again with the next plan.
+void SlabMemory::Take() {
   int current = -1;
-  if (planned_ != 0 || lost_ || driver_.CtxGetDevice(&current) != kSuccess || current != device_) return;
+  if (lost_ || driver_.CtxGetDevice(&current) != kSuccess || current != device_) return;
   cu_pool pool = nullptr;
   if (driver_.DeviceGetDefaultMemPool(&pool, device_) == kSuccess) driver_.calls->cuMemPoolTrimTo(pool, 0);
-  const int64_t granules = RoundUp(end, kGranule) / kGranule;
+  const int64_t granules = std::exchange(planned_, 0);
   const Bytes bytes = kGranule * granules;
   cu_address begin = 0;
   const Result result = driver_.calls->cuMemAlloc_v2(&begin, static_cast<size_t>(bytes.count()));
@@ -235,15 +240,15 @@ void SlabMemory::Plan(Bytes end) {
     Refuse("cuMemAlloc", result);
     return;
   }
-  planned_ = granules;
+  taken_ = granules;
   context_ = driver_.Current();
   SetRange(begin, static_cast<uint64_t>(bytes.count()));
 }
 
 void SlabMemory::OnContextGone(cu_context context) {
-  if (planned_ == 0 || context != context_) return;
+  if (taken_ == 0 || context != context_) return;
   lost_ = true;
-  planned_ = 0;
+  taken_ = 0;
   SetRange(0, 0);
 }
 

@@ -2,7 +2,7 @@
 //
 // VirtualMemory reserves a range of addresses and backs it granule by granule: physical memory is created,
 // mapped, given access, and, when it is free, moved to other addresses. SlabMemory is for devices that cannot
-// do that: one piece of cuMemAlloc, as large as the first plan, and nothing before there is one.
+// do that: one piece of cuMemAlloc, as large as the first plan, taken when the first block is to lie in it.
 //
 // When oversubscribed, a granule that the device has no memory for may lie in the host's instead, at the same
 // addresses and for the device to use as any other. That is slow, so it has to be allowed each time.
@@ -130,22 +130,27 @@ class SlabMemory : public DeviceMemory {
 
   Bytes granule() const override { return kGranule; }
   int64_t granule_count() const override { return total_ / kGranule; }
-  bool Commit(int64_t first, int64_t count) override { return first + count <= planned_; }
+  bool Commit(int64_t first, int64_t count) override;
   void Release(int64_t first, int64_t count) override {}
   bool moves() const override { return false; }
-  void Plan(Bytes end) override;
+  // Of a plan it is not known whether anything will be placed by it: it may be there before anything is asked for, or be of
+  // what is the driver's alone. So the driver is asked for memory only when a block needs it.
+  void Plan(Bytes end) override { planned_ = RoundUp(end, kGranule) / kGranule; }
   void OnContextGone(cu_context context) override;
   bool Serves(cu_context context) const override {
-    return !lost_ && context == (planned_ == 0 ? driver_.Current() : context_);
+    return !lost_ && context == (taken_ == 0 ? driver_.Current() : context_);
   }
-  bool LiesIn(cu_context context) const override { return planned_ > 0 && !lost_ && context == context_; }
+  bool LiesIn(cu_context context) const override { return taken_ > 0 && !lost_ && context == context_; }
   bool lost() const override { return lost_; }
 
  private:
+  void Take();
+
   const Driver& driver_;
   const int device_;
   const Bytes total_;
-  int64_t planned_ = 0;           // granules
+  int64_t planned_ = 0;           // granules that the next slab would have
+  int64_t taken_ = 0;             // those of the slab
   bool lost_ = false;             // with its context
   cu_context context_ = nullptr;  // whose the slab is
 };

@@ -275,6 +275,18 @@ class BothWays(CudaTest):
             without = self.play(scenario, "warm", SIMCUDA_VMM="0")
             self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
 
+    def test_without_virtual_memory_and_with_the_plans_of_the_run_before(self):
+        """They are there before anything has been asked for: a slab that is taken by then would end a capture."""
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "capture_before_a_training"
+        alone = {"SIMCUDA_VMM": "0", "SIMCUDA_DEVICES": "1", "REPRISE_CACHE": os.path.join(self.at.folder, "cache")}
+        without = self.play(scenario, **alone)
+        for run in ("first", "second"):
+            with self.subTest(run):
+                self.assert_same(without, self.under(scenario, **alone))
+        summary = self.summary_of(scenario, **alone)
+        self.assertGreater(summary["planned"], 0.9 * summary["requests"])
+
     def test_without_virtual_memory_and_pools(self):
         """As virtual GPUs are."""
         without = {"SIMCUDA_VMM": "0", "SIMCUDA_POOLS": "0"}

@@ -77,6 +77,20 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   for (const CUstream each : {captured, other, busy}) DO(cuStreamDestroy(each));
 }
 
+// As a job captures its first step that has all its memory from elsewhere: nothing has been asked for before.
+SCENARIO(capture_before_a_training) {
+  const CUstream stream = NewStream();
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CUdeviceptr block = 0;
+  DO(cuMemAllocAsync(&block, kBytes, stream));
+  DO(WorkFill(block, kBytes, 1, stream));
+  DO(cuMemFreeAsync(block, stream));
+  Finish(stream);
+  Train({stream, /*synchronous=*/false, 60});
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 // A synchronous free may end a capture that is none of its own, whatever the address is.
 SCENARIO(capture_beside_a_synchronous_free) {
   for (const auto mode :

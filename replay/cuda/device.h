@@ -125,6 +125,11 @@ class Device {
     return IsEveryStream(stream) ? SynchronousContext(guard, stream) : streams_.context(stream);
   }
 
+  // Whether what is asked for on the stream may lie in the arena.
+  bool Serves(const Engine::Guard& guard, Stream stream) const {
+    return memory_->Serves(ContextOf(guard, stream), !IsEveryStream(stream));
+  }
+
   // What cuMemAllocAsync serves from: a pool, or kNoPool. Negative: to be asked for; another number after every
   // change, so that an answer from before it is not kept.
   std::atomic<int> current_pool{-1};

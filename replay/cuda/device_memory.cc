@@ -220,6 +220,17 @@ Result VirtualMemory::SetAccess(int device, int flags) {
   return kSuccess;
 }
 
+SlabMemory::SlabMemory(const Driver& driver, int device, Bytes total)
+    : driver_(driver), device_(device), total_(std::min(total, kLargestRange)) {
+  int count = 0;
+  driver_.DeviceGetCount(&count);
+  for (int other = 0; other < count; ++other) {
+    int can = 0;
+    if (other != device && driver_.DeviceCanAccessPeer(&can, other, device) == kSuccess && can != 0)
+      may_have_peers_ = true;
+  }
+}
+
 bool SlabMemory::Commit(int64_t first, int64_t count) {
   if (taken_ == 0 && first + count <= planned_) Take();
   return first + count <= taken_;

@@ -58,13 +58,13 @@ class DeviceMemory : public MemorySource {
   virtual void OnContextGone(cu_context context) {}
   // Whether it would be gone with that context.
   virtual bool LiesIn(cu_context context) const { return false; }
-  // Whether a context's blocks may lie in it. Memory that has an owner goes with that.
-  virtual bool Serves(cu_context context) const { return true; }
+  // Whether a context's blocks may lie in it, those in stream order or the others. Memory that has an owner goes with that.
+  virtual bool Serves(cu_context context, bool in_stream_order) const { return true; }
   // Whether that was all of the memory: what the arena has taken it still has for committed.
   virtual bool lost() const { return false; }
   // Lets another device reach all of it, now and later; flags as in CUmemAccess_flags. Nothing is taken away. Where the
   // driver refuses that of a part, it can be asked for again.
-  virtual Result SetAccess(int device, int flags) { return kSuccess; }
+  virtual Result SetAccess(int device, int flags) = 0;
 
  protected:
   void SetRange(cu_address begin, uint64_t size) {
@@ -125,8 +125,7 @@ class VirtualMemory : public DeviceMemory {
 
 class SlabMemory : public DeviceMemory {
  public:
-  SlabMemory(const Driver& driver, int device, Bytes total)
-      : driver_(driver), device_(device), total_(std::min(total, kLargestRange)) {}
+  SlabMemory(const Driver& driver, int device, Bytes total);
 
   Bytes granule() const override { return kGranule; }
   int64_t granule_count() const override { return total_ / kGranule; }
@@ -137,9 +136,13 @@ class SlabMemory : public DeviceMemory {
   // what is the driver's alone. So the driver is asked for memory only when a block needs it.
   void Plan(Bytes end) override { planned_ = RoundUp(end, kGranule) / kGranule; }
   void OnContextGone(cu_context context) override;
-  bool Serves(cu_context context) const override {
-    return !lost_ && context == (taken_ == 0 ? driver_.Current() : context_);
+  // A pool may be opened to a peer at any time, and a slab cannot be: what it has is within reach of contexts that enable that
+  // by themselves. Where there may be peers, only blocks that they reach so as well lie in it.
+  bool Serves(cu_context context, bool in_stream_order) const override {
+    if (lost_ || (in_stream_order && may_have_peers_)) return false;
+    return context == (taken_ == 0 ? driver_.Current() : context_);
   }
+  Result SetAccess(int device, int flags) override { return kSuccess; }
   bool LiesIn(cu_context context) const override { return taken_ > 0 && !lost_ && context == context_; }
   bool lost() const override { return lost_; }
 
@@ -149,6 +152,7 @@ class SlabMemory : public DeviceMemory {
   const Driver& driver_;
   const int device_;
   const Bytes total_;
+  bool may_have_peers_ = false;
   int64_t planned_ = 0;           // granules that the next slab would have
   int64_t taken_ = 0;             // those of the slab
   bool lost_ = false;             // with its context

@@ -75,6 +75,7 @@ struct Driver {
   FUNCTION(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                \
   FUNCTION(DeviceGetCount, "cuDeviceGetCount", (int*))                                                    \
   FUNCTION(DeviceGetAttribute, "cuDeviceGetAttribute", (int*, int, int))                                  \
+  FUNCTION(DeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int*, int, int))                                \
   FUNCTION(DeviceGetName, "cuDeviceGetName", (char*, int, int))                                           \
   FUNCTION(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t*, int))                                         \
   FUNCTION(DeviceGetMemPool, "cuDeviceGetMemPool", (cu_pool*, int))                                       \

@@ -21,7 +21,7 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   bool short_of_memory = false;  // what is refused for another reason is not to be had by a wait
   {
     const Engine::Guard guard = device.Lock();
-    if (!device.memory().Serves(device.ContextOf(guard, request.stream))) request.place = false;
+    if (!device.Serves(guard, request.stream)) request.place = false;
     if (request.place && !StandIn(guard, device, request.stream)) request.place = false;
     const int64_t shortages = device.memory().shortages();
     const Offset offset = device.engine().Allocate(guard, request, &left);
@@ -70,7 +70,7 @@ std::optional<Offset> Core::ServeFromHost(Device& device, const Engine::Request&
   if (!session_->config().oversubscribe || !ours || !MayServe()) return std::nullopt;
   const Engine::Guard guard = device.Lock();
   DeviceMemory& memory = device.memory();
-  if (!memory.Serves(device.ContextOf(guard, request.stream))) return std::nullopt;
+  if (!device.Serves(guard, request.stream)) return std::nullopt;
   const int64_t refusals = memory.refusals();
   memory.AllowHost(true);
   const std::optional<Offset> offset = device.engine().PlaceAgain(guard, request, left);

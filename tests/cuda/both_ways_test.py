@@ -29,6 +29,10 @@ FAILURES = ["cuMemCreate:1", "cuMemCreate:1+", "cuMemCreate:5+", "cuMemMap:1", "
 WHERE_THE_SLAB_IS = ["end_of_the_primary_context_between_trainings", "end_of_the_primary_context_beside_another",
                      "end_of_the_context_that_trained", "end_of_another_context_than_the_one_that_trained",
                      "device_that_is_not_current_in_training"]
+# Where a pool is opened to another device.
+WHERE_A_PEER_IS = ["device_that_is_a_peer", "device_that_is_a_peer_which_may_write_later",
+                   "device_that_is_a_peer_before_it_is_used", "device_that_is_a_peer_of_a_pool_when_asked_again",
+                   "device_that_is_a_peer_of_two_pools", "device_of_another_stream_frees"]
 # Scenarios that call none of these themselves.
 UNDER_FAILURES = ["training_stream_ordered", "training_synchronous", "training_with_assertions",
                   "training_on_one_stream_after_another"]
@@ -271,9 +275,21 @@ class BothWays(CudaTest):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS, "training_that_changes_beside_a_block"]:
             self.assert_same(self.play(scenario, SIMCUDA_VMM="0"), self.under(scenario, SIMCUDA_VMM="0"))
-        for scenario in ["pointer_of_an_async_block", "pointer_of_a_synchronous_block"]:
-            without = self.play(scenario, "warm", SIMCUDA_VMM="0")
-            self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
+        for scenario in ["pointer_of_an_async_block", "pointer_of_a_synchronous_block", *WHERE_A_PEER_IS]:
+            with self.subTest(scenario):
+                without = self.play(scenario, "warm", SIMCUDA_VMM="0")
+                self.assertIn(without.stdout.count("WorkCorruptedBytes() = "), [0, without.stdout.count("() = 0\n")])
+                self.assert_same(without, self.under(scenario, "warm", SIMCUDA_VMM="0"))
+
+    def test_without_virtual_memory_and_with_a_peer_what_is_in_stream_order_is_the_drivers(self):
+        """A pool may be opened to a peer at any time; a slab cannot be opened as a pool is. None is asked for then."""
+        for devices, ours in [("1", True), ("2", False)]:
+            self.at = self.install("CORE_PLANNING_IN_CALLER")
+            summary = self.summary_of("training_stream_ordered", SIMCUDA_VMM="0", SIMCUDA_DEVICES=devices,
+                                      SIMCUDA_FAIL="" if ours else "cuMemAlloc:1+")
+            self.assertEqual(summary["planned"] > 0.9 * summary["requests"], ours)
+            self.assertEqual(summary["outside"] == summary["requests"], not ours)
+            self.assertEqual(summary["devices"][0]["refusal"], "")
 
     def test_without_virtual_memory_and_with_the_plans_of_the_run_before(self):
         """They are there before anything has been asked for: a slab that is taken by then would end a capture."""

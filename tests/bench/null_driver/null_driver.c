@@ -19,6 +19,7 @@ static uint64_t next_number(void) {
 int cuInit(unsigned flags) { return success; }
 int cuDeviceGetCount(int* count) { return *count = 1, success; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) { return *value = 1, success; }
+int cuDeviceCanAccessPeer(int* can, int device, int peer) { return *can = 0, success; }
 int cuDeviceGetName(char* name, int length, int device) { return strncpy(name, "null", length), success; }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) { return *bytes = device_bytes, success; }
 int cuDeviceGetMemPool(cu_pool* pool, int device) { return *pool = (cu_pool)&the_pool, success; }

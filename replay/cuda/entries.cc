@@ -1,5 +1,7 @@
 // The seam to libreprise.so: every hooked call as a function that throws nothing (law 4), and the opening.
+#include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -97,13 +99,56 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
   };
 }
 
+// What a call finds in its arguments and leaves otherwise there: of a compilation's log how large it may be, then how much
+// of it was filled. Asked again, it is to find what it found before. Throws nothing; where the host has no memory for
+// it, all stays as the call has left it.
+class FoundValues {
+ public:
+  FoundValues(void** values, unsigned count)
+      : values_(values),
+        count_(values == nullptr ? 0 : count),
+        found_(count_ == 0 ? nullptr : new (std::nothrow) void*[count_]) {
+    if (values != nullptr && found_ != nullptr) std::copy_n(values, count_, found_.get());
+  }
+  void PutBack() const {
+    for (unsigned i = 0; found_ != nullptr && i < count_; ++i) {
+      if (values_[i] != found_[i])
+        values_[i] = found_[i];  // who passes constants has them where nobody may write
+    }
+  }
+
+ private:
+  void** const values_;
+  const unsigned count_;
+  const std::unique_ptr<void*[]> found_;
+};
+
+// By the parameters of the call.
+template <typename... Arguments>
+FoundValues ValuesIn(Arguments...) {
+  return {nullptr, 0};
+}
+FoundValues ValuesIn(void** /*module*/, const void* /*image*/, unsigned count, int* /*options*/,
+                     void** values) {
+  return {values, count};
+}
+template <typename Code>
+FoundValues ValuesIn(void** /*library*/, const Code* /*code*/, int* /*jit_options*/, void** jit_values,
+                     unsigned jit_count, int* /*options*/, void** /*values*/, unsigned /*count*/) {
+  return {jit_values, jit_count};
+}
+
 void FillCallsAskedAgain(reprise_cuda_calls& calls) {
 #define LOOKUP(symbol, query, since, streams, parameters, arguments)
 #define CALL(symbol, query, since, streams, parameters, arguments)
-#define AGAIN(symbol, query, since, streams, parameters, arguments)    \
-  calls.symbol = [] parameters {                                       \
-    const auto real = [&] { return core->driver().symbol arguments; }; \
-    return Answer([&] { return core->AskAgain(real); }, real);         \
+#define AGAIN(symbol, query, since, streams, parameters, arguments) \
+  calls.symbol = [] parameters {                                    \
+    const FoundValues values_found = ValuesIn arguments;            \
+    const auto real = [&] {                                         \
+      values_found.PutBack();                                       \
+      return core->driver().symbol arguments;                       \
+    };                                                              \
+    return Answer([&] { return core->AskAgain(real); }, real);      \
   };
 #include "replay/cuda_calls.def"
 }

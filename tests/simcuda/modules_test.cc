@@ -1,5 +1,6 @@
 // What a driver takes for a program's variables comes from the same memory as all else: an interposer that holds what
 // is left must give way to it.
+#include <cstring>
 #include <string>
 
 #include "tests/simcuda/machine.h"
@@ -33,6 +34,22 @@ TEST_F(Modules, TakeMemoryUntilTheyAreUnloaded) {
   EXPECT_EQ(simPhysicalBytes(0), 0U);
   EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
   OK(cuModuleUnload(none));
+}
+
+TEST_F(Modules, TellHowMuchOfTheLogWasFilled) {
+  const std::string text = Text(Table(3 * kMiB));
+  char log[64] = "";
+  CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUmodule module = nullptr;
+  OK(cuModuleLoadDataEx(&module, text.c_str(), 2, options, values));
+  EXPECT_EQ(reinterpret_cast<size_t>(values[1]), strlen(log) + 1);
+  EXPECT_GT(strlen(log), 0U);
+  OK(cuModuleUnload(module));
+  const CUdeviceptr block = Allocated(kDevice - 2 * kMiB);
+  EXPECT_EQ(cuModuleLoadDataEx(&module, text.c_str(), 2, options, values), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(reinterpret_cast<size_t>(values[1]), 0U);
+  OK(cuMemFree(block));
 }
 
 TEST_F(Modules, DoNotFitWhereThereIsNoMemory) {

@@ -331,15 +331,34 @@ static void TakeAndGiveBack(CUstream stream) {
   DO(cuStreamSynchronize(stream));
 }
 
-// The driver's own allocations: a module's variables, and
+static std::string TextOfAModule(size_t bytes) {
+  return ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 8 .b8 table[" +
+         std::to_string(bytes) + "];\n";
+}
+
+// The driver's own allocations: a module's variables,
 SCENARIO_ALONE(limit_from_async_to_a_module) {
   const CUstream stream = NewStream();
-  const std::string text =
-      ".version 7.8\n.target sm_80\n.address_size 64\n.visible .global .align 8 .b8 table[" +
-      std::to_string(DeviceBytes() / 8 * 5) + "];\n";
+  const std::string text = TextOfAModule(DeviceBytes() / 8 * 5);
   CUmodule module = nullptr;
   TakeAndGiveBack(stream);
   DO(cuModuleLoadData(&module, text.c_str()));
+  DO(cuModuleUnload(module));
+  DO(cuStreamDestroy(stream));
+}
+
+// with the options of its compilation, one of which tells how large the log may be, and then how much of that was filled, and
+SCENARIO_ALONE(limit_from_async_to_a_module_with_a_log) {
+  const CUstream stream = NewStream();
+  const std::string text = TextOfAModule(DeviceBytes() / 8 * 5);
+  CUmodule module = nullptr;
+  char log[512] = "";
+  CUjit_option options[] = {CU_JIT_LOG_VERBOSE, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {reinterpret_cast<void*>(1), log, reinterpret_cast<void*>(sizeof log)};
+  TakeAndGiveBack(stream);
+  DO(cuModuleLoadDataEx(&module, text.c_str(), 3, options, values));
+  NOTE(reinterpret_cast<size_t>(values[2]) > 0);
+  NOTE(log[0] != 0);
   DO(cuModuleUnload(module));
   DO(cuStreamDestroy(stream));
 }

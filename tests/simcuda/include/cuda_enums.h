@@ -136,6 +136,12 @@ typedef enum CUlimit_enum {
   CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 0x09,
 } CUlimit;
 
+typedef enum CUjit_option_enum {
+  CU_JIT_INFO_LOG_BUFFER = 3,
+  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
+  CU_JIT_LOG_VERBOSE = 12,
+} CUjit_option;
+
 typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,

@@ -39,6 +39,7 @@ inline constexpr int kMemDecompressAlgorithmMask = 136;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr int kDeviceLocation = 1;
+inline constexpr int kDevicePartLocation = 6;  // ..._DEVICE_LOCALITY_DOMAIN, from CUDA 13.5 on
 inline constexpr int kHostLocation = 2;
 inline constexpr int kHostNumaLocation = 3;
 inline constexpr int kPinnedAllocation = 1;
@@ -61,6 +62,12 @@ struct AllocationProp {
     unsigned char reserved[4] = {};
   } flags;
 };
+
+// Which device's memory a location is; negative: none's. Of a part of a device the first byte names that, the next the part.
+inline int DeviceAt(const cu_location& location) {
+  if (location.type == kDeviceLocation) return location.id;
+  return location.type == kDevicePartLocation ? *reinterpret_cast<const unsigned char*>(&location.id) : -1;
+}
 
 struct Driver {
   const reprise_cuda_calls* calls = nullptr;  // those that are hooked

@@ -68,8 +68,9 @@ void FillMemoryCalls(reprise_cuda_calls& calls) {
   calls.cuMemCreate = [](uint64_t* handle, size_t bytes, const void* properties, uint64_t flags) {
     const auto real = [&] { return core->driver().cuMemCreate(handle, bytes, properties, flags); };
     const auto* const wanted = static_cast<const AllocationProp*>(properties);
-    if (wanted == nullptr || wanted->location.type != kDeviceLocation) return real();
-    return Answer([&] { return core->AskAgainOn(wanted->location.id, real); }, real);
+    const int device = wanted == nullptr ? -1 : DeviceAt(wanted->location);
+    if (device < 0) return real();
+    return Answer([&] { return core->AskAgainOn(device, real); }, real);
   };
   calls.cuMemAllocAsync = [](cu_address* out, size_t bytes, cu_stream stream) {
     return Answer([&] { return core->AllocAsync(out, bytes, nullptr, stream, kLegacy); },

@@ -340,6 +340,12 @@ class BothWays(CudaTest):
         self.assertIn("within_reach = 1\n", without.stdout)
         self.assert_same(without, self.under("pools_of_all_kinds", SIMCUDA_VERSION="13040"))
 
+    def test_memory_of_a_part_of_a_device_of_a_later_cuda(self):
+        scenario = "limit_from_async_to_virtual_memory_of_a_part"
+        without = self.play(scenario, SIMCUDA_VERSION="13050")
+        self.assertIn("cuMemCreate(&handle, most, &prop, 0): 0\n", without.stdout)
+        self.assert_same(without, self.under(scenario, SIMCUDA_VERSION="13050"))
+
     def test_what_is_not_ours_never_lies_in_the_host(self):
         for scenario in ["pool_with_a_limit", "limit_of_a_process_that_exports", "limit_of_a_pool_that_is_exported"]:
             with self.subTest(scenario):

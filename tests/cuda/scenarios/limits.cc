@@ -145,8 +145,10 @@ SCENARIO_ALONE(limit_from_a_stream_whose_work_goes_on) {
   for (const CUstream each : stream) DO(cuStreamDestroy(each));
 }
 
+namespace {
+
 // Virtual memory of the program's own needs what an allocator holds unused.
-SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
+void MapWhatIsUnused(CUmemLocation location) {
   const CUstream stream = NewStream();
   const size_t most = DeviceBytes() / 4 * 3 / (2 * kMiB) * (2 * kMiB);
   CUdeviceptr block = 0;
@@ -155,10 +157,23 @@ SCENARIO_ALONE(limit_from_async_to_virtual_memory) {
   DO(cuStreamSynchronize(stream));
   CUmemAllocationProp prop = {};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  prop.location = location;
   CUmemGenericAllocationHandle handle = 0;
   if (DO(cuMemCreate(&handle, most, &prop, 0)) == 0) DO(cuMemRelease(handle));
   DO(cuStreamDestroy(stream));
+}
+
+}  // namespace
+
+SCENARIO_ALONE(limit_from_async_to_virtual_memory) { MapWhatIsUnused({CU_MEM_LOCATION_TYPE_DEVICE, 0}); }
+
+// A part of a device can be named from CUDA 13.5 on (CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN): the device in the first
+// byte, the part in the next.
+SCENARIO_ALONE(limit_from_async_to_virtual_memory_of_a_part) {
+  CUmemLocation part = {};
+  part.type = static_cast<CUmemLocationType>(6);
+  reinterpret_cast<unsigned char*>(&part.id)[1] = 1;
+  MapWhatIsUnused(part);
 }
 
 // What a training will need again in its next round is there for all else between two.

@@ -30,6 +30,16 @@ CUresult CheckHost(const Call& call, const CUmemLocation& location) {
   }
 }
 
+// From CUDA 13.5 on a part of a device can be named, by two bytes: the device and the part. All parts are the same here.
+constexpr int kLocalityDomainVersion = 13050;
+constexpr int kLocalityDomain = 6;
+
+CUmemLocation WholeOf(const Call& call, const CUmemLocation& location) {
+  if (location.type != kLocalityDomain || call.sim.config.cuda_version < kLocalityDomainVersion)
+    return location;
+  return {CU_MEM_LOCATION_TYPE_DEVICE, location.id & 0xff};
+}
+
 CUresult Check(const Call& call, const CUmemAllocationProp* prop) {
   if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -126,9 +136,13 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   });
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* asked,
                      unsigned long long flags) {
   return OnMachine("cuMemCreate", [&](Call& call) {
+    CUmemAllocationProp whole = {};
+    if (asked != nullptr) whole = *asked;
+    whole.location = WholeOf(call, whole.location);
+    const CUmemAllocationProp* const prop = asked == nullptr ? nullptr : &whole;
     if (CUresult error = Check(call, prop); error != CUDA_SUCCESS) return error;
     if (handle == nullptr || size == 0 || size % kPageGrain != 0 || flags != 0)
       return CUDA_ERROR_INVALID_VALUE;

@@ -85,7 +85,7 @@ void DeviceStreams::DropContext(cu_context context) {
 // it.
 StreamEvents::Event DeviceStreams::Record(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return nullptr;
-  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  Entry& entry = streams_[static_cast<size_t>(stream)];
   const bool may =
       entry.in_use && captures_.load(std::memory_order_relaxed) == 0 && !Suspended(entry.context);
   return may ? RecordIn(entry) : nullptr;
@@ -93,7 +93,7 @@ StreamEvents::Event DeviceStreams::Record(Stream stream) {
 
 // A stream that is not captured by now will not be any more: its caller is destroying it.
 StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
-  const Entry& entry = streams_[static_cast<size_t>(stream)];
+  Entry& entry = streams_[static_cast<size_t>(stream)];
   if (Suspended(entry.context)) return nullptr;
   int status = 0;
   if (driver_.StreamIsCapturing(entry.key.handle, &status) != kSuccess || status != 0) return nullptr;
@@ -101,26 +101,47 @@ StreamEvents::Event DeviceStreams::RecordLast(Stream stream) {
 }
 
 bool DeviceStreams::StandIn(Stream stream) {
-  if (streams_[static_cast<size_t>(stream)].key.handle != kLegacyStream) return true;
+  Entry& entry = streams_[static_cast<size_t>(stream)];
+  if (entry.key.handle != kLegacyStream) return true;
   const Event event = Record(stream);
-  if (event != nullptr) Recycle(stream, event);
+  if (event != nullptr) {
+    Recycle(stream, event);
+  } else {
+    entry.lacks_stand_in = any_lacks_stand_in_ = true;
+  }
   return event != nullptr;
 }
 
+// Of the context's legacy stream. False: not now.
+bool DeviceStreams::MakeUpForStandIns(cu_context context) {
+  if (!any_lacks_stand_in_) return true;
+  any_lacks_stand_in_ = false;
+  bool all = true;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const bool lacks = streams_[i].lacks_stand_in;
+    if (lacks && streams_[i].context == context) all &= StandIn(Stream{i});
+    any_lacks_stand_in_ |= streams_[i].lacks_stand_in;
+  }
+  return all;
+}
+
 // Not asked while anything is captured: some captures do not allow it. What a blocking stream has freed may have been in
-// use by work that it waits for and has none behind: the legacy stream's.
+// use by work that it waits for and has none behind: the legacy stream's. And whether the legacy stream has finished says
+// nothing of the blocking streams that it waits for but what is queued there for that.
 bool DeviceStreams::Finished(Stream stream) {
   if (static_cast<size_t>(stream) >= streams_.size()) return false;
   const Entry& entry = streams_[static_cast<size_t>(stream)];
   if (!entry.in_use || captures_.load(std::memory_order_relaxed) != 0 || Suspended(entry.context))
     return false;
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return false;
+  const bool waits = entry.blocking || entry.key.handle == kLegacyStream;
+  if (waits && !MakeUpForStandIns(entry.context)) return false;
   const ContextScope scope(driver_, entry.context);
   return scope.ok() && driver_.StreamQuery(entry.key.handle) == kSuccess &&
          (!entry.blocking || driver_.StreamQuery(kLegacyStream) == kSuccess);
 }
 
-StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
+StreamEvents::Event DeviceStreams::RecordIn(Entry& entry) {
   if (entry.key.handle == kPerThreadStream && entry.key.thread != ThreadNumber()) return nullptr;
   const ContextScope scope(driver_, entry.context);
   if (!scope.ok()) return nullptr;
@@ -132,6 +153,7 @@ StreamEvents::Event DeviceStreams::RecordIn(const Entry& entry) {
     unused.push_back(all_.back().get());
   }
   if (driver_.EventRecord(unused.back()->event, entry.key.handle) != kSuccess) return nullptr;
+  entry.lacks_stand_in = false;
   Recorded* const recorded = unused.back();
   unused.pop_back();
   return recorded;

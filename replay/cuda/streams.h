@@ -99,7 +99,8 @@ class DeviceStreams : public StreamEvents {
   // Whether it waits for its context's legacy stream and is waited for by that, unasked.
   bool Blocks(Stream stream) const { return streams_[static_cast<size_t>(stream)].blocking; }
   // Queues what an allocation or a free of the driver's would be in a legacy stream, where what blocking streams have done
-  // before comes before what they do after. Nothing in others. False: not now.
+  // before comes before what they do after. Nothing in others. False: not now; it is made up for before the stream is taken
+  // to have finished.
   bool StandIn(Stream stream);
 
   Event Record(Stream stream) override;
@@ -124,11 +125,13 @@ class DeviceStreams : public StreamEvents {
     bool in_use = false;
     bool held = false;
     bool blocking = false;
-    pid_t thread = 0;  // of a per-thread default stream
+    bool lacks_stand_in = false;  // so that work of others may go on that what it has freed waits for
+    pid_t thread = 0;             // of a per-thread default stream
   };
 
   bool IsBlocking(cu_stream stream) const;
-  Event RecordIn(const Entry& entry);
+  bool MakeUpForStandIns(cu_context context);
+  Event RecordIn(Entry& entry);
   Result Query(const Recorded& recorded) const;
 
   const Driver& driver_;
@@ -137,6 +140,7 @@ class DeviceStreams : public StreamEvents {
   std::vector<Entry> streams_;  // by number
   std::vector<cu_context> suspended_;
   bool impatient_ = false;  // it was waited for so long
+  bool any_lacks_stand_in_ = false;
   std::atomic<bool> ending_{false};
   HashMap<cu_context, std::vector<Recorded*>> unused_;
   std::vector<std::unique_ptr<Recorded>> all_;

@@ -277,6 +277,24 @@ TEST_F(Order, AKernelThatSpinsHoldsUpItsStreamAlone) {
   EXPECT_EQ(simQueuedOperations(held), 0U);
 }
 
+TEST_F(Order, TheLegacyStreamIsAskedForItsOwnWorkAlone) {
+  CUstream blocking = nullptr;
+  CUevent event = nullptr;
+  int flag = 0;
+  OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  OK(simSpinUntil(&flag, blocking));
+  EXPECT_EQ(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(CU_STREAM_LEGACY), CUDA_SUCCESS);
+  OK(cuEventRecord(event, CU_STREAM_LEGACY));  // which waits for the other
+  EXPECT_EQ(cuStreamQuery(CU_STREAM_LEGACY), CUDA_ERROR_NOT_READY);
+  flag = 1;
+  OK(cuStreamSynchronize(blocking));
+  while (cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY) continue;
+  OK(cuEventDestroy(event));
+  OK(cuStreamDestroy(blocking));
+}
+
 TEST_F(Order, AHostThatWaitsIsReleasedByAnotherThread) {
   CUstream stream = NewStream();
   std::atomic<int> flag = 0;

@@ -49,3 +49,31 @@ SCENARIO(default_stream_whose_block_another_frees) {
   CheckBytes();
   DO(cuStreamDestroy(blocking));
 }
+
+// What blocking streams use is freed in the legacy stream while something is captured, where nothing can be queued but by
+// the driver; then a stream that waits for neither asks for as much.
+SCENARIO(default_stream_frees_beside_a_capture) {
+  const CUstream blocking = BlockingStream();
+  const CUstream captured = NewStream();
+  const CUstream apart = NewStream();
+  const CUmemoryPool pool = DefaultPool(0);
+  for (int i = 0; i < 15; ++i) {
+    CUdeviceptr block = 0;
+    CUdeviceptr other = 0;
+    CUgraph graph = nullptr;
+    cuMemAllocAsync(&block, kBlock, nullptr);
+    for (int work = 0; work < 8; ++work) WorkFill(block, kBlock, i + work, blocking);
+    WorkVerify(block, kBlock, i + 7, blocking);
+    cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    cuMemFreeAsync(block, nullptr);
+    cuStreamEndCapture(captured, &graph);
+    cuGraphDestroy(graph);
+    cuMemPoolTrimTo(pool, 0);
+    cuMemAllocAsync(&other, kBlock, apart);
+    WorkFill(other, kBlock, 100 + i, apart);
+    WorkVerify(other, kBlock, 100 + i, apart);
+    cuMemFreeAsync(other, apart);
+  }
+  CheckBytes();
+  for (const CUstream each : {blocking, captured, apart}) DO(cuStreamDestroy(each));
+}

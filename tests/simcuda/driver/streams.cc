@@ -17,12 +17,6 @@ CUresult Answer(const char* function, CUstream handle, T* value, Ask&& ask) {
   });
 }
 
-std::vector<uint64_t> AskedFor(const Stream& stream) {
-  std::vector<uint64_t> tails = {stream.tail};
-  if (stream.legacy) tails = sim::TheSimulator().executor.Tails(stream.context);
-  return tails;
-}
-
 }  // namespace
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
@@ -99,14 +93,11 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 CUresult cuStreamQuery(CUstream hStream) {
   return OnStream("cuStreamQuery", hStream, [&](Call& call, Stream& stream) {
     if (CUresult error = sim::AdmitStreamWait(call, stream); error != CUDA_SUCCESS) return error;
-    std::vector<uint64_t> tails = AskedFor(stream);
+    const uint64_t tail = stream.tail;
     sim::Context& context = *stream.context;
-    call.sim.executor.Nudge(tails, call.lock);
+    call.sim.executor.Nudge({tail}, call.lock);
     if (context.sticky != CUDA_SUCCESS) return context.sticky;
-    for (uint64_t tail : tails) {
-      if (!call.sim.executor.Done(tail)) return CUDA_ERROR_NOT_READY;
-    }
-    return CUDA_SUCCESS;
+    return call.sim.executor.Done(tail) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
 

@@ -103,6 +103,13 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
 std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t wanted) {
   cu_context context = key.context;
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
+  // While anything is captured the default streams may not be asked about.
+  const bool may_ask = !IsDefault(key.handle) || captures_.load() == 0;
+  if (may_ask && driver_.InGreenContext(key.handle)) {
+    Device* const current = wanted > 0 ? DeviceNumber(CurrentDevice()) : nullptr;
+    if (current != nullptr) current->CountUnrecorded(wanted);
+    return std::nullopt;
+  }
   Device* const device = DeviceOf(context);
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);

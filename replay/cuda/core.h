@@ -158,8 +158,8 @@ class Core {
   // Null: it cannot be served, and the reason has been said.
   Device* DeviceNumber(int ordinal);
   Device* DeviceOf(cu_context context);
-  // nullopt: no stream of ours to serve, the driver will say what is wrong with it; or its context is about to end, and
-  // `wanted`, bytes that are asked for there, go unrecorded.
+  // nullopt: no stream of ours to serve, the driver will say what is wrong with it; or its context is about to end, or a green
+  // one, and `wanted`, bytes that are asked for there, go unrecorded.
   std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means, size_t wanted = 0);
   std::optional<StreamTable::Place> AddStream(const StreamKey& key, size_t wanted);
   void ForgetEndedThreads(const Engine::Guard& guard, Device& device);

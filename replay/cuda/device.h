@@ -56,7 +56,7 @@ class Device {
   StreamOrder::Snapshot TakeContext(const Engine::Guard& guard, cu_context context) {
     return engine_->order(guard)->Take(streams_.OfContext(context));
   }
-  // The number under which a context's synchronous blocks run; none while it is suspended.
+  // The number under which the current context's synchronous blocks run; none while it is suspended, or if it is a green one.
   std::optional<Stream> SynchronousStream(const Engine::Guard&, cu_context context);
 
   // What has been served from a pool, and the most it has looked like to the job. Bytes.

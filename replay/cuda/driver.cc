@@ -13,6 +13,8 @@ std::optional<Driver> Driver::Find(const reprise_cuda_shim& shim, const char** m
   }
   REPRISE_DRIVER_FUNCTIONS(REPRISE_FIND)
 #undef REPRISE_FIND
+  driver.StreamGetGreenCtx =
+      reinterpret_cast<Result (*)(cu_stream, void**)>(shim.find("cuStreamGetGreenCtx"));
   return driver;
 }
 

@@ -369,10 +369,7 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   if (block == 0) return real();
   Device* const device = FindOwner(block);
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
-  if (device == nullptr) {
-    if (!place) return real();
-    return FreeOutside(block, place->stream, real);
-  }
+  if (device == nullptr) return FreeOutside(block, place ? place->stream : kEveryStream, real);
   // A graph may free only what a graph has allocated. Whether a capture elsewhere allows a free the driver says, of
   // nothing.
   if (Capturing(stream, means)) return kInvalidValue;

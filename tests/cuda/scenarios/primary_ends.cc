@@ -164,3 +164,60 @@ SCENARIO(end_of_the_primary_context_beside_new_streams) {
   NOTE(wrong);
   CheckInfo(0);
 }
+
+#if CUDA_VERSION >= 12050
+
+// A part of a device's primary context, whose end only its own call tells of. What has been freed on its streams stays free.
+SCENARIO(end_of_a_green_context) {
+  CUdevResource resource;
+  CUdevResourceDesc all = nullptr;
+  CUgreenCtx green = nullptr;
+  CUcontext context = nullptr;
+  CUstream apart = nullptr;
+  const CUstream stream = NewStream();
+  DO(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
+  DO(cuDevResourceGenerateDesc(&all, &resource, 1));
+  DO(cuGreenCtxCreate(&green, all, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  DO(cuGreenCtxStreamCreate(&apart, green, CU_STREAM_NON_BLOCKING, 0));
+  DO(cuCtxFromGreenCtx(&context, green));
+  CUdeviceptr block = 0;
+  for (const CUcontext current : {MainContext(), context}) {
+    DO(cuCtxSetCurrent(current));
+    for (const CUstream each : {stream, apart, CUstream{}}) {
+      DO(cuMemAllocAsync(&block, 4 * kMiB, each));
+      DO(WorkFill(block, 4 * kMiB, 1, each));
+      DO(WorkVerify(block, 4 * kMiB, 1, each));
+      DO(cuMemFreeAsync(block, each));
+    }
+    DO(cuMemAlloc(&block, 2 * kMiB));
+    DO(WorkFill(block, 2 * kMiB, 2, nullptr));
+    DO(WorkVerify(block, 2 * kMiB, 2, nullptr));
+    DO(cuMemFree(block));
+  }
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemAllocAsync(&block, 4 * kMiB, stream));  // freed on a stream of the green one
+  DO(WorkFill(block, 4 * kMiB, 3, stream));
+  DO(cuStreamSynchronize(stream));
+  DO(WorkVerify(block, 4 * kMiB, 3, apart));
+  DO(cuMemFreeAsync(block, apart));
+  DO(cuStreamSynchronize(apart));
+  DO(cuStreamDestroy(apart));
+  DO(cuCtxSetCurrent(context));
+  DO(cuMemAllocAsync(&block, 20 * kMiB, nullptr));
+  DO(WorkFill(block, 20 * kMiB, 4, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuCtxSynchronize());
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuGreenCtxDestroy(green));
+  DO(cuMemPoolTrimTo(DefaultPool(0), 0));
+  for (size_t i = 1; i <= 4; ++i) {
+    DO(cuMemAllocAsync(&block, i * 8 * kMiB, stream));
+    DO(WorkFill(block, i * 8 * kMiB, 10 + i, stream));
+    DO(WorkVerify(block, i * 8 * kMiB, 10 + i, stream));
+    DO(cuMemFreeAsync(block, stream));
+  }
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
+#endif

@@ -58,7 +58,7 @@ uint64_t NewAllocation(Call& call, uint64_t bytes) {
   allocation.extent = extent;
   allocation.physical = *physical;
   allocation.device = ordinal;
-  allocation.context = call.context;
+  allocation.context = call.context->green ? sim.DeviceOf(*call.context).primary : call.context;
   allocation.serial = ++sim.serials;
   sim.allocations[*address] = allocation;
   return *address;

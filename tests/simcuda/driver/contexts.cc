@@ -97,6 +97,35 @@ CUresult End(Call& call, Context& context) {
   return CUDA_SUCCESS;
 }
 
+Context* Retain(Call& call, CUdevice dev, sim::Device& device) {
+  if (device.primary == nullptr) {
+    device.primary = NewContext(call, dev, device.primary_flags, true);
+  } else if (!device.primary->alive) {
+    Activate(call, *device.primary);
+  }
+  ++device.primary_references;
+  return device.primary;
+}
+
+CUresult Release(Call& call, sim::Device& device) {
+  if (device.primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--device.primary_references > 0 || !device.primary->alive) return CUDA_SUCCESS;
+  return End(call, *device.primary);
+}
+
+CUgreenCtx GreenHandle(Context* context) { return reinterpret_cast<CUgreenCtx>(context); }
+
+template <typename Body>
+CUresult OnGreen(const char* function, CUgreenCtx handle, Body&& body) {
+  return Enter(function, Needs::kDriver, [&](Call& call) {
+    for (const auto& context : call.sim.contexts) {
+      if (context->green && context->alive && GreenHandle(context.get()) == handle)
+        return body(call, *context);
+    }
+    return CUDA_ERROR_INVALID_CONTEXT;
+  });
+}
+
 template <typename Body>
 CUresult OnContext(const char* function, CUcontext handle, Body&& body) {
   return Enter(function, Needs::kDriver, [&](Call& call) {
@@ -122,13 +151,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
     sim::Device* device = DeviceOf(call, dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (device->primary == nullptr) {
-      device->primary = NewContext(call, dev, device->primary_flags, true);
-    } else if (!device->primary->alive) {
-      Activate(call, *device->primary);
-    }
-    ++device->primary_references;
-    *pctx = call.sim.HandleOf(device->primary);
+    *pctx = call.sim.HandleOf(Retain(call, dev, *device));
     return CUDA_SUCCESS;
   });
 }
@@ -137,9 +160,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
   return Enter("cuDevicePrimaryCtxRelease", Needs::kDriver, [&](Call& call) {
     sim::Device* device = DeviceOf(call, dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--device->primary_references > 0 || !device->primary->alive) return CUDA_SUCCESS;
-    return End(call, *device->primary);
+    return Release(call, *device);
   });
 }
 
@@ -187,7 +208,7 @@ CUresult cuCtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsign
 CUresult cuCtxDestroy(CUcontext ctx) {
   return Enter("cuCtxDestroy", Needs::kDriver, [&](Call& call) {
     Context* context = call.sim.FindContext(ctx);
-    if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context == nullptr || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
     End(call, *context);
     if (sim::ThisThread().top() == ctx) sim::ThisThread().Pop();
     return CUDA_SUCCESS;
@@ -309,5 +330,77 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
     Context* peer = call.sim.FindContext(peerContext);
     if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     return call.context->peers.erase(peer) == 1 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  });
+}
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevResourceType type) {
+  return Enter("cuDeviceGetDevResource", Needs::kDriver, [&](Call& call) {
+    if (DeviceOf(call, device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_DEV_RESOURCE_TYPE_SM)
+      return sim::NotSimulated("resources of a device but multiprocessors");
+    *resource = {};
+    resource->type = type;
+    resource->sm = {8, 2, 2};
+    return CUDA_SUCCESS;
+  });
+}
+
+// All are the same here.
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* phDesc, CUdevResource* resources,
+                                   unsigned int nbResources) {
+  return Enter("cuDevResourceGenerateDesc", Needs::kDriver, [&](Call&) {
+    if (phDesc == nullptr || resources == nullptr || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
+    static char description;
+    *phDesc = reinterpret_cast<CUdevResourceDesc>(&description);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+  return Enter("cuGreenCtxCreate", Needs::kDriver, [&](Call& call) {
+    sim::Device* device = DeviceOf(call, dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (phCtx == nullptr || desc == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+      return CUDA_ERROR_INVALID_VALUE;
+    Retain(call, dev, *device);
+    Context* green = NewContext(call, dev, 0, false);
+    green->green = true;
+    *phCtx = GreenHandle(green);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+  return OnGreen("cuGreenCtxDestroy", hCtx, [](Call& call, Context& green) {
+    End(call, green);
+    return Release(call, call.sim.DeviceOf(green));
+  });
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext* pContext, CUgreenCtx hCtx) {
+  return OnGreen("cuCtxFromGreenCtx", hCtx, [&](Call& call, Context& green) {
+    if (pContext == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pContext = call.sim.HandleOf(&green);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
+  return OnGreen("cuGreenCtxStreamCreate", greenCtx, [&](Call& call, Context& green) {
+    if (phStream == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<sim::Stream> stream = sim::MakeStream(call.sim, green, flags, priority);
+    *phStream = reinterpret_cast<CUstream>(stream.get());
+    call.sim.streams[*phStream] = stream;
+    call.sim.dead.erase(*phStream);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+  return sim::OnStream("cuStreamGetGreenCtx", hStream, [&](Call&, sim::Stream& stream) {
+    if (phCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *phCtx = stream.context->green ? GreenHandle(stream.context) : nullptr;
+    return CUDA_SUCCESS;
   });
 }

@@ -37,6 +37,7 @@ struct Context {
   uint64_t serial = 0;
   unsigned flags = 0;
   bool primary = false;
+  bool green = false;  // its memory is the primary one's, of which it is a part
   bool alive = true;
   CUresult sticky = CUDA_SUCCESS;  // once work has failed, everything in this context does
   Stream* legacy = nullptr;

@@ -136,6 +136,15 @@ typedef enum CUlimit_enum {
   CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 0x09,
 } CUlimit;
 
+typedef enum {
+  CU_GREEN_CTX_DEFAULT_STREAM = 0x1,
+} CUgreenCtxCreate_flags;
+
+typedef enum {
+  CU_DEV_RESOURCE_TYPE_INVALID = 0,
+  CU_DEV_RESOURCE_TYPE_SM = 1,
+} CUdevResourceType;
+
 typedef enum CUjit_option_enum {
   CU_JIT_INFO_LOG_BUFFER = 3,
   CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,

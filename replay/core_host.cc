@@ -129,6 +129,10 @@ class HostCore {
   void TakeInLateFrees(const Engine::Guard& guard);
   void LetGo(void* block);
   void Fail() noexcept;
+  void CountPassedBytes(size_t bytes) noexcept {
+    passed_bytes_.fetch_add(static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX / 2)),
+                            std::memory_order_relaxed);
+  }
   Bytes PassedBytes() const {
     return Bytes(passed_bytes_.load() + __atomic_load_n(&shim_.passed->bytes, __ATOMIC_RELAXED));
   }
@@ -153,8 +157,8 @@ class HostCore {
   int frozen_at_ = 0;
   std::atomic<int> readers_{0};  // threads
   std::atomic<LateFree*> late_{nullptr};
-  std::atomic<int64_t> passed_{0};
-  std::atomic<int64_t> passed_bytes_{0};
+  std::atomic<int64_t> passed_{0};        // that the engine was not asked for
+  std::atomic<int64_t> passed_bytes_{0};  // of these, and of those that found no room in it
   std::atomic<int64_t> late_frees_{0};
   std::atomic<int64_t> errors_{0};
 };
@@ -213,13 +217,13 @@ void* HostCore::Allocate(size_t bytes, size_t alignment) noexcept {
         TakeInLateFrees(*guard);
         const Offset block = engine_->Allocate(*guard, {.bytes = Bytes(static_cast<int64_t>(bytes)),
                                                         .alignment = Bytes(static_cast<int64_t>(alignment))});
+        if (block == Engine::kNowhere) CountPassedBytes(bytes);  // the request is in the engine's count
         engine_.Tend(*guard);
         return block == Engine::kNowhere ? nullptr : AddressOf(block);
       }
     }
     passed_.fetch_add(1, std::memory_order_relaxed);
-    passed_bytes_.fetch_add(static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX / 2)),
-                            std::memory_order_relaxed);
+    CountPassedBytes(bytes);
   } catch (...) {
     Fail();
   }

@@ -25,7 +25,7 @@ class CoreTrace : public EventSink {
     profiler::TraceMetadata metadata;
     Bytes limit{0};                 // the most to write; 0: no limit
     bool until_planned = true;      // the served path carries no recording
-    std::function<Bytes()> passed;  // bytes in requests that the engine was not asked for, so far; any thread
+    std::function<Bytes()> passed;  // bytes in requests that no event is of, so far; any thread
     bool with_activities = false;   // there may be some
     Bytes activity_limit{0};        // the most to write of them, beside that
     StackSource* stacks = nullptr;  // of the allocating threads, outlives the trace; null: none are kept

@@ -27,7 +27,7 @@ class ServedEngine {
     std::string kind;
     int device = 0;
     Bytes threshold{1};
-    std::function<Bytes()> passed;  // bytes in requests that the engine was not asked for, so far; any thread
+    std::function<Bytes()> passed;  // bytes in requests that no event is of, so far; any thread
   };
 
   // Once, before anything else. `session`, `runner` and `events` (null where there are no streams) outlive it.

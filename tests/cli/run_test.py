@@ -169,6 +169,14 @@ class Run(command.CommandTest):
         self.assertFalse(stats["whole"])
         self.assertIn("requests of 1048576 bytes in all were left to the real allocator", stats["notes"][0])
 
+    def test_a_trace_says_what_found_no_room_in_the_capacity(self):
+        self.run_job("--mode", "record", "--out", "out", "--capacity", "256KiB")
+        self.assertGreater(json.loads(self.read("out/summary.json"))["passed"], 0)
+        stats = self.json("stats", "out/trace.reprise")
+        self.assertFalse(stats["whole"])
+        self.assertRegex(stats["notes"][0], r"requests of \d+ bytes in all were left to the real allocator")
+        self.fails(3, "diff", "out/trace.reprise", "out/trace.reprise", "--fail-above", "1%", says="left to the real")
+
     def test_a_trace_says_whose_it_is(self):
         done = self.run_host("--out", "out", "--", sys.executable, "-c", JOB, "0",
                              env={"RANK": "3", "LOCAL_RANK": "0", "WORLD_SIZE": "8"})

@@ -202,7 +202,7 @@ bool HasRoomForOne(const FitModel& model, Bytes capacity) {
   const auto has = [&](const Overhead& overhead) {
     return LargestBatch(model.live, overhead, capacity).expected != 0;
   };
-  return has(LiveAlone()) && (model.overheads.empty() || std::ranges::any_of(model.overheads, has));
+  return has(LiveAlone(model)) && (model.overheads.empty() || std::ranges::any_of(model.overheads, has));
 }
 
 int Fit(const FitOptions& options) {
@@ -270,8 +270,9 @@ void AddFit(CLI::App& app, int& exit_status) {
       "bytes at\n"
       "the largest. `cautious` is by the worst of those lines and by twice what was reserved beside at any "
       "input, as\n"
-      "bytes or as a share, and as much more as rounding adds to one request. Try the batch before relying "
-      "on it.\n\n"
+      "bytes or as a share, and as much more as rounding adds to one request. None is below the batch of an "
+      "input\n"
+      "that fits. Try the batch before relying on it.\n\n"
       "Example:\n  reprise fit small.reprise@8 large.reprise@16 --capacity 80GiB");
   command->callback([options, &exit_status] { exit_status = Fit(*options); });
 }

@@ -17,7 +17,7 @@ std::vector<Overhead> OverheadsOf(const std::vector<BatchRun>& runs) {
     Overhead overhead{.name = contender.name,
                       .most_added = static_cast<double>(contender.most_added.count())};
     for (const BatchRun& run : runs) {
-      overhead.seen.push_back({static_cast<double>(run.stats.live_peak.count()),
+      overhead.seen.push_back({run.batch, static_cast<double>(run.stats.live_peak.count()),
                                static_cast<double>(run.contenders[i].reserved_peak.count())});
     }
     overheads.push_back(std::move(overhead));
@@ -120,13 +120,26 @@ Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, By
     // One of the possible lines does not rise: nothing says where the end is.
     largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;
   }
+  for (const Overhead::Seen& seen : overhead.seen) {
+    if (seen.reserved > all) continue;
+    for (std::optional<int64_t>* const each : {&largest.cautious, &largest.expected, &largest.most}) {
+      if (*each) *each = std::max(**each, seen.batch);
+    }
+  }
   return largest;
 }
 
-Overhead LiveAlone() { return {.name = "live peak", .seen = {{1, 1}}}; }
+Overhead LiveAlone(const FitModel& model) {
+  Overhead alone{.name = "live peak"};
+  for (const BatchRun& run : model.runs) {
+    const auto live = static_cast<double>(run.stats.live_peak.count());
+    alone.seen.push_back({run.batch, live, live});
+  }
+  return alone;
+}
 
 std::vector<Overhead> AllOf(const FitModel& model) {
-  std::vector<Overhead> all = {LiveAlone()};
+  std::vector<Overhead> all = {LiveAlone(model)};
   all.insert(all.end(), model.overheads.begin(), model.overheads.end());
   return all;
 }

@@ -23,6 +23,7 @@ struct BatchRun : MeasuredInput {
 // What an allocator reserved beside the live peak, at each batch.
 struct Overhead {
   struct Seen {
+    int64_t batch = 0;
     double live = 0, reserved = 0;
     double ratio() const { return reserved / live; }
   };
@@ -32,7 +33,8 @@ struct Overhead {
 };
 
 // The largest batch within a capacity. What an allocator needs at a batch that was not run is known only to be no
-// less than what is live: `most` holds for every allocator, the others are estimates.
+// less than what is live: `most` holds for every allocator, the others are estimates. None is below a batch that was
+// run and for which it has reserved no more.
 struct Largest {
   std::optional<int64_t> cautious, expected, most;  // none: it does not grow with the batch
 };
@@ -70,7 +72,7 @@ profiler::Measurement LivePeak(const BatchRun& run, const BatchRun& largest);
 Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity);
 
 // What no allocator can do without.
-Overhead LiveAlone();
+Overhead LiveAlone(const FitModel& model);
 
 // That, and those of the allocators.
 std::vector<Overhead> AllOf(const FitModel& model);

@@ -66,6 +66,16 @@ class Fit(command.CommandTest):
                 self.assertLessEqual(self.needs(row["cautious"])[name], CAPACITY)
                 self.assertGreater(self.needs(row["most"] + 1)[name], CAPACITY)
 
+    def test_an_input_that_fits_is_no_estimate(self):
+        words = self.job(16), self.job(32)
+        for batch in (16, 32):
+            for name, needed in {"live peak": self.json("stats", f"batch{batch}.pickle")["live_peak"], **self.needs(batch)}.items():
+                with self.subTest(name, batch=batch):
+                    row = self.by_name(self.json("fit", *words, "--capacity", str(needed)))[name]
+                    self.assertGreaterEqual(row["cautious"], batch)
+                    self.assertLessEqual(row["cautious"], row["expected"])
+                    self.assertLessEqual(row["expected"], row["most"])
+
     def test_segments_that_blocks_outgrow(self):
         # From a batch of 73 on the activations need segments that no smaller batch has shown: 73 to 77 need more
         # than 78 does.

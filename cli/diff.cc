@@ -169,12 +169,26 @@ std::string_view HowToRecordAll(const LoadedInput& input) {
              : "record all of the job, to its end and with --mode record";
 }
 
+// From how large on blocks were recorded; 0: the input does not say.
+Bytes ThresholdOf(const MeasuredInput& input) { return input.input.content.trace.metadata.threshold; }
+
+// Which of two traces leaves out blocks that the other has, a clause; empty: neither, as far as they say.
+std::string ThresholdsApart(const MeasuredInput& before, const MeasuredInput& after) {
+  const auto& [low, high] = std::minmax(before, after, [](const MeasuredInput& a, const MeasuredInput& b) {
+    return ThresholdOf(a) < ThresholdOf(b);
+  });
+  if (ThresholdOf(low) == Bytes(0) || ThresholdOf(low) == ThresholdOf(high)) return "";
+  return fmt::format("{}: blocks under {} were not recorded, in {} those from {} on were", high.input.name,
+                     FormatSize(ThresholdOf(high)), low.input.name, FormatSize(ThresholdOf(low)));
+}
+
 int Diff(const DiffOptions& options) {
   absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
   if (!before.ok()) return Fail(before.status(), kBadInput);
   absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
   if (!after.ok()) return Fail(after.status(), kBadInput);
   const Bytes grown = after->stats.live_peak - before->stats.live_peak;
+  const std::string apart = ThresholdsApart(*before, *after);
   bool failed = false;
   if (options.fail_above) {
     const double limit = *LimitOf(*options.fail_above, before->stats.live_peak);
@@ -187,7 +201,14 @@ int Diff(const DiffOptions& options) {
               after->input.name, WhyNotWhole(after->input), HowToRecordAll(after->input)),
           kBadInput);
     }
+    if (!failed && !apart.empty() && ThresholdOf(*after) > ThresholdOf(*before)) {
+      return Fail(fmt::format("{}, so that nothing says how far the job's peak grew; record both with the "
+                              "same --threshold, or leave out --fail-above",
+                              apart),
+                  kBadInput);
+    }
   }
+  if (!apart.empty()) Say(apart);
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
   if (by_site) profiler::TellApart(std::array{&before->sites, &after->sites});
   std::vector<DiffRow> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
@@ -228,7 +249,8 @@ void AddDiff(CLI::App& app, int& exit_status) {
   command->footer(
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
       "read or has no allocation; with --fail-above also where AFTER is a trace or a snapshot "
-      "that does not hold enough of its job to say.\n\nExample:\n"
+      "that does not hold enough of its job to say, or a trace with a higher threshold than "
+      "BEFORE.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

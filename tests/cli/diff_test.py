@@ -131,6 +131,21 @@ class Diff(command.CommandTest):
         self.fails(3, "diff", "before.reprise", "after.reprise", "--fail-above", str(MIB - 1),
                    says="after.reprise: some requests were left to the real allocator, so that nothing says")
 
+    def test_what_a_higher_threshold_leaves_out_passes_no_limit(self):
+        self.write("low.reprise", traces.trace([MIB, 4 * MIB], threshold=4096))
+        self.write("high.reprise", traces.trace([4 * MIB], threshold=2 * MIB))
+        says = "high.reprise: blocks under 2.00 MiB were not recorded, in low.reprise those from 4.00 KiB on were"
+        done = self.fails(3, "diff", "low.reprise", "high.reprise", "--fail-above", "1GiB",
+                          says=f"^reprise: {says}, so that nothing says .* the same --threshold, or leave out --fail-above\n$")
+        self.assertEqual(done.out, "")
+        self.assertIn(f"reprise: {says}\n", self.ok("diff", "low.reprise", "high.reprise").err)
+        # The other way round it has grown by that much at most.
+        self.ok("diff", "high.reprise", "low.reprise", "--fail-above", str(MIB))
+        self.assertIn(says, self.fails(1, "diff", "high.reprise", "low.reprise", "--fail-above", "0", says="has grown").err)
+        self.assertNotIn("not recorded", self.ok("diff", "high.reprise", "high.reprise", "--fail-above", "0").err)
+        self.write("low.csv", f"event,id,bytes,stream\nalloc,0,{MIB},0\n")  # says nothing of a threshold
+        self.ok("diff", "low.csv", "high.reprise", "--fail-above", "1GiB")
+
     def test_a_snapshot_that_may_have_missed_the_peak_passes_no_limit(self):
         base, weight = snapshots.BASE, (snapshots.BASE, 4 * MIB, 4 * MIB, "active_allocated")
         step = [snapshots.entry(action, base + 8 * MIB, 8 * MIB) for action in ("alloc", "free_completed")]

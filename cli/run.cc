@@ -76,10 +76,10 @@ void SayIfNotStarted(const std::vector<std::string>& job, const ChildEnd& end) {
                   end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
 }
 
-// As if it had been started without us.
+// As if it had been started without us, also where what it inherits preloads our library.
 ChildEnd RunPlain(std::string_view why, const std::vector<std::string>& job) {
   if (LaunchedHere().rank == 0) Say(fmt::format("{}: nothing will be caught", why));
-  const ChildEnd end = RunChild(job, {});
+  const ChildEnd end = RunChild(job, {{"REPRISE_MODE", "off"}});
   SayIfNotStarted(job, end);
   return end;
 }

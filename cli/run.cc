@@ -95,15 +95,6 @@ ChildEnd RunWatched(const RunOptions& options, const std::string& preload,
 }
 
 int Run(const RunOptions& options, const std::vector<std::string>& job) {
-  if (options.timeline && options.host) {
-    return Fail("--timeline is of what a CUDA device does; with --host there is none", kUsage);
-  }
-  if (options.oversubscribe && options.host) {
-    return Fail("--oversubscribe is for the memory of CUDA devices; with --host there is none", kUsage);
-  }
-  if (options.mode == "record" && !options.plan.empty()) {
-    return Fail("--plan is to be followed, which --mode record does not", kUsage);
-  }
   if (const std::string_view why = WhyOff(options); !why.empty()) return EndLike(RunPlain(why, job));
   if (!options.host && !options.cuda && !HasCudaDriver()) {
     return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
@@ -150,6 +141,10 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
       "stays.\n\nExample:\n"
       "  reprise run --mode record -- python train.py --epochs 3");
   command->callback([options, command, instead = kind.instead, &job, &exit_status] {
+    if (const std::string_view why = WhyContradictory(*options); !why.empty()) {
+      exit_status = Fail(why, kUsage);
+      return;
+    }
     if (const std::optional<int> done = instead ? instead(*options, command->remaining()) : std::nullopt) {
       exit_status = *done;
       return;

@@ -85,4 +85,14 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       "ranks");
 }
 
+std::string_view WhyContradictory(const RunOptions& options) {
+  if (options.timeline && options.host)
+    return "--timeline is of what a CUDA device does; with --host there is none";
+  if (options.oversubscribe && options.host)
+    return "--oversubscribe is for the memory of CUDA devices; with --host there is none";
+  if (options.mode == "record" && !options.plan.empty())
+    return "--plan is to be followed, which --mode record does not";
+  return "";
+}
+
 }  // namespace reprise::cli

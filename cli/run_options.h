@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/units.h"
 
@@ -27,5 +28,8 @@ struct RunOptions {
 
 // `options` must be there for as long as `command` is.
 void AddRunOptions(CLI::App& command, RunOptions& options);
+
+// What two of them say against each other; empty: nothing.
+std::string_view WhyContradictory(const RunOptions& options);
 
 }  // namespace reprise::cli

@@ -135,6 +135,21 @@ class Main(command.CommandTest):
             self.assertIn("job 77;", done.err)
             self.assertNotIn("next:", done.err)
 
+    def test_options_that_contradict_each_other_are_refused_before_a_job_waits_for_its_turn(self):
+        self.write("sbatch", "#!/bin/sh\ntouch queued\necho 77\n")
+        os.chmod(self.path("sbatch"), 0o755)
+        self.write("plans.json", "{}")
+        path = self.folder + ":" + os.environ["PATH"]
+        for options, says in (
+            (["--host", "--timeline"], "--timeline is of what a CUDA device does"),
+            (["--host", "--oversubscribe"], "--oversubscribe is for the memory of CUDA devices"),
+            (["--host", "--mode", "record", "--plan", "plans.json"], "--plan is to be followed"),
+        ):
+            for words in (["run", *options], ["slurm", *options], ["slurm", *options, "submit", "-N2"]):
+                with self.subTest(words=words):
+                    self.fails(2, *words, "--", "true", says=says, env={"PATH": path})
+        self.assertNotIn("queued", os.listdir(self.folder))
+
     def test_what_sbatch_says_of_itself_is_no_job(self):
         self.write("sbatch", "#!/bin/sh\necho slurm-wlm 22.05.8\n")
         os.chmod(self.path("sbatch"), 0o755)

@@ -1,5 +1,6 @@
 #include "cli/run_ending.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -71,23 +72,25 @@ std::string WhyNothingCaught(bool host) {
          "aligned allocation above the threshold";
 }
 
-// An errno; 0: it is there, or can be made. Tried, because not every place tells: it may be full, or a quota used up.
-int WhyCannotMake(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0) return rmdir(path.c_str()) == 0 ? 0 : errno;
-  return errno == EEXIST ? 0 : errno;
-}
-
-// An errno; 0: files can be made in that folder.
+// An errno; 0: files can be made in that folder. Tried, with a byte in one, because not every place tells: it may be
+// full, or a quota used up, and have room for a name still.
 int WhyNotWritable(const std::string& folder) {
-  return WhyCannotMake(fmt::format("{}/reprise.{}.part", folder, getpid()));
+  const std::string path = fmt::format("{}/reprise.{}.part", folder, getpid());
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return errno == EEXIST ? 0 : errno;
+  int error = write(file, "", 1) == 1 ? 0 : errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (unlink(path.c_str()) != 0 && error == 0) error = errno;
+  return error;
 }
 
-// An errno; 0: a folder that is not there can be made.
+// An errno; 0: a folder that is not there can be made. Tried too.
 int WhyNotMade(const std::string& folder) {
   std::error_code error;
   fs::path first = fs::absolute(folder, error).lexically_normal();
   while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
-  return WhyCannotMake(first.string());
+  if (mkdir(first.c_str(), 0700) == 0) return rmdir(first.c_str()) == 0 ? 0 : errno;
+  return errno == EEXIST ? 0 : errno;
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {

@@ -3,6 +3,7 @@ cannot, that is said, with the reason."""
 
 import ctypes
 import os
+import resource
 import sys
 import unittest
 
@@ -67,14 +68,24 @@ class RunFolder(command.CommandTest):
 
     def test_folder_that_has_no_room_for_a_file_is_named(self):
         os.mkdir(self.path("full"))
-        enter = ["--mount", "sh", "-c", 'mount -t tmpfs -o nr_inodes=1 none full && exec "$@"', "sh"]
-        if self.reprise(*enter, "true", program="unshare").returncode != 0:
-            self.skipTest("nothing can be mounted here")
         run = [command.REPRISE, "run", "--host", "--out", "full", "--", sys.executable, "-c", JOB, "0"]
-        done = self.reprise(*enter, *run, program="unshare")
-        self.assert_status(done, 0)
-        self.assertIn("reprise: no files came: full cannot be written to (No space left on device)\n", done.err)
-        self.assertNotIn("nothing was caught", done.err)
+        for size, fill in (("nr_inodes=1", "true"), ("size=64k", "! cat /dev/zero >full/others 2>&-")):
+            with self.subTest(size):
+                enter = ["--mount", "sh", "-c", f'mount -t tmpfs -o {size} none full && {fill} && exec "$@"', "sh"]
+                if self.reprise(*enter, "true", program="unshare").returncode != 0:
+                    self.skipTest("nothing can be mounted here")
+                done = self.reprise(*enter, *run, program="unshare")
+                self.assert_status(done, 0)
+                self.assertIn("reprise: no files came: full cannot be written to (No space left on device)\n", done.err)
+                self.assertNotIn("nothing was caught", done.err)
+
+    def test_where_files_may_have_no_byte_the_jobs_status_is_its_own(self):
+        """What is tried there then would end this process, by a signal that the job did not get."""
+        no_file = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        done = self.run_host("--out", ".", "--", sys.executable, "-c", JOB, "7", preexec_fn=no_file)
+        self.assert_status(done, 7)
+        self.assertIn("reprise: no files came: . cannot be written to (File too large)\n", done.err)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_folder_whose_name_is_not_understood(self):
         for name in ("x%q", "x%"):

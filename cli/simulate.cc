@@ -70,14 +70,17 @@ std::string RowIfAny(std::string_view name, int64_t count, std::string_view mean
 
 std::string ResultText(const replay::SimulationResult& result) {
   const replay::Counters& c = result.counters;
-  const double ratio = replay::Share(result.reserved_peak.count(), c.live_peak.count());
+  // What found no room is live, and no part of what is held: the one is no share of the other then.
+  const std::string share =
+      c.passed > 0 ? "without what was left to the real allocator"
+                   : fmt::format("{:.3f} of the live peak",
+                                 replay::Share(result.reserved_peak.count(), c.live_peak.count()));
   return Row("requests", Count(c.requests),
              fmt::format("{} placed by plan, {} by best fit, {} left to the real allocator", c.planned,
                          c.arena, c.passed)) +
          PlanRows(result) + Row("live peak", FormatSize(c.live_peak), "the most the job held at once") +
          Row("reserved peak", FormatSize(result.reserved_peak),
-             fmt::format("the most held for it, {:.3f} of the live peak, in granules of {}", ratio,
-                         FormatSize(result.granule))) +
+             fmt::format("the most held for it, {}, in granules of {}", share, FormatSize(result.granule))) +
          Row("conflicts", Count(c.conflicts), "planned places that were taken") +
          Row("mismatches", Count(c.mismatches),
              fmt::format("requests that the plan did not expect; lost {} times", c.times_lost)) +
@@ -133,7 +136,7 @@ int Simulate(const SimulateOptions& options) {
     } else {
       Say(
           fmt::format("{} requests did not find room in the engine's range of addresses, which no capacity "
-                      "makes larger; the figures are without them",
+                      "makes larger; nothing is reserved for them",
                       passed));
       exit_status = options.capacity ? kNegative : kFine;
     }

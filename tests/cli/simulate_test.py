@@ -42,9 +42,19 @@ class Simulate(command.CommandTest):
         self.write("big.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\n")
         self.fails(4, "simulate", "big.csv", "--capacity", "32MiB", says="1 requests did not find room")
 
+    def test_what_did_not_fit_is_live_and_nothing_is_reserved_for_it(self):
+        self.write("two.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\nalloc,1,{32 << 20},0\n")
+        result = self.json("simulate", "two.csv", "--capacity", "64MiB", status=4)
+        self.assertEqual((result["live_peak"], result["reserved_peak"], result["passed"]), (96 << 20, 64 << 20, 1))
+        out = self.reprise("simulate", "two.csv", "--capacity", "64MiB").out
+        self.assertRegex(out, r"reserved peak +64.00 MiB  the most held for it, without what was left to the real allocator, in gran")
+        self.assertNotIn("of the live peak", out)
+        self.assertIn("the most held for it, 1.000 of the live peak, in gran", self.ok("simulate", "two.csv").out)
+
     def test_what_the_engine_cannot_hold_is_not_blamed_on_the_capacity(self):
         self.write("huge.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\nalloc,1,{1 << 40},0\n")
-        says = "1 requests did not find room in the engine's range of addresses"
+        says = ("1 requests did not find room in the engine's range of addresses, which no capacity makes larger; nothing is "
+                "reserved for them")
         self.assertIn(says, self.ok("simulate", "huge.csv").err)
         done = self.fails(1, "simulate", "huge.csv", "--capacity", "2TiB", says=says)
         self.assertNotIn("does not fit", done.err)

@@ -241,7 +241,7 @@ void AddPlan(CLI::App& app, int& exit_status) {
           "there: a plan that is in it for an input is kept")
       ->type_name("PLAN");
   AddSizeOption(*command, "--capacity", options->capacity,
-                "Stop at the first placement that fits; status 4 if none");
+                "Stop at the first placement that fits; status 4 if none is found");
   AddDurationOption(*command, "--time-limit", options->seconds, "The most time to search, 10s by default");
   command->add_option("--solver", options->solver, fmt::format("auto or one of {}", SolverList()))
       ->check(

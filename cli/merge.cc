@@ -217,11 +217,12 @@ Json JobJson(const JobRanks& job) {
           {"further", std::move(further)}};
 }
 
-// What `report` takes: folders, for a shell, each once.
+// What `report` takes: folders that are there, for a shell, each once.
 std::vector<std::string> FoldersOf(const std::vector<std::string>& inputs) {
   std::vector<std::string> folders;
   for (const std::string& input : inputs) {
     std::error_code error;
+    if (!fs::exists(input, error)) continue;
     const fs::path folder = fs::is_directory(input, error) ? fs::path(input) : fs::path(input).parent_path();
     const std::string word = folder.empty() ? "." : QuotedFile(folder.string());
     if (std::ranges::find(folders, word) == folders.end()) folders.push_back(word);

@@ -39,6 +39,11 @@ class Merge(command.CommandTest):
         self.assertRegex(said, r"\n  rank 1, 2, 3, .*, 39: plans found, and not used: of another job\n")
         self.assertIn("\n  rank 0: plans found, and not used: damaged\n", said)
 
+    def test_what_is_not_there_is_no_folder_to_go_on_with(self):
+        self.summary(0, world_size=1)
+        done = self.fails(3, "merge", ".", "w/nope", "nope", says="nope")
+        self.assertTrue(done.err.endswith("reprise: next: reprise report .\n"), done.err)
+
     def test_a_summary_that_names_no_job(self):
         self.summary(0, job="0", step="0")
         self.summary(1)

@@ -25,6 +25,7 @@
 #include "cli/cuda_driver.h"
 #include "cli/json_text.h"
 #include "cli/memory_limits.h"
+#include "cli/output_folder.h"
 #include "cli/preload.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
@@ -169,6 +170,15 @@ fs::path NearestFolder(fs::path path) {
   return path;
 }
 
+// Why no file can be made in what should be a folder; empty: one can.
+std::string WhyNoFilesIn(const fs::path& folder) {
+  const std::string shown = folder.lexically_normal().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return fmt::format("{} is not a folder", shown);
+  const int why = WhyNotWritable(folder.string());
+  return why == 0 ? "" : fmt::format("{} cannot be written to ({})", shown, strerror(why));
+}
+
 void CheckOutput(std::vector<Check>& checks) {
   constexpr const char* kAdvice = "name another place with --out or REPRISE_OUT";
   const std::string out = EnvironmentOr("REPRISE_OUT", "reprise-out");
@@ -176,14 +186,25 @@ void CheckOutput(std::vector<Check>& checks) {
   const fs::path named = out.substr(0, out.find('%'));
   const fs::path folder =
       NearestFolder(out.find('%') == std::string::npos ? named : named.parent_path() / ".");
-  const std::string shown = folder.lexically_normal().string();
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    checks.push_back(Problem("output folder", fmt::format("{} is not a folder", shown), kAdvice));
-  } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    checks.push_back(Problem("output folder", fmt::format("{}: {}", shown, strerror(errno)), kAdvice));
+  if (const std::string why = WhyNoFilesIn(folder); !why.empty()) {
+    checks.push_back(Problem("output folder", why, kAdvice));
   } else {
-    checks.push_back(Fine("output folder", fmt::format("{} can be written", shown)));
+    checks.push_back(
+        Fine("output folder", fmt::format("{} can be written", folder.lexically_normal().string())));
+  }
+}
+
+// Where the plans of an earlier run are, and where they are to be kept.
+void CheckPlans(std::vector<Check>& checks) {
+  if (const std::string plan = EnvironmentOr("REPRISE_PLAN", ""); !plan.empty()) {
+    if (const absl::Status read = ReadFile(plan).status(); !read.ok()) {
+      checks.push_back(Problem("REPRISE_PLAN", MessageOf(read),
+                               "name the plans.json that an earlier run has left, or unset it"));
+    }
+  }
+  if (const std::string cache = EnvironmentOr("REPRISE_CACHE", ""); !cache.empty()) {
+    if (const std::string why = WhyNoFilesIn(NearestFolder(cache)); !why.empty())
+      checks.push_back(Problem("REPRISE_CACHE", why, "name another folder, or unset it"));
   }
 }
 
@@ -228,6 +249,7 @@ int Doctor(bool json) {
   CheckOtherPreloads(checks);
   CheckVariables(checks);
   CheckOutput(checks);
+  CheckPlans(checks);
   CheckLauncher(checks);
   CheckCuda(cuda, checks);
   CheckFrameworks(checks);

@@ -1,8 +1,11 @@
 #include "cli/output_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -136,6 +139,16 @@ std::string PagePath(const OutputFolder& folder) {
     page = fmt::format("{}/report.{}.html", folder.path, number);
   }
   return page;
+}
+
+int WhyNotWritable(const std::string& folder) {
+  const std::string path = fmt::format("{}/reprise.{}.part", folder, getpid());
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return errno == EEXIST ? 0 : errno;
+  int error = write(file, "", 1) == 1 ? 0 : errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (unlink(path.c_str()) != 0 && error == 0) error = errno;
+  return error;
 }
 
 }  // namespace reprise::cli

@@ -33,4 +33,8 @@ std::vector<std::string> NewFiles(const OutputFolder& folder, bool (*is_of_kind)
 // For a page that was not there before.
 std::string PagePath(const OutputFolder& folder);
 
+// An errno; 0: files can be made in that folder. Tried, with a byte in one, because not every place tells: it may be
+// full, or a quota used up, and have room for a name still.
+int WhyNotWritable(const std::string& folder);
+
 }  // namespace reprise::cli

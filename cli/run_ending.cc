@@ -1,6 +1,5 @@
 #include "cli/run_ending.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -70,18 +69,6 @@ std::string WhyNothingCaught(bool host) {
   return "a static binary, a program of another C library (musl), with an allocator of its own or under a "
          "sanitizer, one with more rights than its caller (setuid) or without our variables (env -i), or no "
          "aligned allocation above the threshold";
-}
-
-// An errno; 0: files can be made in that folder. Tried, with a byte in one, because not every place tells: it may be
-// full, or a quota used up, and have room for a name still.
-int WhyNotWritable(const std::string& folder) {
-  const std::string path = fmt::format("{}/reprise.{}.part", folder, getpid());
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return errno == EEXIST ? 0 : errno;
-  int error = write(file, "", 1) == 1 ? 0 : errno;
-  if (close(file) != 0 && error == 0) error = errno;
-  if (unlink(path.c_str()) != 0 && error == 0) error = errno;
-  return error;
 }
 
 // An errno; 0: a folder that is not there can be made. Tried too.

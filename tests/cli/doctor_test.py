@@ -47,6 +47,21 @@ class Doctor(command.CommandTest):
         self.write("file", "")
         self.assertIn("file is not a folder", self.problems(env={"REPRISE_OUT": "file/out"})["output folder"]["found"])
 
+    def test_plans_that_cannot_be_read_and_a_cache_that_cannot_be_made(self):
+        self.write("file", "")
+        os.mkdir(self.path("folder"))
+        for name, value, found in (
+            ("REPRISE_PLAN", "none.json", "none.json"),
+            ("REPRISE_PLAN", "folder", "folder"),
+            ("REPRISE_CACHE", "file", "file is not a folder"),
+            ("REPRISE_CACHE", "file/cache", "file is not a folder"),
+            ("REPRISE_CACHE", "/proc/cache", "/proc cannot be written to"),
+        ):
+            with self.subTest(name, value=value):
+                self.assertIn(found, self.problems(env={name: value})[name]["found"])
+        self.problems(status=0, env={"REPRISE_PLAN": "file", "REPRISE_CACHE": "new/cache"})
+        self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder"])
+
     def test_output_pattern(self):
         self.problems(status=0, env={"REPRISE_OUT": "new/%h/%p"})
 

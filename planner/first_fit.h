@@ -47,6 +47,9 @@ class FirstFit {
   int64_t LowestFree(int32_t buffer, int64_t from = 0);
   void Insert(int32_t buffer, int64_t offset);
 
+  // Of the buffer that LowestFree was last asked about: to look at or to insert into, a step each.
+  int64_t Nodes() const { return static_cast<int64_t>(canonical_.size() + above_.size() + parts_.size()); }
+
   // How often, since Clear(), a buffer had looked at too many intervals.
   int64_t resorts() const { return resorts_; }
 
@@ -56,8 +59,6 @@ class FirstFit {
   void AddPath(int32_t level, int32_t index);
   int64_t LeapSets(int64_t address, int64_t size, int64_t alignment);
   int64_t TopOfBlockers() const;
-  // Of the buffer at hand: to look at or to insert into.
-  int64_t Nodes() const { return static_cast<int64_t>(canonical_.size() + above_.size() + parts_.size()); }
 
   static int32_t Cover(int32_t node) { return 2 * node; }
   static int32_t Any(int32_t node) { return 2 * node + 1; }

@@ -19,6 +19,7 @@
 #include "planner/improve.h"
 #include "planner/keep.h"
 #include "planner/lanes.h"
+#include "planner/next_fit.h"
 #include "planner/orders.h"
 #include "planner/problem.h"
 #include "planner/ring_bound.h"
@@ -81,6 +82,12 @@ constexpr Solver kSolvers[] = {
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
     {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 16}},
     {"first-fit-rounded", BeginRounded, {1, 0, 1}, Opens::kAlways, /*places=*/false},
+    {"next-fit-long",
+     Once<PlaceLongByNextFit>,
+     {1, 1, 0},
+     Opens::kOnce,
+     /*places=*/false,
+     /*on_cycles=*/{0, 0, 0}},
     {"best-fit-large",
      BeginLargeByBestFit,
      {2, 2, 2},
@@ -133,9 +140,11 @@ struct Member {
   Turn turn{};
   bool active = true;
 
+  bool IsCheap() const { return solver->opens == Opens::kAlways || solver->opens == Opens::kOnce; }
+
   // The steps of the first turn.
   int64_t ToOpen(bool cyclic, int64_t grant) const {
-    if (solver->opens == Opens::kAlways) return Search::kNothing;
+    if (IsCheap()) return Search::kNothing;
     return solver->opens == Opens::kOnLines && !cyclic ? std::max(grant, kMostToOpen) : grant;
   }
 
@@ -194,8 +203,7 @@ struct Times {
   double first_answer;
 
   bool CanBegin(const Member& member, double now) const {
-    const bool cheap = member.solver->opens == Opens::kAlways;
-    return now <= all - first_answer * (cheap ? kLastBegin : kLastBeginOfDear);
+    return now <= all - first_answer * (member.IsCheap() ? kLastBegin : kLastBeginOfDear);
   }
 };
 
@@ -203,7 +211,9 @@ struct Times {
 // beginning it is too late.
 void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, const Times& times) {
   int64_t shares = 0;
-  for (const Member& member : members) shares += member.share;
+  for (const Member& member : members) {
+    if (member.solver->opens != Opens::kOnce) shares += member.share;
+  }
   for (Member& member : members) {
     // The search that the rounds end by may not have looked at the clock since: nobody is left here for it.
     if (search.Over()) return members.clear();

@@ -20,7 +20,8 @@ struct Shares {
 };
 
 // Where a solver's first turn takes what it needs, as it is cheap; on lines, up to a limit, as nothing better is there yet.
-enum class Opens { kNever, kOnLines, kAlways };
+// Once: it is cheap and has no other turn, so nobody else's share is less for it.
+enum class Opens { kNever, kOnLines, kAlways, kOnce };
 
 struct Solver {
   std::string_view name;  // static; stands in plans and on the command line, and is a rule (rules.h)

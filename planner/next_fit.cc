@@ -1,0 +1,106 @@
+#include "planner/next_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "planner/first_fit.h"
+#include "planner/orders.h"
+
+namespace reprise::planner {
+namespace {
+
+// Of the load of the long-lived: by how much the height may be above it, at first beyond nothing, and at most; in between it
+// is doubled again and again. What needs more is no queue.
+constexpr double kLeastExcess = 1.0 / 256;
+constexpr double kMostExcess = 1.0 / 16;
+
+// The largest load of `buffers` alone.
+int64_t LoadOf(std::span<const int32_t> buffers, const Instance& instance) {
+  std::vector<int64_t> change(instance.slots + 1, 0);
+  for (const int32_t i : buffers) {
+    for (const Range& range : instance.ranges(i)) {
+      change[range.begin] += instance.room(i);
+      change[range.end] -= instance.room(i);
+    }
+  }
+  int64_t load = 0, largest = 0;
+  for (const int64_t bytes : change) largest = std::max(largest, load += bytes);
+  return largest;
+}
+
+// Each on top of the one before, and where that would end above `height`, as low as there is room; too high where even
+// that ends above it.
+FirstFit::Outcome GoRound(std::span<const int32_t> order, int64_t height, FirstFit& first_fit, Search& search,
+                          std::vector<int64_t>& offsets) {
+  const Instance& instance = search.instance();
+  search.Stop(first_fit.Clear());
+  int64_t next = 0;
+  for (const int32_t i : order) {
+    if (search.Stop(first_fit.Nodes())) return FirstFit::Outcome::kStopped;
+    offsets[i] = first_fit.LowestFree(i, next);
+    if (offsets[i] + instance.size[i] > height) offsets[i] = first_fit.LowestFree(i);
+    next = offsets[i] + instance.size[i];
+    if (next > height) return FirstFit::Outcome::kTooHigh;
+    first_fit.Insert(i, offsets[i]);
+  }
+  return FirstFit::Outcome::kComplete;
+}
+
+}  // namespace
+
+int32_t LeastOfLong(const Instance& instance) {
+  std::vector<int32_t> lengths;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) lengths.push_back(instance.length(i));
+  }
+  std::ranges::sort(lengths);
+  double sum = 0;
+  for (const int32_t length : lengths) sum += std::log(length);
+  double below = 0, furthest = 0;
+  int32_t least = 0;
+  for (size_t i = 1; i < lengths.size(); ++i) {
+    below += std::log(lengths[i - 1]);
+    if (lengths[i - 1] == lengths[i]) continue;
+    // That the classes differ the least within is that their means are the furthest apart, for as many as they have.
+    const auto shorter = static_cast<double>(i), longer = static_cast<double>(lengths.size() - i);
+    const double apart = (sum - below) / longer - below / shorter;
+    if (shorter * longer * apart * apart <= furthest) continue;
+    furthest = shorter * longer * apart * apart;
+    least = lengths[i];
+  }
+  return least;
+}
+
+void PlaceLongByNextFit(Search& search, std::string_view name) {
+  const Instance& instance = search.instance();
+  const int32_t least = LeastOfLong(instance);
+  if (search.Stop(instance.buffers()) || least == 0) return;
+  std::vector<int32_t> order = SortedBy(Order::kSize, instance);
+  const auto others = std::stable_partition(order.begin(), order.end(),
+                                            [&](int32_t i) { return instance.length(i) >= least; });
+  const std::span long_lived(order.begin(), others);
+  // Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
+  std::ranges::stable_sort(long_lived, [&](int32_t a, int32_t b) {
+    return instance.begin[a] != instance.begin[b] ? instance.begin[a] < instance.begin[b]
+                                                  : instance.end[a] > instance.end[b];
+  });
+  const int64_t load = LoadOf(long_lived, instance);
+  FirstFit first_fit(instance, search.memory());
+  std::vector<int64_t> offsets(instance.buffers(), 0);
+  auto outcome = FirstFit::Outcome::kTooHigh;
+  for (double excess = 0; outcome == FirstFit::Outcome::kTooHigh && excess <= kMostExcess;
+       excess = std::max(kLeastExcess, 2 * excess)) {
+    const auto height = load + static_cast<int64_t>(excess * static_cast<double>(load));
+    if (height >= search.best_slab()) return;
+    outcome = GoRound(long_lived, height, first_fit, search, offsets);
+  }
+  if (outcome != FirstFit::Outcome::kComplete) return;
+  std::ranges::stable_sort(long_lived, {}, [&](int32_t i) { return offsets[i]; });
+  const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
+  outcome = first_fit.Place(order, limit, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+}
+
+}  // namespace reprise::planner

@@ -1,0 +1,125 @@
+// What lives long in a pipeline is a queue, and lies as one.
+#include "planner/next_fit.h"
+
+#include <atomic>
+
+#include "gtest/gtest.h"
+#include "planner/bound.h"
+#include "planner/portfolio.h"
+#include "planner/validator.h"
+#include "tests/planner/random_problem.h"
+
+namespace reprise::planner {
+namespace {
+
+const Budget kPlenty{.seconds = 3600};
+
+// Weights, and micro-batches of a stage that has eight in flight, one as much as twice as long as another: the way up of
+// one, then the way down of the one eight before it. What a layer keeps on the way up goes on the way down; meanwhile
+// something larger than that lives for a moment.
+Problem OneForwardOneBackward(int64_t micro_batches) {
+  constexpr int64_t kInFlight = 8, kLayers = 4, kMoments = 4;
+  RandomProblems random(71);
+  Problem problem;
+  const auto moment = [](int64_t pass, int64_t step) { return kMoments * (kLayers * pass + step); };
+  const int64_t end = moment(2 * (micro_batches + kInFlight), 0);
+  for (int i = 0; i < 3; ++i) problem.buffers.push_back(Block(0, end, 50'000));
+  for (int64_t batch = 0; batch < micro_batches; ++batch) {
+    const int64_t up = 2 * batch, down = 2 * (batch + kInFlight) - 1;
+    const int64_t size = 1000 + random.Below(1000);
+    for (int64_t layer = 0; layer < kLayers; ++layer) {
+      const int64_t upwards = moment(up, layer), downwards = moment(down, kLayers - 1 - layer);
+      for (const int64_t of_size : {1, 3, 4})
+        problem.buffers.push_back(Block(upwards + 1, downwards + 2, of_size * size));
+      problem.buffers.push_back(Block(upwards, upwards + 3, 6 * size));
+      problem.buffers.push_back(Block(downwards, downwards + 3, 6 * size));
+    }
+  }
+  return problem;
+}
+
+void ExpectValid(const Problem& problem, const Search& search) {
+  Placement placement;
+  for (const int64_t offset : search.best()) placement.offsets.emplace_back(offset);
+  placement.slab = Bytes(search.best_slab());
+  EXPECT_TRUE(CheckPlacement(problem, placement).ok()) << CheckPlacement(problem, placement);
+}
+
+TEST(NextFit, LongIsWhatIsFarFromTheRest) {
+  EXPECT_EQ(LeastOfLong(Compress({})), 0);
+  Problem problem;
+  for (int64_t i = 0; i < 100; ++i) problem.buffers.push_back(Block(i, i + 1, 1));
+  EXPECT_EQ(LeastOfLong(Compress(problem)), 0) << "all live equally long";
+  problem.buffers.push_back(Block(0, 2, 1));
+  problem.buffers.push_back(Block(10, 40, 1));
+  problem.buffers.push_back(Block(30, 80, 1));
+  EXPECT_EQ(LeastOfLong(Compress(problem)), 30);
+  problem.buffers.push_back(Pinned(0, 20, 1, 100));
+  EXPECT_EQ(LeastOfLong(Compress(problem)), 30) << "pinned ones are not laid";
+}
+
+TEST(NextFit, APipelineComesCloseToItsBound) {
+  const Problem problem = OneForwardOneBackward(100);
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), kPlenty);
+  PlaceLongByNextFit(search, "tested");
+  EXPECT_LE(search.best_slab(), search.target() * 102 / 100);
+  ExpectValid(problem, search);
+
+  Budget budget{.seconds = 3600, .steps = 1'000'000, .threads = 2};
+  const auto with = Solve(problem, budget);
+  budget.rules.SwitchOff("next-fit-long");
+  const auto without = Solve(problem, budget);
+  ASSERT_TRUE(with.ok() && without.ok());
+  EXPECT_LE(with->placement.slab.count(), search.best_slab());
+  EXPECT_GT(without->placement.slab.count(), search.best_slab());
+}
+
+TEST(NextFit, LaysNothingThatCannotComeOutLower) {
+  const Problem problem = OneForwardOneBackward(20);
+  const Instance instance = Compress(problem);
+  Search search(instance, 0, kPlenty);
+  PlaceLongByNextFit(search, "tested");
+  const int64_t best = search.best_slab();
+  const int64_t steps = search.steps();
+  PlaceLongByNextFit(search, "tested");
+  EXPECT_EQ(search.best_slab(), best);
+  EXPECT_LT(search.steps(), 2 * steps) << "given up at the first that ends as high";
+}
+
+TEST(NextFit, StopsWhenItIsTold) {
+  const Problem problem = OneForwardOneBackward(100);
+  const Instance instance = Compress(problem);
+  std::atomic<bool> cancel = true;
+  Budget budget = kPlenty;
+  budget.cancel = &cancel;
+  Search search(instance, 0, budget);
+  PlaceLongByNextFit(search, "tested");
+  EXPECT_EQ(search.best_slab(), Search::kNothing);
+  EXPECT_LE(search.steps(), 2 * instance.buffers());
+}
+
+TEST(NextFit, PlacementsOfProblemsOfEveryKindAreValid) {
+  RandomProblems random(72);
+  int placed = 0;
+  for (int round = 0; round < 400; ++round) {
+    const Problem problem = random.Make({.buffers = 60,
+                                         .ticks = 40,
+                                         .max_size = 40,
+                                         .cyclic = (round & 16) != 0,
+                                         .aligned = (round & 1) != 0,
+                                         .pinned = (round & 2) != 0 ? 5 : 0,
+                                         .gaps = (round & 4) != 0,
+                                         .outside = (round & 8) != 0});
+    const Instance instance = Compress(problem);
+    Search search(instance, LowerBound(instance).count(), kPlenty);
+    PlaceLongByNextFit(search, "tested");
+    if (search.best_slab() == Search::kNothing) continue;
+    ++placed;
+    ExpectValid(problem, search);
+  }
+  EXPECT_GT(placed, 10);
+}
+
+}  // namespace
+}  // namespace reprise::planner

@@ -57,7 +57,7 @@ class AwaitedEvents : public testing::Test {
 };
 
 TEST_F(AwaitedEvents, ComeWhenTheDeviceIsThere) {
-  DeviceStreams streams(driver_, captures_);
+  DeviceStreams streams(driver_, captures_, /*patience=*/std::chrono::hours(1));  // however busy the machine
   EXPECT_TRUE(Await(streams, {.not_ready = 1000}));
   EXPECT_EQ(answers.queries, 1001);
 }

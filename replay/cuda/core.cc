@@ -103,9 +103,10 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
 std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t wanted) {
   cu_context context = key.context;
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
-  // While anything is captured the default streams may not be asked about.
+  // While anything is captured the default streams may not be asked about. Of a context that is known they are not green. All
+  // of them are by the current context.
   const bool may_ask = !IsDefault(key.handle) || captures_.load() == 0;
-  if (may_ask && driver_.InGreenContext(key.handle)) {
+  if (may_ask && driver_.InGreenContext(IsDefault(key.handle) ? kLegacyStream : key.handle)) {
     Device* const current = wanted > 0 ? DeviceNumber(CurrentDevice()) : nullptr;
     if (current != nullptr) current->CountUnrecorded(wanted);
     return std::nullopt;
@@ -114,7 +115,8 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t w
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
-  if (device->streams(guard).Suspended(context)) {
+  const bool may_be_green = !may_ask && driver_.HasGreenContexts() && !device->Knows(guard, context);
+  if (may_be_green || device->streams(guard).Suspended(context)) {
     if (wanted > 0) device->CountUnrecorded(wanted);
     return std::nullopt;
   }

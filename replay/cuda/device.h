@@ -137,7 +137,7 @@ class Device {
   std::atomic<int64_t> segments{0};
   std::atomic<int64_t> others{0};
   // Requests left to the driver of which the engine is not told: because something was being captured; and because
-  // their context was about to end, they were of another device's pool, or nothing was served any more.
+  // their context was about to end, or a green one, they were of another device's pool, or nothing was served any more.
   void CountCapturePass(size_t bytes) { CountPass(capture_passes, bytes); }
   void CountUnrecorded(size_t bytes) { CountPass(unrecorded, bytes); }
   std::atomic<int64_t> capture_passes{0};

@@ -112,11 +112,12 @@ struct Driver {
   // From CUDA 12.4 on, which has green contexts.
   Result (*StreamGetGreenCtx)(cu_stream, void** green) = nullptr;
 
-  // Whether it is a stream of a green context, or a default stream while one is current. That context ends unheard of, and
+  bool HasGreenContexts() const { return StreamGetGreenCtx != nullptr; }
+  // Whether it is a stream of a green context, or the legacy stream while one is current. That context ends unheard of, and
   // until then may be current to one thread alone: nothing is served there, so that it is never named again.
   bool InGreenContext(cu_stream stream) const {
     void* green = nullptr;
-    return StreamGetGreenCtx != nullptr && StreamGetGreenCtx(stream, &green) == kSuccess && green != nullptr;
+    return HasGreenContexts() && StreamGetGreenCtx(stream, &green) == kSuccess && green != nullptr;
   }
 
   // nullopt: this driver is too old, it lacks `*missing`.

@@ -21,7 +21,8 @@ Result Core::Serve(Device& device, cu_address* out, Engine::Request request, Rea
   bool short_of_memory = false;  // what is refused for another reason is not to be had by a wait
   {
     const Engine::Guard guard = device.Lock();
-    if (!device.Serves(guard, request.stream)) request.place = false;
+    // What a capture that has begun meanwhile may forbid: it has waited for whoever has the lock.
+    if (captures_.load() != 0 || !device.Serves(guard, request.stream)) request.place = false;
     if (request.place && !StandIn(guard, device, request.stream)) request.place = false;
     const int64_t shortages = device.memory().shortages();
     const Offset offset = device.engine().Allocate(guard, request, &left);

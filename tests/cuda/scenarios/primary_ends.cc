@@ -181,6 +181,15 @@ SCENARIO(end_of_a_green_context) {
   DO(cuGreenCtxStreamCreate(&apart, green, CU_STREAM_NON_BLOCKING, 0));
   DO(cuCtxFromGreenCtx(&context, green));
   CUdeviceptr block = 0;
+  CUgraph nothing =
+      nullptr;  // while it is captured, the green one's default stream is met for the first time
+  DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuCtxSetCurrent(context));
+  DO(cuMemAllocAsync(&block, 4 * kMiB, nullptr));
+  DO(cuMemFreeAsync(block, nullptr));
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuStreamEndCapture(stream, &nothing));
+  DO(cuGraphDestroy(nothing));
   for (const CUcontext current : {MainContext(), context}) {
     DO(cuCtxSetCurrent(current));
     for (const CUstream each : {stream, apart, CUstream{}}) {

@@ -32,6 +32,7 @@
 #include "cli/subprocess.h"
 #include "cli/variables.h"
 #include "replay/core_config.h"
+#include "replay/saved_plan.h"
 
 namespace reprise::cli {
 namespace {
@@ -197,7 +198,7 @@ void CheckOutput(std::vector<Check>& checks) {
 // Where the plans of an earlier run are, and where they are to be kept.
 void CheckPlans(std::vector<Check>& checks) {
   if (const std::string plan = EnvironmentOr("REPRISE_PLAN", ""); !plan.empty()) {
-    if (const absl::Status read = ReadFile(plan).status(); !read.ok()) {
+    if (const absl::Status read = ReadRegularFile(plan, replay::kMostPlanBytes).status(); !read.ok()) {
       checks.push_back(Problem("REPRISE_PLAN", MessageOf(read),
                                "name the plans.json that an earlier run has left, or unset it"));
     }

@@ -50,8 +50,10 @@ class Doctor(command.CommandTest):
     def test_plans_that_cannot_be_read_and_a_cache_that_cannot_be_made(self):
         self.write("file", "")
         os.mkdir(self.path("folder"))
+        os.mkfifo(self.path("pipe"))  # that nobody writes to
         for name, value, found in (
             ("REPRISE_PLAN", "none.json", "none.json"),
+            ("REPRISE_PLAN", "pipe", "pipe"),
             ("REPRISE_PLAN", "folder", "folder"),
             ("REPRISE_CACHE", "file", "file is not a folder"),
             ("REPRISE_CACHE", "file/cache", "file is not a folder"),
@@ -60,7 +62,7 @@ class Doctor(command.CommandTest):
             with self.subTest(name, value=value):
                 self.assertIn(found, self.problems(env={name: value})[name]["found"])
         self.problems(status=0, env={"REPRISE_PLAN": "file", "REPRISE_CACHE": "new/cache"})
-        self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder", "pipe"])
 
     def test_output_pattern(self):
         self.problems(status=0, env={"REPRISE_OUT": "new/%h/%p"})

@@ -40,9 +40,9 @@ class RingBound {
   // False once all sets of points have been tried.
   bool Run() {
     if (!counts_ || begins_.empty()) return false;
-    for (; next_ <= kPoints.size(); ++next_) {
+    for (; next_ < kPoints.size(); ++next_) {
       if (search_.Stop(static_cast<int64_t>(arcs_.size()) / kArcsPerStep)) return true;
-      const int64_t bound = BoundOf(next_ < kPoints.size() ? PeaksOf(kPoints[next_]) : Marks(slots_, 1));
+      const int64_t bound = BoundOf(PeaksOf(kPoints[next_]));
       if (bound > std::max(search_.target(), search_.refuted() + 1)) search_.Refute(bound - 1);
     }
     return false;

@@ -14,7 +14,7 @@ namespace reprise::planner {
 //
 // A round need not be measured by the clock. Mark any points on the ring: who takes more than j/(k+1) of them counts for j/k of
 // its size. That is a dual feasible function (Fekete and Schepers, New classes of fast lower bounds for bin packing
-// problems, 2001): of what fits into one round it adds up to 1 at most. Marked are all slots, or the ring is divided where
+// problems, 2001): of what fits into one round it adds up to 1 at most. The ring is divided where
 // the first, the second, ... of m equal parts of what lives for long begin, and in each stretch the slot is marked where the most
 // of that is in use; which m is best is not known beforehand.
 //

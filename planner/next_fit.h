@@ -14,7 +14,7 @@ namespace reprise::planner {
 // free buffers live equally long, or there is none.
 int32_t LeastOfLong(const Instance& instance);
 
-// Where micro-batches pass through a pipeline, or layers are offloaded and come back, what waits is a queue: it leaves in
+// Where micro-batches pass through a pipeline, what waits is a queue: it leaves in
 // the order in which it came. First-fit puts each one where there is room, and in between lies what lives for a moment;
 // soon holes are everywhere. Next-fit, in the order of starts, goes round instead: each one comes on top of the one before,
 // and at the bottom again where it would end above a height, so that what leaves makes room in one piece. The

@@ -2,7 +2,7 @@
 //
 // VirtualMemory reserves a range of addresses and backs it granule by granule: physical memory is created,
 // mapped, given access, and, when it is free, moved to other addresses. SlabMemory is for devices that cannot
-// do that: one piece of cuMemAlloc, as large as the first plan, taken when the first block is to lie in it.
+// do that: one piece of cuMemAlloc, as large as the plan there is when the first block is to lie in it.
 //
 // When oversubscribed, a granule that the device has no memory for may lie in the host's instead, at the same
 // addresses and for the device to use as any other. That is slow, so it has to be allowed each time.

@@ -69,6 +69,18 @@ struct RandomShape {
   bool previous = false;
 };
 
+// With every combination of features in turn.
+inline RandomShape OfEveryKind(int round) {
+  return {.buffers = 60,
+          .ticks = 40,
+          .max_size = 40,
+          .cyclic = (round & 16) != 0,
+          .aligned = (round & 1) != 0,
+          .pinned = (round & 2) != 0 ? 5 : 0,
+          .gaps = (round & 4) != 0,
+          .outside = (round & 8) != 0};
+}
+
 class RandomProblems {
  public:
   explicit RandomProblems(uint64_t seed) : random_(seed) {}

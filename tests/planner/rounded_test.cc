@@ -89,14 +89,7 @@ TEST(Rounded, LaysNothingThatCannotComeOutLower) {
 TEST(Rounded, PlacesProblemsOfEveryKind) {
   RandomProblems random(63);
   for (int round = 0; round < 100; ++round) {
-    const Problem problem = random.Make({.buffers = 60,
-                                         .ticks = 40,
-                                         .max_size = 40,
-                                         .cyclic = (round & 16) != 0,
-                                         .aligned = (round & 1) != 0,
-                                         .pinned = (round & 2) != 0 ? 5 : 0,
-                                         .gaps = (round & 4) != 0,
-                                         .outside = (round & 8) != 0});
+    const Problem problem = random.Make(OfEveryKind(round));
     const Instance instance = Compress(problem);
     Search search(instance, LowerBound(instance).count(), kPlenty);
     const Turn turn = BeginRounded(search, "tested");

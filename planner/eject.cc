@@ -42,7 +42,8 @@ constexpr double kLittleArea = 0.25;
 // Obstacles, which are left out, may lie above the slab.
 int64_t LargestFreeLoad(const Instance& instance) {
   int64_t largest = 0;
-  for (int64_t load : LoadOfSlots(instance, /*only_free=*/true)) largest = std::max(largest, load);
+  const auto is_free = [&](int32_t i) { return instance.is_free(i); };
+  for (const int64_t load : LoadOfSlots(instance, is_free)) largest = std::max(largest, load);
   return largest;
 }
 

@@ -16,20 +16,6 @@ namespace {
 constexpr double kLeastExcess = 1.0 / 256;
 constexpr double kMostExcess = 1.0 / 16;
 
-// The largest load of `buffers` alone.
-int64_t LoadOf(std::span<const int32_t> buffers, const Instance& instance) {
-  std::vector<int64_t> change(instance.slots + 1, 0);
-  for (const int32_t i : buffers) {
-    for (const Range& range : instance.ranges(i)) {
-      change[range.begin] += instance.room(i);
-      change[range.end] -= instance.room(i);
-    }
-  }
-  int64_t load = 0, largest = 0;
-  for (const int64_t bytes : change) largest = std::max(largest, load += bytes);
-  return largest;
-}
-
 // Each on top of the one before, and where that would end above `height`, as low as there is room; too high where even
 // that ends above it.
 FirstFit::Outcome GoRound(std::span<const int32_t> order, int64_t height, FirstFit& first_fit, Search& search,
@@ -77,16 +63,16 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   const Instance& instance = search.instance();
   const int32_t least = LeastOfLong(instance);
   if (search.Stop(instance.buffers()) || least == 0) return;
+  const auto is_long_lived = [&](int32_t i) { return instance.is_free(i) && instance.length(i) >= least; };
   std::vector<int32_t> order = SortedBy(Order::kSize, instance);
-  const auto others = std::stable_partition(order.begin(), order.end(),
-                                            [&](int32_t i) { return instance.length(i) >= least; });
+  const auto others = std::stable_partition(order.begin(), order.end(), is_long_lived);
   const std::span long_lived(order.begin(), others);
   // Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
   std::ranges::stable_sort(long_lived, [&](int32_t a, int32_t b) {
     return instance.begin[a] != instance.begin[b] ? instance.begin[a] < instance.begin[b]
                                                   : instance.end[a] > instance.end[b];
   });
-  const int64_t load = LoadOf(long_lived, instance);
+  const int64_t load = std::ranges::max(LoadOfSlots(instance, is_long_lived));
   FirstFit first_fit(instance, search.memory());
   std::vector<int64_t> offsets(instance.buffers(), 0);
   auto outcome = FirstFit::Outcome::kTooHigh;

@@ -335,10 +335,14 @@ int64_t CommonAlignment(const Instance& instance) {
   return std::max<int64_t>(grain, 1);
 }
 
-std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free) {
+std::vector<int64_t> LoadOfSlots(const Instance& instance) {
+  return LoadOfSlots(instance, [](int32_t) { return true; });
+}
+
+std::vector<int64_t> LoadOfSlots(const Instance& instance, absl::FunctionRef<bool(int32_t)> counts) {
   std::vector<int64_t> load(instance.slots + 1, 0);
   for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (only_free && !instance.is_free(i)) continue;
+    if (!counts(i)) continue;
     for (const Range& range : instance.ranges(i)) {
       load[range.begin] += instance.size[i];
       load[range.end] -= instance.size[i];

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "planner/types.h"
 
@@ -91,8 +92,9 @@ bool ShareSlot(std::span<const Range> a, std::span<const Range> b);
 Instance Compress(const Problem& problem, bool turn_cycles = true);
 inline constexpr std::string_view kTurnCycles = "turn-cycles";  // the rule's name
 
-// The sum of the sizes in use in each slot, pinned buffers included unless only free ones are asked for.
-// O(buffers + slots).
-std::vector<int64_t> LoadOfSlots(const Instance& instance, bool only_free = false);
+// The sum of the sizes in use in each slot, pinned buffers included. O(buffers + slots).
+std::vector<int64_t> LoadOfSlots(const Instance& instance);
+// The same of those buffers alone that `counts` holds for.
+std::vector<int64_t> LoadOfSlots(const Instance& instance, absl::FunctionRef<bool(int32_t)> counts);
 
 }  // namespace reprise::planner

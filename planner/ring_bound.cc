@@ -23,18 +23,18 @@ class RingBound {
  public:
   explicit RingBound(Search& search)
       : search_(search), slots_(search.instance().slots), arcs_(ArcsOf(search.instance())) {
-    int64_t total = 0;
-    std::vector<int64_t> change(static_cast<size_t>(slots_) + 1);
-    for (const Arc& arc : arcs_) {
-      total += arc.size;
-      if (int64_t{arc.end - arc.begin} * kPartsOfRound < slots_) continue;
-      Count(arc, change);
-      begins_.push_back(arc.begin);
+    const Instance& instance = search.instance();
+    const auto lives_long = [&](int32_t i) {
+      return instance.is_free(i) && int64_t{instance.length(i)} * kPartsOfRound >= slots_;
+    };
+    long_lived_ = LoadOfSlots(instance, lives_long);
+    for (int32_t i = 0; i < instance.buffers(); ++i) {
+      if (lives_long(i)) begins_.push_back(instance.begin[i]);
     }
     std::ranges::sort(begins_);
+    int64_t total = 0;
+    for (const Arc& arc : arcs_) total += arc.size;
     counts_ = total < std::numeric_limits<int64_t>::max() / (2 * kMostInARound);
-    int64_t load = 0;
-    for (int32_t slot = 0; slot < slots_; ++slot) long_lived_.push_back(load += change[slot]);
   }
 
   // False once all sets of points have been tried.
@@ -50,14 +50,6 @@ class RingBound {
 
  private:
   using Marks = std::vector<int32_t>;  // how often a slot is marked
-
-  void Count(const Arc& arc, std::vector<int64_t>& change) const {
-    change[arc.begin] += arc.size;
-    change[std::min(arc.end, slots_)] -= arc.size;
-    if (arc.end <= slots_) return;
-    change[0] += arc.size;
-    change[arc.end - slots_] -= arc.size;
-  }
 
   // One in each stretch of the ring in which as many begin of what lives for long, where the most of it is in use.
   Marks PeaksOf(int64_t points) const {

@@ -180,7 +180,7 @@ TEST(LoadOfSlots, CountsWrappedBuffersOnBothSides) {
 TEST(LoadOfSlots, LeavesObstaclesOutWhereOnlyWhatIsFreeCounts) {
   const Instance instance = Compress({{Block(0, 4, 5), Pinned(2, 6, 3, 100), Block(5, 9, 1)}});
   EXPECT_THAT(LoadOfSlots(instance), ElementsAre(8, 4));
-  EXPECT_THAT(LoadOfSlots(instance, /*only_free=*/true), ElementsAre(5, 1));
+  EXPECT_THAT(LoadOfSlots(instance, [&](int32_t i) { return instance.is_free(i); }), ElementsAre(5, 1));
 }
 
 }  // namespace

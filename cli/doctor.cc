@@ -2,6 +2,7 @@
 #include "cli/doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gnu/libc-version.h>
 #include <unistd.h>
 
@@ -195,13 +196,19 @@ void CheckOutput(std::vector<Check>& checks) {
   }
 }
 
+absl::StatusOr<replay::SavedPlan> ReadPlans(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, replay::kMostPlanBytes);
+  return text.ok() ? replay::ParseSavedPlan(*text, path) : text.status();
+}
+
 // Where the plans of an earlier run are, and where they are to be kept.
 void CheckPlans(std::vector<Check>& checks) {
-  if (const std::string plan = EnvironmentOr("REPRISE_PLAN", ""); !plan.empty()) {
-    if (const absl::Status read = ReadRegularFile(plan, replay::kMostPlanBytes).status(); !read.ok()) {
-      checks.push_back(Problem("REPRISE_PLAN", MessageOf(read),
-                               "name the plans.json that an earlier run has left, or unset it"));
-    }
+  if (const std::string path = EnvironmentOr("REPRISE_PLAN", ""); !path.empty()) {
+    const absl::StatusOr<replay::SavedPlan> plans = ReadPlans(path);
+    checks.push_back(
+        plans.ok() ? Fine("REPRISE_PLAN", fmt::format("{}, of {}", path, fmt::join(plans->job.command, " ")))
+                   : Problem("REPRISE_PLAN", MessageOf(plans.status()),
+                             "name the plans.json that an earlier run has left, or unset it"));
   }
   if (const std::string cache = EnvironmentOr("REPRISE_CACHE", ""); !cache.empty()) {
     if (const std::string why = WhyNoFilesIn(NearestFolder(cache)); !why.empty())

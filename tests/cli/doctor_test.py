@@ -55,13 +55,14 @@ class Doctor(command.CommandTest):
             ("REPRISE_PLAN", "none.json", "none.json"),
             ("REPRISE_PLAN", "pipe", "pipe"),
             ("REPRISE_PLAN", "folder", "folder"),
+            ("REPRISE_PLAN", "file", "file"),
             ("REPRISE_CACHE", "file", "file is not a folder"),
             ("REPRISE_CACHE", "file/cache", "file is not a folder"),
             ("REPRISE_CACHE", "/proc/cache", "/proc cannot be written to"),
         ):
             with self.subTest(name, value=value):
                 self.assertIn(found, self.problems(env={name: value})[name]["found"])
-        self.problems(status=0, env={"REPRISE_PLAN": "file", "REPRISE_CACHE": "new/cache"})
+        self.problems(status=0, env={"REPRISE_CACHE": "new/cache"})
         self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder", "pipe"])
 
     def test_output_pattern(self):

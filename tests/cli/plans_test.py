@@ -83,6 +83,9 @@ class Plans(command.CommandTest):
         plans = f"first{rounds}/plans.json"
         self.run_job("--plan", plans, "--out", "second", rounds=rounds)
         self.assertEqual(self.summary("second")["plans_resumed"], 1)
+        checks = self.json("doctor", env={"REPRISE_PLAN": plans})["checks"]
+        [found] = [check["found"] for check in checks if check["check"] == "REPRISE_PLAN"]
+        self.assertIn(f"{plans}, of {sys.executable} -c", found)
 
     def test_what_does_not_fit_is_refused_with_the_reason(self):
         rounds, _ = self.learn()

@@ -233,7 +233,18 @@ class Core {
     }
     return result;
   }
-  Result FreeOurs(Device& device, cu_address block);
+  // A block that has been freed and is still live, by its number: another may come to lie where it was.
+  struct Parked {
+    Device* device = nullptr;
+    cu_address block = 0;
+    BlockId id{};
+  };
+  // `in_order`: whoever used what was asked for in stream order is behind the free, in an order that we know. `parked`: of
+  // a parked block, its number.
+  Result FreeOurs(Device& device, cu_address block, bool in_order, std::optional<BlockId> parked = {});
+  Result Park(Device& device, cu_address block, BlockId id);
+  bool IsParked(Device& device, cu_address block);
+  void FreeParked();  // as far as nothing is being captured
   template <typename Real>
   Result FreeOutside(cu_address block, Stream stream, Real real);
 
@@ -270,7 +281,7 @@ class Core {
   bool EndsElsewhere(cu_context context) const;  // under visits_mutex_
   void AwaitEnding(cu_context context);
   std::vector<Visit> Peers();
-  Result FinishQueued(cu_context context, const std::vector<Visit>& peers);
+  std::optional<Result> FinishQueued(cu_context context, const std::vector<Visit>& peers);
   Device* KnownDevice(int ordinal) const;
   Device* DeviceThatKnows(cu_context context) const;
   template <typename Call>
@@ -313,6 +324,9 @@ class Core {
   // Shared by who waits for a context, from before it is known that nothing is captured: a wait would end a
   // capture that has begun since. Before any lock but a primary context's.
   std::shared_mutex waiting_;
+  std::mutex parked_mutex_;
+  std::vector<Parked> parked_;
+  std::atomic<bool> any_parked_{false};
   std::mutex captures_mutex_;
   std::vector<Capture> capturing_;
   uint64_t last_capture_ = 0;

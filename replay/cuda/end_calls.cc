@@ -321,6 +321,7 @@ Result Core::EndCapture(cu_stream stream, void** graph, DefaultStream means) {
   const Result result = means == DefaultStream::kLegacy ? driver().cuStreamEndCapture(stream, graph)
                                                         : driver().cuStreamEndCapture_ptsz(stream, graph);
   if (!Capturing(stream, means) && TakeCapture(KeyOf(stream, means))) --captures_;
+  Note([&] { FreeParked(); });
   return result;
 }
 

@@ -116,6 +116,7 @@ cu_context Core::ContextOf(Device& device, const BlockInfo& block) {
 
 // What is free goes back to the driver; how much that was. nullopt: it cannot be waited for.
 std::optional<Bytes> Core::GiveBackAfterWait(Device& device, cu_context context) {
+  FreeParked();
   if (!WaitForDevice(device, context)) return std::nullopt;
   return device.engine().GiveBack(device.Lock(), /*plan_too=*/true);
 }
@@ -270,33 +271,38 @@ Result Core::Free(cu_address block) {
   if (captures_.load() != 0) {
     if (const Result allowed = driver().cuMemFree_v2(0); allowed != kSuccess) return allowed;
   }
-  return FreeOurs(*device, block);
+  FreeParked();
+  return FreeOurs(*device, block, /*in_order=*/true);
 }
 
 // Law 5: the block is free for others once the device has finished everything queued before, as with the
 // driver, which waits for that here as well. What it saves is unmapping and mapping again. Of a block that
 // was asked for in stream order the driver takes it that all who used it have finished, and waits for
-// nothing.
-Result Core::FreeOurs(Device& device, cu_address block) {
+// nothing: nor do we, where its order is one that we know.
+Result Core::FreeOurs(Device& device, cu_address block, bool in_order, std::optional<BlockId> parked) {
+  if (!parked && IsParked(device, block)) return kInvalidValue;
   const Offset offset(device.OffsetOf(block));
   cu_context current = nullptr;
   Result waited = driver_.CtxGetCurrent(&current);  // which says whether the driver is still there
   StreamOrder::Snapshot snapshot;
   std::vector<Visit> peers;
   Visit own;
-  for (bool synchronous = false;; synchronous = true) {
-    if (synchronous) peers = Peers();
+  [[maybe_unused]] BlockId id{};
+  for (bool waits = false;; waits = true) {
+    if (waits) peers = Peers();
     cu_context context = nullptr;
     {
       const Engine::Guard guard = device.Lock();
       const std::optional<Engine::Found> found = device.engine().Find(guard, offset);
+      if (parked && (!found || found->info.id != *parked)) return kSuccess;  // it went with its context
       if (!found || found->begin != offset) {
         device.engine().Free(guard, offset, kEveryStream);  // counts it
         return kInvalidValue;
       }
-      if (!IsEveryStream(found->info.stream)) break;
-      if (!synchronous) continue;  // once more, with the peers, who are visited first
-      context = device.SynchronousContext(guard, found->info.stream);
+      id = found->info.id;
+      if (!IsEveryStream(found->info.stream) && in_order) break;
+      if (!waits) continue;  // once more, with the peers, who are visited first
+      context = device.ContextOf(guard, found->info.stream);
       if (context == nullptr) break;  // it is gone, and an error has kept the block
       own = TryVisit(context);
       snapshot = device.TakeContext(guard, context);
@@ -306,7 +312,11 @@ Result Core::FreeOurs(Device& device, cu_address block) {
     AwaitEnding(context);
   }
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
-  if (own != nullptr) waited = FinishQueued(own.get(), peers);
+  if (own != nullptr) {
+    const std::optional<Result> finished = FinishQueued(own.get(), peers);
+    if (!finished) return Park(device, block, id);
+    waited = *finished;
+  }
 #endif
   if (waited != kSuccess && waited != kDeinitialized) return waited;
   const Engine::Guard guard = device.Lock();
@@ -316,24 +326,49 @@ Result Core::FreeOurs(Device& device, cu_address block) {
   return freed ? waited : kInvalidValue;
 }
 
-// Waits for everything queued in the context, and by peers. While something is being captured no context may be
-// synchronised, nor can one that must not be current here, but a free may be allowed, which waits as well: the
-// driver says, about a block of its own.
-Result Core::FinishQueued(cu_context context, const std::vector<Visit>& peers) {
+// Waits for everything queued in the context, and by peers. nullopt: not now. While something is being captured no context
+// may be synchronised, nor can one that must not be current here.
+std::optional<Result> Core::FinishQueued(cu_context context, const std::vector<Visit>& peers) {
   const NotCancelled not_cancelled;
   const ContextScope scope(driver_, context);
-  if (const std::shared_lock waiting(waiting_); captures_.load() == 0 && scope.ok()) {
-    bool all = true;
-    for (const Visit& peer : peers) {
-      const ContextScope in_peer(driver_, peer.get());
-      all &= in_peer.ok();
-      if (in_peer.ok()) driver_.CtxSynchronize();  // what went wrong there is not this free's
-    }
-    if (all) return driver_.CtxSynchronize();
+  const std::shared_lock waiting(waiting_);
+  if (captures_.load() != 0 || !scope.ok()) return std::nullopt;
+  for (const Visit& peer : peers) {
+    const ContextScope in_peer(driver_, peer.get());
+    if (!in_peer.ok()) return std::nullopt;
+    driver_.CtxSynchronize();  // what went wrong there is not this free's
   }
-  cu_address block = 0;
-  const Result taken = driver().cuMemAlloc_v2(&block, 1);
-  return taken == kSuccess ? driver().cuMemFree_v2(block) : taken;
+  return driver_.CtxSynchronize();
+}
+
+// A free of the driver's own may wait for the device or not, so it cannot stand in for a wait that must not be now: the block
+// stays live until one may be.
+Result Core::Park(Device& device, cu_address block, BlockId id) {
+  const std::lock_guard lock(parked_mutex_);
+  parked_.push_back({&device, block, id});
+  any_parked_ = true;
+  return kSuccess;
+}
+
+bool Core::IsParked(Device& device, cu_address block) {
+  if (!any_parked_.load()) return false;
+  const Engine::Guard guard = device.Lock();
+  const std::optional<Engine::Found> found = device.engine().Find(guard, Offset(device.OffsetOf(block)));
+  const std::lock_guard lock(parked_mutex_);
+  return found && std::ranges::any_of(parked_, [&](const Parked& p) {
+           return p.device == &device && p.id == found->info.id;
+         });
+}
+
+void Core::FreeParked() {
+  if (!any_parked_.load() || captures_.load() != 0) return;
+  std::vector<Parked> parked;
+  {
+    const std::lock_guard lock(parked_mutex_);
+    parked.swap(parked_);
+    any_parked_ = false;
+  }
+  for (const Parked& p : parked) FreeOurs(*p.device, p.block, /*in_order=*/false, p.id);
 }
 
 // The block is taken out before the driver frees it: after that another thread may be given the same address.
@@ -371,6 +406,7 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   Device* const device = FindOwner(block);
   const std::optional<StreamTable::Place> place = PlaceOf(stream, means);
   if (device == nullptr) return FreeOutside(block, place ? place->stream : kEveryStream, real);
+  if (IsParked(*device, block)) return kInvalidValue;
   // A graph may free only what a graph has allocated. Whether a capture elsewhere allows a free the driver says, of
   // nothing.
   if (Capturing(stream, means)) return kInvalidValue;
@@ -381,9 +417,11 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   // waited for instead.
   if (!place || place->device != device) {
     cu_context context = nullptr;
-    Result waited = driver_.StreamGetCtx(KeyOf(stream, means).handle, &context);
-    if (waited == kSuccess) waited = FinishQueued(context, Peers());
-    return waited == kSuccess ? FreeOurs(*device, block) : waited;
+    if (const Result known = driver_.StreamGetCtx(KeyOf(stream, means).handle, &context); known != kSuccess)
+      return known;
+    const std::optional<Result> finished = FinishQueued(context, Peers());
+    if (finished && *finished != kSuccess) return *finished;
+    return FreeOurs(*device, block, /*in_order=*/finished.has_value());
   }
   const Engine::Guard guard = device->Lock();
   const std::optional<BlockInfo> freed =

@@ -271,6 +271,15 @@ class BothWays(CudaTest):
                 self.assert_same(without, self.under("capture_beside_a_thread_that_trims",
                                                      SIMCUDA_SLOW=ours + ",cuStreamQuery,cuStreamEndCapture"))
 
+    def test_small_frees_that_do_not_wait(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario in ("capture_beside_a_synchronous_free_and_work", "device_of_another_stream_frees"):
+            for how in ([], ["warm"]):
+                with self.subTest(scenario, how=how):
+                    without = self.play(scenario, *how, SIMCUDA_FREE_WAITS="4KiB")
+                    self.assertNotRegex(without.stdout, r"WorkCorruptedBytes\(\) = [1-9]")
+                    self.assert_same(without, self.under(scenario, *how, SIMCUDA_FREE_WAITS="4KiB"))
+
     def test_without_virtual_memory(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
         for scenario in [*UNDER_FAILURES, *WHERE_THE_SLAB_IS, "training_that_changes_beside_a_block"]:

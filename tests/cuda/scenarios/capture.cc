@@ -115,6 +115,38 @@ SCENARIO(capture_beside_a_synchronous_free) {
   }
 }
 
+// What was freed in a stream's order while that has work left is not over because a block that nobody uses is freed
+// beside a capture, where nothing may be waited for.
+SCENARIO(capture_beside_a_synchronous_free_and_work) {
+  const CUstream captured = NewStream();
+  const CUstream busy = NewStream();
+  const CUstream other = NewStream();
+  CUdeviceptr passing = 0;
+  CUdeviceptr unused = 0;
+  DO(cuMemAlloc(&unused, kBytes));
+  DO(cuMemAllocAsync(&passing, kBytes, busy));
+  for (int i = 0; i < 50; ++i) WorkFill(passing, kBytes, i, busy);
+  DO(WorkVerify(passing, kBytes, 49, busy));
+  DO(cuMemFreeAsync(passing, busy));
+  CUgraph graph = nullptr;
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuMemFree(unused));
+  DO(cuMemFree(unused));  // once more
+  std::vector<CUdeviceptr> blocks(8);
+  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    DO(cuMemAllocAsync(&blocks[i], kBytes, other));
+    DO(WorkFill(blocks[i], kBytes, 100 + i, other));
+  }
+  DO(cuStreamSynchronize(busy));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    DO(WorkVerify(blocks[i], kBytes, 100 + i, other));
+    DO(cuMemFreeAsync(blocks[i], other));
+  }
+  CheckBytes();
+  for (const CUstream each : {captured, busy, other}) DO(cuStreamDestroy(each));
+}
+
 // A call that a capture may not contain.
 void Forbidden(CUstreamCaptureMode mode) {
   const CUstream captured = NewStream();

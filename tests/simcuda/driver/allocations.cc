@@ -123,10 +123,12 @@ CUresult cuMemFree(CUdeviceptr dptr) {
       return CUDA_SUCCESS;
     }
     // The device is waited for, and with it every stream: the memory may belong to any of them.
-    const sim::Context& context = *allocation->second.context;
-    CUresult error = sim::WaitFor(call, call.sim.executor.Tails(nullptr), context);
-    if (error != CUDA_SUCCESS) return error;
-    if (!known()) return CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
+    if (allocation->second.size >= sim::TheConfig().free_waits) {
+      const sim::Context& context = *allocation->second.context;
+      CUresult error = sim::WaitFor(call, call.sim.executor.Tails(nullptr), context);
+      if (error != CUDA_SUCCESS) return error;
+      if (!known()) return CUDA_ERROR_INVALID_VALUE;  // freed by another thread meanwhile
+    }
     sim::EndAllocation(call.sim, call.sim.allocations.find(dptr), nullptr, 0);
     sim::TrimPools(call.sim);
     return CUDA_SUCCESS;

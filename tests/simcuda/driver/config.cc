@@ -47,6 +47,7 @@ Config Read() {
   config.rdma_mapped = Number("SIMCUDA_RDMA", 1) != 2;
   config.decompression = Number("SIMCUDA_DECOMPRESSION", 1) != 0;
   config.reuse_contexts = Number("SIMCUDA_REUSE_CONTEXTS", 0) != 0;
+  config.free_waits = Number("SIMCUDA_FREE_WAITS", config.free_waits);
   std::istringstream slow(Variable("SIMCUDA_SLOW"));
   for (std::string function; std::getline(slow, function, ',');) config.slow.insert(function);
   config.quiet = Number("SIMCUDA_QUIET", 0) != 0;

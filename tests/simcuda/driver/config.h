@@ -22,6 +22,7 @@ struct Config {
   bool rdma_mapped = true;                    // mapped memory, too, that was made for it
   bool decompression = true;                  // by hardware
   bool reuse_contexts = false;                // the handle of one that has ended comes again with the next
+  uint64_t free_waits = 0;                    // the fewest bytes whose synchronous free waits for the device
   bool deferred = false;
   bool quiet = false;
   bool verbose = false;

@@ -62,8 +62,15 @@ CUresult WaitFor(Call& call, const std::vector<uint64_t>& operations, const Cont
   return context.sticky;
 }
 
+// Green contexts are parts of the primary one.
 CUresult WaitForContext(Call& call, const Context& context) {
-  return WaitFor(call, call.sim.executor.Tails(&context), context);
+  std::vector<uint64_t> tails = call.sim.executor.Tails(&context);
+  for (const auto& other : call.sim.contexts) {
+    if (!context.primary || !other->green || other->device != context.device) continue;
+    const std::vector<uint64_t> more = call.sim.executor.Tails(other.get());
+    tails.insert(tails.end(), more.begin(), more.end());
+  }
+  return WaitFor(call, tails, context);
 }
 
 CUresult WaitForStream(Call& call, Stream& stream) {

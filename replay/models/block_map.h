@@ -19,8 +19,7 @@ struct Block {
   int64_t segment = 0;  // blocks of one segment lie without gaps
   bool small = false;   // which of a caching allocator's two pools it belongs to
   bool allocated = false;
-  bool mapped = true;     // has memory behind it; only expandable segments have blocks without
-  int64_t cached_at = 0;  // how many searches its pool had seen when it became free
+  bool mapped = true;  // has memory behind it; only expandable segments have blocks without
 };
 
 // All blocks. References stay valid until the block is merged into another or its segment removed.

@@ -68,7 +68,6 @@ class ModelDriver {
     if (end > next_) next_ = end;
   }
 
-  Bytes capacity() const { return capacity_; }
   Bytes reserved() const { return reserved_; }
   int64_t allocations() const { return allocations_; }
 

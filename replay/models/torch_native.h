@@ -4,8 +4,8 @@
 // MiB in segments of 20 MiB, the rest in segments of their own. A request takes the smallest cached block of
 // its stream and pool that is large enough, and splits it if enough is left: 512 bytes in the small pool,
 // more than 1 MiB in the large. A freed block joins its free neighbours; a segment goes back to the driver
-// only when memory is out: then first one oversize block (where a largest size to split is set), then every
-// segment that is wholly free.
+// only when memory is out: then every segment that is wholly free. What PYTORCH_CUDA_ALLOC_CONF can change in this
+// (max_split_size_mb, garbage_collection_threshold, roundup_power2_divisions) is not modelled.
 //
 // The rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch, read at commit 001074d25084.
 #pragma once
@@ -15,13 +15,12 @@
 
 #include "replay/models/block_map.h"
 #include "replay/models/model.h"
-#include "replay/models/torch_sizes.h"
 
 namespace reprise::replay {
 
 class TorchNative : public AllocatorModel {
  public:
-  explicit TorchNative(Bytes capacity, TorchOptions options = {}) : options_(options), driver_(capacity) {}
+  explicit TorchNative(Bytes capacity) : driver_(capacity) {}
 
   std::optional<Offset> Allocate(Bytes bytes, Stream stream) override;
   // The block goes back to the stream it was allocated on, whichever stream frees it.
@@ -40,25 +39,17 @@ class TorchNative : public AllocatorModel {
   void AdoptSegment(Offset address, Bytes size, Stream stream, const std::vector<Placed>& live);
 
  private:
-  struct Pool {
-    FreeBySize free;
-    int64_t searches = 0;  // the clock by which the age of cached blocks is told
-  };
-
   Block* TakeCached(Bytes size, Stream stream);
   Block* NewSegment(Bytes size, Stream stream);
-  bool ShouldSplit(const Block& block, Bytes size) const;
+  static bool ShouldSplit(const Block& block, Bytes size);
   void Cache(Block& block);
   void ReleaseSegment(Block& block);
-  bool ReleaseOversize(Bytes size, Stream stream);
   void ReleaseCached();
-  void CollectGarbage();
-  Pool& PoolOf(bool small) { return pools_[small ? 0 : 1]; }
+  FreeBySize& PoolOf(bool small) { return pools_[small ? 0 : 1]; }
 
-  const TorchOptions options_;
   ModelDriver driver_;
   BlockMap blocks_;
-  std::array<Pool, 2> pools_;
+  std::array<FreeBySize, 2> pools_;
   Bytes allocated_;
   int64_t segments_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "profiler/load.h"
 #include "replay/models/run_model.h"
 #include "replay/models/torch_native.h"
+#include "replay/models/torch_sizes.h"
 
 namespace reprise::replay {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "replay/models/torch_expandable.h"
 #include "replay/models/torch_native.h"
+#include "replay/models/torch_sizes.h"
 #include "tests/replay/models/small.h"
 
 namespace reprise::replay {
@@ -13,15 +14,6 @@ TEST(TorchSizes, RoundsToUnits) {
   EXPECT_EQ(TorchRounded(Bytes(1)), Bytes(512));
   EXPECT_EQ(TorchRounded(Bytes(512)), Bytes(512));
   EXPECT_EQ(TorchRounded(Bytes(513)), Bytes(1024));
-}
-
-TEST(TorchSizes, DivisionsRoundUpToStepsBetweenPowersOfTwo) {
-  const TorchOptions four{.roundup_power2_divisions = 4};
-  EXPECT_EQ(TorchRounded(Bytes(5200), four), Bytes(6144));  // 4096, 5120, 6144, 7168
-  EXPECT_EQ(TorchRounded(Bytes(5120), four), Bytes(5120));
-  EXPECT_EQ(TorchRounded(Bytes(8192), four), Bytes(8192));
-  EXPECT_EQ(TorchRounded(Bytes(7169), four), Bytes(8192));
-  EXPECT_EQ(TorchRounded(Bytes(1700), four), Bytes(2048));  // up to 512 a division: the unit alone
 }
 
 TEST(TorchNative, SmallBlocksShareASegmentOf2MiB) {
@@ -102,51 +94,6 @@ TEST(TorchNative, SegmentsInUseAreNotGivenBack) {
   model.Free(first, kA);
   EXPECT_FALSE(model.Allocate(MiB(22), kA).has_value());
   EXPECT_EQ(model.reserved(), MiB(20)) << "the free segment went back, the one in use stayed";
-}
-
-TEST(TorchNative, OversizeBlocksAreNeitherSplitNorTakenByOthers) {
-  TorchNative model(kNoLimit, {.max_split_size = MiB(64)});
-  const Offset oversize = *model.Allocate(MiB(100), kA);
-  model.Free(oversize, kA);
-  model.Allocate(MiB(40), kA);
-  EXPECT_EQ(model.reserved(), MiB(140)) << "a normal request may not take an oversize block";
-  EXPECT_EQ(model.Allocate(MiB(90), kA), oversize);
-  EXPECT_EQ(model.allocated(), MiB(140)) << "and an oversize request does not split it";
-}
-
-TEST(TorchNative, AnOversizeBlockFarTooLargeIsNotTaken) {
-  TorchNative model(kNoLimit, {.max_split_size = MiB(64)});
-  model.Free(*model.Allocate(MiB(100), kA), kA);
-  model.Allocate(MiB(80), kA);
-  EXPECT_EQ(model.reserved(), MiB(180));
-}
-
-TEST(TorchNative, OutOfMemoryAnOversizeBlockGoesFirst) {
-  TorchNative model(MiB(200), {.max_split_size = MiB(64)});
-  model.Free(*model.Allocate(MiB(100), kA), kA);
-  model.Free(*model.Allocate(MiB(40), kA), kA);
-  EXPECT_TRUE(model.Allocate(MiB(70), kA).has_value());
-  EXPECT_EQ(model.reserved(), MiB(110)) << "only the oversize block was released";
-}
-
-TEST(TorchNative, OutOfMemoryOversizeBlocksGoLargestFirstUntilItIsEnough) {
-  TorchNative model(MiB(240), {.max_split_size = MiB(64)});
-  const Offset a = *model.Allocate(MiB(70), kA), b = *model.Allocate(MiB(80), kA),
-               c = *model.Allocate(MiB(90), kA);
-  for (const Offset block : {a, b, c}) model.Free(block, kA);
-  EXPECT_TRUE(model.Allocate(MiB(160), kA).has_value());
-  EXPECT_EQ(model.reserved(), MiB(230)) << "90 and 80 went, 70 stayed";
-}
-
-TEST(TorchNative, GarbageCollectionReleasesWhatIsOldAboveTheThreshold) {
-  TorchNative model(MiB(100), {.garbage_collection_threshold = 0.5});
-  model.Free(*model.Allocate(MiB(30), kA), kA);
-  const Offset kept = *model.Allocate(MiB(32), kA);
-  EXPECT_EQ(model.reserved(), MiB(62)) << "30 MiB were below the threshold";
-  model.Allocate(MiB(34), kA);
-  EXPECT_EQ(model.reserved(), MiB(66)) << "62 MiB were above it: the free 30 MiB went";
-  model.Free(kept, kA);
-  EXPECT_EQ(model.Allocate(MiB(32), kA), kept);
 }
 
 TEST(TorchNative, ContinuesFromALayout) {

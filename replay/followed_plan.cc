@@ -8,7 +8,7 @@
 namespace reprise::replay {
 namespace {
 
-// A plan whose matched share stays below this gives way to a longer period. Design, section 4.
+// A plan whose matched share stays below this gives way to a longer period.
 constexpr double kGoodShare = 0.98;
 // A cycle that another one is inside of is longer by at least this part of it.
 constexpr int64_t kPartsLonger = 8;

@@ -40,9 +40,6 @@ class Follower {
   Stats Finish(const std::vector<Event>& events, FoundIteration* found) {
     if (finder_.confirmed() && finder_.in_step()) Extract();  // more rounds are known now
     if (stats_.iteration) MeasureRounds(RoundsOf(events, iteration_), found);
-    for (const LifetimeClass& lived : lived_) {
-      if (lived.blocks > 0) stats_.lifetimes.push_back(lived);
-    }
     stats_.events = static_cast<int64_t>(events.size());
     stats_.live_at_end = live_bytes_;
     stats_.iterations = finder_.iterations();
@@ -86,11 +83,7 @@ class Follower {
     ++stats_.frees;
     const auto it = live_.find(event.id);
     if (it == live_.end()) return;
-    const auto length = static_cast<uint64_t>(std::max<int64_t>(0, When(event, index) - it->second.born));
-    LifetimeClass& lived = lived_[static_cast<size_t>(std::bit_width(length))];
-    lived.from = length == 0 ? 0 : static_cast<int64_t>(std::bit_floor(length));
-    ++lived.blocks;
-    lived.bytes += it->second.bytes;
+    CountLifetime(When(event, index) - it->second.born, it->second.bytes, stats_.lifetimes);
     if (it->second.token >= Tick(0)) history_.OnFree(it->second.token, event.stream);
     live_bytes_ -= it->second.bytes;
     live_.erase(it);
@@ -151,7 +144,6 @@ class Follower {
   Tick first_token_;     // the one at which the first period was confirmed
   Iteration iteration_;  // as last extracted
   SizeClass classes_[64];
-  LifetimeClass lived_[65];  // by bit width
 };
 
 }  // namespace

@@ -88,7 +88,7 @@ Stats StatsOf(const std::vector<Event>& events, FoundIteration* found = nullptr)
 // What is live right after the event `at`, by size: most bytes first, then largest size first.
 std::vector<SizeCount> SizesLiveAt(const std::vector<Event>& events, int64_t at);
 
-// Counts a block that lived for `length` >= 0 into its class of `classes`, which stays ascending.
+// Counts a block that lived for `length`, below 0 as 0, into its class of `classes`, which stays ascending.
 void CountLifetime(int64_t length, Bytes bytes, std::vector<LifetimeClass>& classes);
 
 }  // namespace reprise::profiler

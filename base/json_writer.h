@@ -46,8 +46,6 @@ class JsonWriter {
 
   const std::string& text() const { return text_; }
 
-  // A text as it is written, with its quotes.
-
  private:
   static std::string Real(double number);
   void Begin(char bracket);

@@ -29,7 +29,7 @@ struct Config {
   Stacks stacks = Stacks::kOff;           // REPRISE_STACKS=off|native|python
   bool timeline = false;                  // REPRISE_TIMELINE=0|1: what the device does goes into the trace
   bool oversubscribe = false;             // REPRISE_OVERSUBSCRIBE=0|1: go on in the host's memory
-  LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info|debug
+  LogLevel log = LogLevel::kWarn;         // REPRISE_LOG=quiet|warn|info
   std::vector<std::string> complaints;    // one line for each value that was not understood
 };
 

@@ -1,7 +1,6 @@
 """Why this exists: what gpu-check measures on a GPU is compared with another allocator's. That it is Reprise's, or is left
 out, is shown here without one."""
 
-import os
 import sys
 import tempfile
 import unittest

@@ -2,7 +2,6 @@
 one that is run once for all. That a difference is still Reprise's own, and that a pass was not one of a job for which
 nothing was done, is shown here."""
 
-import os
 import tempfile
 import unittest
 from unittest import mock

@@ -13,6 +13,7 @@ absl::StatusOr<OfflinePlan> PlanFound(const profiler::FoundIteration& found, dou
   plan.period = request.iteration.period;
   plan.persistent = std::ranges::count_if(found.iteration.slots, &profiler::Slot::persistent);
   if (request.problem.buffers.empty()) return plan;
+  plan.rounds = plan.period / found.iteration.period;
   planner::Budget budget;
   budget.seconds = seconds;
   const absl::StatusOr<planner::Solution> solution = planner::Solve(request.problem, budget);
@@ -25,6 +26,7 @@ absl::StatusOr<OfflinePlan> PlanFound(const profiler::FoundIteration& found, dou
                            .offset = solution->placement.offsets[i],
                            .size = found.iteration.slots[slot].bytes,
                            .event = found.event_of_slot[slot]});
+    if (buffer.upper > Tick(plan.period)) plan.live_at_cut += plan.blocks.back().size;
   }
   plan.slab = solution->placement.slab;
   plan.lower_bound = solution->lower_bound;

@@ -19,8 +19,10 @@ struct OfflinePlan {
     Bytes size;         // as asked for
     int64_t event = 0;  // of one of its allocations
   };
-  int64_t period = 0;  // tokens; of several rounds where blocks live for longer than one
+  int64_t period = 0;  // tokens, of all rounds
+  int64_t rounds = 1;  // more where blocks live for longer than one
   std::vector<Block> blocks;
+  Bytes live_at_cut;       // of these blocks; what else is live there lies beside the slab
   int64_t persistent = 0;  // slots that are no part of the plan
   Bytes slab;
   Bytes lower_bound;

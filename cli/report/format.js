@@ -61,3 +61,8 @@ function sizeTicks(low, high, most) {
 function plural(count, word) {
   return `${formatCount(count)} ${word}${count === 1 ? "" : "s"}`;
 }
+
+// What a plan is of.
+function roundsOf(plan) {
+  return plan.rounds === 1 ? "one iteration" : plural(plan.rounds, "iteration");
+}

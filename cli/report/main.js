@@ -62,7 +62,7 @@ function layoutsOf(head, data, view) {
   }));
   if (head.plan) {
     layouts.unshift({
-      name: "plan of one iteration", meaning: "what Reprise would lay out", height: head.plan.slab, closed_up: 0,
+      name: `plan of ${roundsOf(head.plan)}`, meaning: "what Reprise would lay out", height: head.plan.slab, closed_up: 0,
       blocks: blocksFrom(data.column("plan.start"), data.column("plan.length"), data.column("plan.kind"), false),
       offsets: offsetsFrom(data.column("plan.offset"), head.plan.unit), view: new View(head.plan.period),
       unit: "allocation", period: head.plan.period,

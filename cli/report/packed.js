@@ -48,7 +48,7 @@ class Packed {
   paint(c, box) {
     const { height, view, period } = this.layout;
     const highest = height * 1.02;
-    this.chart.axes(c, box, view, highest, `${this.layout.unit}s${period ? " of one iteration" : ""}`);
+    this.chart.axes(c, box, view, highest, `${this.layout.unit}s${period ? ` of ${roundsOf(this.head.plan)}` : ""}`);
     c.save();
     c.beginPath();
     c.rect(box.left, box.top, box.width, box.height);

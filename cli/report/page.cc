@@ -172,10 +172,16 @@ Json AddPlan(const Findings& findings, Payload& payload) {
   payload.Add("plan.start", start);
   payload.Add("plan.length", length);
   payload.Add("plan.kind", kind);
+  const auto& iteration = findings.stats.stats.iteration;
+  const Bytes persistent = iteration ? iteration->persistent : Bytes(0);
+  // What stays and is no part of it.
+  const Bytes beside = std::max(persistent - plan.live_at_cut, Bytes(0));
   Json json = {{"period", plan.period},
+               {"rounds", plan.rounds},
                {"blocks", plan.blocks.size()},
                {"persistent", plan.persistent},
                {"slab", plan.slab.count()},
+               {"beside", beside.count()},
                {"lower_bound", plan.lower_bound.count()},
                {"gap", planner::Gap(plan.slab, plan.lower_bound)},
                {"proven_optimal", plan.proven_optimal}};

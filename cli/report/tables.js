@@ -49,7 +49,7 @@ function keyFigures(head) {
   const { stats, plan } = head;
   const figures = [figure("live peak", formatSize(stats.live_peak), head.peak_at_event === null ? "" :
     `at event ${formatCount(stats.peak_at)}`), figure("lower bound", formatSize(stats.lower_bound), "no slab can be lower")];
-  if (plan) figures.push(figure("slab of an iteration's plan", formatSize(plan.slab), `${formatShare(plan.gap)} above its bound`));
+  if (plan) figures.push(figure(`slab of the plan of ${roundsOf(plan)}`, formatSize(plan.slab), `${formatShare(plan.gap)} above its bound`));
   figures.push(figure("allocated in all", formatSize(stats.allocated), plural(stats.allocs, "allocation")));
   if (stats.iteration) {
     figures.push(figure("persistent", formatSize(stats.iteration.persistent), "from one iteration to the next"));

@@ -19,9 +19,8 @@ class Timeline {
     for (const line of this.lines) for (const value of line.values) line.highest = Math.max(line.highest, value);
     this.levels = [{ name: "lower bound", at: head.stats.lower_bound, colour: () => theme("--bound"), shown: true }];
     if (head.plan) {
-      const persistent = head.stats.iteration ? head.stats.iteration.persistent : 0;
       this.levels.push({
-        name: "plan: slab on what persists", at: head.plan.slab + persistent, colour: () => theme("--slab"), shown: true,
+        name: "plan: slab on what persists", at: head.plan.slab + head.plan.beside, colour: () => theme("--slab"), shown: true,
       });
     }
     view.listeners.push(() => this.chart.changed());

@@ -13,7 +13,7 @@ browser.require()
 import command
 import snapshots
 from page import PageTest
-from report_test import secret_snapshot
+from report_test import job_with_state, secret_snapshot
 from stats_test import job
 
 
@@ -110,12 +110,17 @@ class Page(PageTest):
     def test_an_axis_ends_where_the_job_does(self):
         self.write("e.csv", "event,id,bytes,stream\nalloc,0,4096,0\nfree,0,,0\n")
         self.open("e.csv")
-        self.js("window.written = []; const canvas = CanvasRenderingContext2D.prototype, fill = canvas.fillText;"
-                "canvas.fillText = function (text, ...where) { written.push(text); fill.call(this, text, ...where); }")
-        self.press("timeline", "ESCAPE")
-        written = self.js("return written")
+        written = self.written("timeline")
         self.assertIn("2", written)
         self.assertNotIn("3", written)
+
+    def test_of_how_many_iterations_a_plan_is(self):
+        for name, content, rounds in (("once.csv", job(40), "one iteration"), ("twice.csv", job_with_state(40), "2 iterations")):
+            self.write(name, content)
+            self.open(name)
+            self.assertIn(f"slab of the plan of {rounds};", self.text("figures"))
+            self.assertEqual(self.js("return document.getElementById('layout').options[0].text"), f"plan of {rounds}")
+            self.assertIn(f"allocations of {rounds}", " ".join(self.written("packed")))
 
     def test_without_a_layout_there_is_nothing_to_choose(self):
         # No iteration, too many blocks to plan as a whole, and no time for anything else.
@@ -226,6 +231,13 @@ class Page(PageTest):
         print("a million events:", ", ".join(paint), "drawn after",
               self.js("return document.documentElement.dataset.ready"), "ms")
         self.assert_quiet()
+
+    def written(self, chart):
+        """The words and numbers on a chart, as it is drawn again."""
+        self.js("window.written = []; const canvas = CanvasRenderingContext2D.prototype, fill = canvas.fillText;"
+                "canvas.fillText = function (text, ...where) { written.push(text); fill.call(this, text, ...where); }")
+        self.press(chart, "ESCAPE")
+        return self.js("return written")
 
     def change_layout(self, number):
         self.js("const s = document.getElementById('layout'); s.value = arguments[0];"

@@ -14,7 +14,7 @@ import zlib
 import command
 import snapshots
 import traces
-from stats_test import job
+from stats_test import KIB, job
 
 HEAD = re.compile(r'<script type="application/json" id="head">(.*?)</script>', re.DOTALL)
 DATA = re.compile(r'<script type="application/octet-stream" id="data">(.*?)</script>', re.DOTALL)
@@ -55,6 +55,17 @@ def secret_snapshot():
         entry["frames"] = frames if k % 2 else other
         events.append(entry)
     return snapshots.snapshot([], events)
+
+
+def job_with_state(rounds):
+    """A weight of 256 KiB, and rounds of twelve blocks and a state of 192 KiB, made anew before the last one is freed."""
+    rows = ["event,id,bytes,stream", f"alloc,1000000,{256 * KIB},0"]
+    for number in range(rounds):
+        ids, state = range(20 * number, 20 * number + 12), 20 * number + 12
+        rows += [f"alloc,{i},{4 * KIB * (i % 20 + 1)},0" for i in ids]
+        rows += [f"alloc,{state},{192 * KIB},0"] + [f"free,{state - 20},,0"] * (number > 0)
+        rows += [f"free,{i},,0" for i in ids]
+    return "\n".join(rows) + "\n"
 
 
 class Report(command.CommandTest):
@@ -100,6 +111,15 @@ class Report(command.CommandTest):
                     self.assertTrue(b <= begin or begin + size <= a, "two blocks share bytes")
                 taken[tick % plan["period"]].append((begin, begin + size))
         self.assertEqual(len(columns["plan.start"]), plan["blocks"])
+
+    def test_what_a_plan_has_at_the_cut_counts_once(self):
+        self.write("job.csv", job_with_state(40))
+        head = head_of(self.page("job.csv"))
+        plan, iteration = head["plan"], head["stats"]["iteration"]
+        self.assertEqual(iteration["persistent"], (256 + 192) * KIB)
+        self.assertEqual((plan["rounds"], plan["period"]), (2, 2 * iteration["tokens"]))
+        self.assertEqual(plan["beside"], 256 * KIB, "the state is in the slab")
+        self.assertEqual(plan["slab"] + plan["beside"], iteration["peak"])
 
     def test_nothing_is_loaded(self):
         self.write("e.csv", command.EVENTS)

@@ -319,8 +319,14 @@ class SnapshotReader {
     snapshot_.stacks = frames_.Take();
     if (const std::optional<PickleValue> converted = root_.Find(kConvertedKey)) {
       ForgetPlaces(converted->Find(kWholeKey));
-      return std::move(snapshot_);
+    } else {
+      MeasureReserved();
     }
+    AddNotes();
+    return std::move(snapshot_);
+  }
+
+  void MeasureReserved() {
     snapshot_.reserved_at_end = reserved_;
     snapshot_.reserved_at_begin = std::max(reserved_ - Bytes(change_), Bytes(0));
     snapshot_.reserved_peak = snapshot_.reserved_at_begin + Bytes(most_change_);
@@ -328,8 +334,6 @@ class SnapshotReader {
       const Bytes recorded = LivePeakOf(snapshot_.events).bytes;
       snapshot_.unseen = std::max(snapshot_.reserved_at_begin - recorded, Bytes(0));
     }
-    AddNotes();
-    return std::move(snapshot_);
   }
 
   void ForgetPlaces(const std::optional<PickleValue>& whole) {
@@ -340,7 +344,10 @@ class SnapshotReader {
   }
 
   void AddNotes() {
-    if (!has_history_) {
+    if (snapshot_.converted) {
+      if (const std::string_view why = snapshot_.WhyNotWhole(); !why.empty())
+        snapshot_.notes.push_back(fmt::format("{}: the job's live peak may be higher", why));
+    } else if (!has_history_) {
       snapshot_.notes.emplace_back(
           "no history in it: _record_memory_history was not on; only what is live is read");
     } else if (snapshot_.unseen > Bytes(0)) {

@@ -103,6 +103,18 @@ std::string OfTrace(const profiler::Trace& trace, int64_t allocs, const Json& su
                      part.where, share, reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
 }
 
+std::string OfSnapshot(const profiler::Snapshot& snapshot, int64_t allocs) {
+  if (snapshot.converted) {
+    return fmt::format(
+        "The snapshot was converted from another input and holds what that did, which {} all of the job.",
+        snapshot.WhyNotWhole().empty() ? "counts as" : "is not");
+  }
+  return fmt::format(
+      "A snapshot holds the last stretch of a job: {} of the {} allocations were live before its history "
+      "begins and are taken as allocated first.",
+      snapshot.live_at_begin, allocs);
+}
+
 }  // namespace
 
 std::string Coverage(const LoadedInput& input, int64_t allocs, const Json& summary, bool redacted) {
@@ -112,10 +124,7 @@ std::string Coverage(const LoadedInput& input, int64_t allocs, const Json& summa
     case profiler::InputFormat::kEventCsv:
       return "The input is a list of events; it does not say what part of a job it covers.";
     case profiler::InputFormat::kSnapshot:
-      return fmt::format(
-          "A snapshot holds the last stretch of a job: {} of the {} allocations were live before its history "
-          "begins and are taken as allocated first.",
-          input.content.snapshot.live_at_begin, allocs);
+      return OfSnapshot(input.content.snapshot, allocs);
     case profiler::InputFormat::kKineto:
       return "A trace of PyTorch's profiler holds what happened while the profiler was on.";
     case profiler::InputFormat::kTrace:

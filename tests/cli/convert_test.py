@@ -290,7 +290,12 @@ class Convert(command.CommandTest):
             self.write("job.reprise", traces.trace([4096, 8192], end=end))
             self.ok("convert", "job.reprise", "out.pickle")
             self.assertEqual(pickle.loads(self.read("out.pickle"))["reprise"], {"whole": whole})
-            self.assertEqual(self.json("stats", "out.pickle")["whole"], whole)
+            stats = self.json("stats", "out.pickle")
+            self.assertEqual(stats["whole"], whole)
+            note = "it was converted from what is not all of the job: the job's live peak may be higher"
+            self.assertEqual(stats["notes"], [] if whole else [note])
+            for command_name in ("stats", "simulate", "compare"):
+                self.assertEqual(f"out.pickle: {note}" in self.ok(command_name, "out.pickle").err, not whole)
         self.write("less.csv", "event,id,bytes,stream\nalloc,0,4096,0\n")
         self.fails(3, "diff", "less.csv", "out.pickle", "--fail-above", "1GiB", 
                    says="converted from what is not all of the job.*; record all of the job, ")

@@ -131,6 +131,26 @@ TEST(Coverage, OfAJobThatHadNotEnded) {
   EXPECT_EQ(Of(R"({"requests":200,"running":true,"devices":[{"device":0,"requests":200}]})"), kUnknown);
 }
 
+TEST(Coverage, OfASnapshot) {
+  LoadedInput input;
+  input.content.format = profiler::InputFormat::kSnapshot;
+  input.content.snapshot.live_at_begin = 20;
+  const auto covers = [&] { return Coverage(input, 200, {}, false); };
+  EXPECT_EQ(covers(),
+            "A snapshot holds the last stretch of a job: 20 of the 200 allocations were live before its "
+            "history begins and are taken as allocated first.");
+  // What was live before is an allocation like others there.
+  input.content.snapshot.live_at_begin = 0;
+  input.content.snapshot.converted = true;
+  EXPECT_EQ(covers(),
+            "The snapshot was converted from another input and holds what that did, which is not all of the "
+            "job.");
+  input.content.snapshot.unseen = Bytes(0);
+  EXPECT_EQ(covers(),
+            "The snapshot was converted from another input and holds what that did, which counts as all of "
+            "the job.");
+}
+
 TEST(Coverage, NobodyKnowsWhy) {
   EXPECT_EQ(Of(R"({"requests":400,"plans":0})"),
             "The trace covers 200 of the job's 400 allocations (50.00 %).");

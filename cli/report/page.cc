@@ -29,17 +29,24 @@ const Contender* Find(const Findings& findings, std::string_view name) {
   return it == findings.contenders.end() ? nullptr : &*it;
 }
 
+// The engine is tried as on a GPU. On the host, whose granules are smaller, the run itself may have held less.
+std::string WhereTried(const LoadedInput& input) {
+  const Bytes recorded = input.content.trace.metadata.granule;
+  if (recorded == Bytes(0) || recorded == replay::kDeviceGranule) return "";
+  return fmt::format("on a GPU, in granules of {}, ", FormatSize(replay::kDeviceGranule));
+}
+
 // `jobs_peak`: where it is above the input's, the input ends before it.
-std::string VerdictOn(const Findings& findings, Bytes jobs_peak) {
+std::string VerdictOn(const LoadedInput& input, const Findings& findings, Bytes jobs_peak) {
   const Bytes peak = findings.stats.stats.live_peak;
   std::string text = fmt::format("Peak {}", FormatSize(jobs_peak));
   if (jobs_peak > peak) {
     text += fmt::format(", which the trace does not reach. Of the trace: peak {}", FormatSize(peak));
   }
   if (const Contender* const ours = Find(findings, "reprise")) {
-    text +=
-        fmt::format("; Reprise would reserve {}, {} above the lower bound", FormatSize(ours->reserved_peak),
-                    FormatShare(planner::Gap(ours->reserved_peak, findings.stats.lower_bound)));
+    text += fmt::format("; {}Reprise would reserve {}, {} above the lower bound", WhereTried(input),
+                        FormatSize(ours->reserved_peak),
+                        FormatShare(planner::Gap(ours->reserved_peak, findings.stats.lower_bound)));
   } else if (findings.whole_slab) {
     text += fmt::format("; a plan needs {}, {} above the lower bound", FormatSize(*findings.whole_slab),
                         FormatShare(planner::Gap(*findings.whole_slab, findings.stats.lower_bound)));
@@ -247,7 +254,7 @@ absl::StatusOr<std::string> PageOf(const LoadedInput& input, const Findings& fin
   if (options.redacted) summary = CountersAlone(summary);
   Payload payload;
   Json head = {{"format", kPageFormat},
-               {"verdict", VerdictOn(findings, jobs_peak)},
+               {"verdict", VerdictOn(input, findings, jobs_peak)},
                {"coverage", coverage},
                {"provenance", ProvenanceOf(input, options)},
                {"stats", Json::parse(StatsJson(input, findings.stats))},

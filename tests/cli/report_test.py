@@ -226,6 +226,11 @@ class Report(command.CommandTest):
         self.write("out/trace.reprise", traces.trace([3 << 20]))
         self.assertRegex(head_of(self.page("out"))["verdict"], r"^Peak 3\.00 MiB; Reprise")
 
+    def test_what_was_recorded_on_the_host_is_not_said_to_reserve_there_what_it_would_on_a_gpu(self):
+        for granule, where in ((256 * KIB, "on a GPU, in granules of 2.00 MiB, "), (2048 * KIB, ""), (0, "")):
+            self.write("t.reprise", traces.trace([1 << 20], granule=granule))
+            self.assertIn(f"Peak 1.00 MiB; {where}Reprise would reserve 2.00 MiB", head_of(self.page("t.reprise"))["verdict"])
+
     def test_an_allocator_that_found_no_room_has_no_figures(self):
         self.write("e.csv", f"event,id,bytes,stream\nalloc,0,100,0\nalloc,1,{1 << 40},1\n")
         head = head_of(self.page("e.csv"))

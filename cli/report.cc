@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@
 #include "cli/report/page_source.h"
 #include "cli/report/redact.h"
 #include "cli/status.h"
+#include "profiler/trace_format.h"
 #include "replay/rank_summaries.h"
 
 namespace reprise::cli {
@@ -52,17 +54,29 @@ absl::StatusOr<std::string> TraceOf(const std::string& input) {
 
 // Of the run that left the trace, as far as `merge` would take it too.
 struct RunCounters {
-  std::string text;     // of the summary; empty: there is none, or none that can be read
+  std::string text;     // of the summary; empty: there is none, or none that can be read and is of this run
   std::string lacking;  // what is left out of them
   std::string error;
 };
 
-RunCounters CountersOf(const std::string& summary) {
+// Files that were copied together may have names that match. What one of the two does not say tells nothing.
+bool IsOfAnother(const replay::ProcessSummary& summary, const profiler::TraceMetadata& trace) {
+  const auto differ = [](const auto& a, const auto& b, const auto& unknown) {
+    return a != unknown && b != unknown && a != b;
+  };
+  const std::string none;
+  return differ(int64_t{summary.pid}, trace.pid, int64_t{0}) || differ(summary.run, trace.run, none) ||
+         differ(summary.host, trace.host, none);
+}
+
+RunCounters CountersOf(const std::string& summary, const profiler::TraceMetadata& trace) {
   if (summary.empty()) return {};
   absl::StatusOr<std::string> text = ReadSummaryFile(summary);
   const absl::StatusOr<replay::ProcessSummary> process =
       text.ok() ? replay::ParseSummary(*text, summary) : text.status();
   if (!process.ok()) return {"", "the run's counters: no summary can be read", MessageOf(process.status())};
+  if (IsOfAnother(*process, trace))
+    return {"", "the run's counters: the summary beside the trace is of another process", ""};
   if (!process->running) return {*std::move(text), "", ""};
   return {*std::move(text),
           fmt::format("the run's counters after {}: it was killed since, ended by _exit, or still runs",
@@ -146,7 +160,7 @@ absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   absl::StatusOr<LoadedInput> input = LoadInput(*trace);
   if (!input.ok()) return input.status();
   PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
-  RunCounters counters = CountersOf(SummaryBeside(*trace));
+  RunCounters counters = CountersOf(SummaryBeside(*trace), input->content.trace.metadata);
   page.summary = std::move(counters.text);
   if (options.redact) Redact(*input);
   absl::StatusOr<Findings> findings = Gather(*input, options.capacity, {.seconds = options.seconds});

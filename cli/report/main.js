@@ -21,7 +21,7 @@ function fillTables(head) {
   byId("provenance").append(pairs(flattened({ ...provenance, command: provenance.command?.join(" ") ??
     (provenance.redacted ? "redacted" : "unknown"), host: provenance.host ?? (provenance.redacted ? "redacted" : "unknown") })));
   byId("counters").append(head.counters ? pairs(flattened(head.counters)) :
-    element("p", { className: "quiet", textContent: "There was no summary.json beside the input." }));
+    element("p", { className: "quiet", textContent: "No summary of the run was found beside the input." }));
 }
 
 function fillMissing(head) {

@@ -192,6 +192,25 @@ class Report(command.CommandTest):
             self.assertEqual([line for line in head_of(self.read("out.html").decode())["left_out"] if "counters" in line], lacking)
             self.assertEqual(done.err.count("reprise: left out: the run's counters"), len(lacking))
 
+    def test_a_summary_of_another_process_is_left_out_and_said(self):
+        os.mkdir(self.path("out"))
+        own = {"pid": 4711, "run": "aa", "host": "node17"}
+        self.write("out/trace.reprise", traces.trace([1 << 20], **own))
+        counts = {"live_peak": 3 << 20, "reserved_peak": 4 << 20, "requests": 30}
+        for of, taken in ((own, True), ({}, True), ({**own, "run": ""}, True), ({**own, "pid": 4712}, False), ({**own, "run": "bb"}, False),
+                          ({**own, "host": "node18"}, False)):
+            self.write("out/summary.json", json.dumps({**counts, **of}))
+            for words in (["out"], ["out/trace.reprise", "--redact"]):
+                with self.subTest(of=of, words=words):
+                    done = self.ok("report", *words, "-o", "out.html")
+                    head = head_of(self.read("out.html").decode())
+                    self.assertEqual(head["counters"] is not None, taken)
+                    self.assertEqual("which the trace does not reach" in head["verdict"], taken)
+                    self.assertEqual("of the job's 30 allocations" in head["coverage"], taken)
+                    left = "the run's counters: the summary beside the trace is of another process"
+                    self.assertEqual(left in head["left_out"], not taken)
+                    self.assertEqual(f"left out: {left}\n" in done.err, not taken)
+
     def test_a_summary_beside_the_traces_of_others_is_said_too(self):
         os.mkdir(self.path("out"))
         self.write("out/trace.reprise", command.EVENTS)

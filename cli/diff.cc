@@ -16,6 +16,7 @@
 #include "cli/console.h"
 #include "cli/input_stats.h"
 #include "cli/json_text.h"
+#include "cli/or_null.h"
 #include "cli/quantity.h"
 #include "cli/status.h"
 #include "profiler/site_labels.h"
@@ -105,10 +106,56 @@ std::optional<double> LimitOf(const std::string& text, Bytes before) {
   return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
 }
 
+// Whose memory the peak is of; nullopt: the input does not say.
+std::optional<int64_t> DeviceIn(const LoadedInput& input) {
+  const profiler::Input& content = input.content;
+  switch (content.format) {
+    case profiler::InputFormat::kTrace:
+      return content.trace.metadata.device;
+    case profiler::InputFormat::kSnapshot:
+      if (content.snapshot.converted) return std::nullopt;
+      return content.snapshot.device;
+    case profiler::InputFormat::kKineto:
+      return content.kineto.device;
+    case profiler::InputFormat::kEventCsv:
+    case profiler::InputFormat::kLifetimeCsv:
+      break;
+  }
+  return std::nullopt;
+}
+
+// How many the file has, of which only that one is read.
+size_t DevicesIn(const LoadedInput& input) {
+  return std::max(input.content.snapshot.devices, input.content.kineto.devices);
+}
+
+// That the two peaks are not of one device's memory, a clause; empty: they are, as far as is known.
+std::string DevicesApart(const LoadedInput& before, const LoadedInput& after) {
+  const std::optional<int64_t> was = DeviceIn(before), is = DeviceIn(after);
+  if (!was || !is || *was == *is) return "";
+  return fmt::format("{}: of device {}, and {} of device {}", after.name, *is, before.name, *was);
+}
+
+std::string DeviceText(const LoadedInput& input) {
+  const std::optional<int64_t> device = DeviceIn(input);
+  if (!device) return "not said";
+  const size_t devices = DevicesIn(input);
+  return devices > 1 ? fmt::format("{} of {}", *device, devices) : fmt::format("{}", *device);
+}
+
+// Where there was a choice.
+std::string DeviceRow(const LoadedInput& before, const LoadedInput& after) {
+  const bool several = std::max(DevicesIn(before), DevicesIn(after)) > 1;
+  if (!several && DevicesApart(before, after).empty()) return "";
+  return fmt::format("device     {:>12} -> {:>12}\n", DeviceText(before), DeviceText(after));
+}
+
 std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, bool by_site,
                        const std::vector<DiffRow>& rows, bool failed) {
   const auto side = [](const MeasuredInput& input) {
     return Json{{"input", input.input.name},
+                {"device", OrNull(DeviceIn(input.input))},
+                {"devices", DevicesIn(input.input)},
                 {"live_peak", input.stats.live_peak.count()},
                 {"whole", WhyNotWhole(input.input).empty()}};
   };
@@ -135,6 +182,7 @@ std::string ResultText(const MeasuredInput& before, const MeasuredInput& after, 
   const double share = static_cast<double>((is - was).count()) / static_cast<double>(was.count());
   std::string text = fmt::format("live peak  {:>12} -> {:>12}  {} ({:+.2f} %)\n", FormatSize(was),
                                  FormatSize(is), FormatSignedSize(is - was, "+"), 100 * share);
+  text += DeviceRow(before.input, after.input);
   text += fmt::format("at the peak, by {}\n", by_site ? "site" : "size");
   size_t shown = 0, same = 0;
   for (const DiffRow& row : rows) {
@@ -182,33 +230,48 @@ std::string ThresholdsApart(const MeasuredInput& before, const MeasuredInput& af
                      FormatSize(ThresholdOf(high)), low.input.name, FormatSize(ThresholdOf(low)));
 }
 
+// Whether the peak has grown by more than `limit`. InvalidArgument: not by what is seen, which is not enough to say so.
+absl::StatusOr<bool> HasGrownAbove(double limit, const MeasuredInput& before, const MeasuredInput& after) {
+  const Bytes grown = after.stats.live_peak - before.stats.live_peak;
+  if (static_cast<double>(grown.count()) > limit) return true;
+  const std::optional<Bytes> unseen = Unseen(after.input);
+  if (!unseen || static_cast<double>((grown + *unseen).count()) > limit) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {}, so that nothing says how far the job's peak grew; {}, or leave out --fail-above",
+                    after.input.name, WhyNotWhole(after.input), HowToRecordAll(after.input)));
+  }
+  const std::string thresholds = ThresholdsApart(before, after);
+  if (!thresholds.empty() && ThresholdOf(after) > ThresholdOf(before)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}, so that nothing says how far the job's peak grew; record both with the "
+                    "same --threshold, or leave out --fail-above",
+                    thresholds));
+  }
+  if (const std::string devices = DevicesApart(before.input, after.input); !devices.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}, so that nothing says how far the peak of either grew; record both on one device, or "
+                    "leave out --fail-above",
+                    devices));
+  }
+  return false;
+}
+
 int Diff(const DiffOptions& options) {
   absl::StatusOr<MeasuredInput> before = WithPeak(options.before);
   if (!before.ok()) return Fail(before.status(), kBadInput);
   absl::StatusOr<MeasuredInput> after = WithPeak(options.after);
   if (!after.ok()) return Fail(after.status(), kBadInput);
-  const Bytes grown = after->stats.live_peak - before->stats.live_peak;
-  const std::string apart = ThresholdsApart(*before, *after);
   bool failed = false;
   if (options.fail_above) {
-    const double limit = *LimitOf(*options.fail_above, before->stats.live_peak);
-    failed = static_cast<double>(grown.count()) > limit;
-    const std::optional<Bytes> unseen = Unseen(after->input);
-    if (!failed && (!unseen || static_cast<double>((grown + *unseen).count()) > limit)) {
-      return Fail(
-          fmt::format(
-              "{}: {}, so that nothing says how far the job's peak grew; {}, or leave out --fail-above",
-              after->input.name, WhyNotWhole(after->input), HowToRecordAll(after->input)),
-          kBadInput);
-    }
-    if (!failed && !apart.empty() && ThresholdOf(*after) > ThresholdOf(*before)) {
-      return Fail(fmt::format("{}, so that nothing says how far the job's peak grew; record both with the "
-                              "same --threshold, or leave out --fail-above",
-                              apart),
-                  kBadInput);
-    }
+    const absl::StatusOr<bool> grown =
+        HasGrownAbove(*LimitOf(*options.fail_above, before->stats.live_peak), *before, *after);
+    if (!grown.ok()) return Fail(grown.status(), kBadInput);
+    failed = *grown;
   }
-  if (!apart.empty()) Say(apart);
+  for (const std::string& apart :
+       {ThresholdsApart(*before, *after), DevicesApart(before->input, after->input)}) {
+    if (!apart.empty()) Say(apart);
+  }
   const bool by_site = !before->sites_at_peak.empty() && !after->sites_at_peak.empty();
   if (by_site) profiler::TellApart(std::array{&before->sites, &after->sites});
   std::vector<DiffRow> rows = by_site ? RowsBySite(*before, *after) : RowsBySize(*before, *after);
@@ -218,8 +281,10 @@ int Diff(const DiffOptions& options) {
   const int exit_status = Finish(options.json ? ResultJson(*before, *after, by_site, rows, failed)
                                               : ResultText(*before, *after, by_site, rows),
                                  failed ? kNegative : kFine);
-  if (failed)
-    Say(fmt::format("the live peak has grown by {}, more than {}", FormatSize(grown), *options.fail_above));
+  if (failed) {
+    Say(fmt::format("the live peak has grown by {}, more than {}",
+                    FormatSize(after->stats.live_peak - before->stats.live_peak), *options.fail_above));
+  }
   if (!options.json) SayNextOf("report", options.after);
   return exit_status;
 }
@@ -250,7 +315,7 @@ void AddDiff(CLI::App& app, int& exit_status) {
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
       "read or has no allocation; with --fail-above also where AFTER is a trace or a snapshot "
       "that does not hold enough of its job to say, or a trace with a higher threshold than "
-      "BEFORE.\n\nExample:\n"
+      "BEFORE, or where the two are of different devices.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

@@ -273,6 +273,8 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
   for (const MemoryEvent& event : events) sequencer.Add(event, events.front().ts);
   absl::StatusOr<KinetoTrace> trace = sequencer.Finish(name);
   if (!trace.ok()) return trace.status();
+  trace->device = fullest->first.second;
+  trace->devices = handler.by_device.size();
   trace->unseen = UnseenIn(events, LivePeakOf(trace->events).bytes);
   if (const std::string_view why = trace->WhyNotWhole(); !why.empty()) {
     trace->notes.push_back(

@@ -7,6 +7,8 @@
 // allocated first. Such a trace has no streams and, for the allocations themselves, no stacks.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,8 @@ namespace reprise::profiler {
 
 struct KinetoTrace {
   std::vector<Event> events;  // a consistent sequence (event_check.h)
+  int64_t device = 0;         // as the trace numbers it: the host is mostly -1
+  size_t devices = 1;         // of which that is the one
   // By how much the job's live peak may be above that of the events. nullopt: by anything.
   std::optional<Bytes> unseen{};
   std::vector<std::string> notes{};

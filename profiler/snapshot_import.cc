@@ -105,6 +105,7 @@ class SnapshotReader {
   void ChooseDevice(PickleValue segments, std::optional<PickleValue> traces) {
     const std::vector<DeviceUse> devices = DevicesOf(segments, traces, entries_left_);
     if (!devices.empty()) snapshot_.device = devices[0].device;
+    snapshot_.devices = std::max<size_t>(devices.size(), 1);
     if (devices.size() > 1) snapshot_.notes.push_back(NoteOn(devices));
   }
 

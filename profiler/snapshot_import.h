@@ -58,6 +58,7 @@ struct Snapshot {
   size_t live_at_begin = 0;       // that many events stand for blocks without an alloc in the history
   std::vector<SnapshotSegment> segments{};  // of the device, at the moment of the snapshot
   int64_t device = 0;
+  size_t devices = 1;           // of which that is the one
   Bytes reserved_at_begin;      // all segments together: when the history begins,
   Bytes reserved_peak;          // at most,
   Bytes reserved_at_end;        // and at the moment of the snapshot

@@ -1,6 +1,7 @@
 """Why this exists: people let a change of their model fail on what this says, so it must see growth, name what grew,
 and not cry out over a line that has moved."""
 
+import json
 import unittest
 
 import command
@@ -171,6 +172,49 @@ class Diff(command.CommandTest):
                 self.assertFalse(self.json("diff", "late.pickle", name)["after"]["whole"])
                 self.ok("compare", name)
                 self.ok("plan", name)
+
+    def of_devices(self, name, *sizes):
+        """A snapshot in which each device has taken one block of so many MiB."""
+        histories = [[snapshots.entry("alloc", snapshots.BASE, size * MIB)] for size in sizes]
+        return self.write(name, snapshots.pickled(snapshots.snapshot([], *histories)))
+
+    def test_which_device_is_compared_is_said(self):
+        self.of_devices("a.pickle", 6, 4)
+        self.of_devices("b.pickle", 6, 5)
+        result = self.json("diff", "a.pickle", "b.pickle", "--fail-above", "1%")
+        for side in ("before", "after"):
+            self.assertEqual((result[side]["device"], result[side]["devices"]), (0, 2))
+        self.assertRegex(self.ok("diff", "a.pickle", "b.pickle").out, r"\ndevice +0 of 2 -> +0 of 2\n")
+        self.of_devices("one.pickle", 6)
+        self.assertNotIn("device ", self.ok("diff", "one.pickle", "one.pickle").out)
+        self.write("l.csv", command.LIFETIMES)
+        side = self.json("diff", "l.csv", "one.pickle")["before"]
+        self.assertEqual((side["device"], side["devices"]), (None, 1))
+
+    def test_one_device_held_against_another_passes_no_limit(self):
+        self.of_devices("a.pickle", 40, 39)
+        self.of_devices("b.pickle", 38, 41)
+        says = "b.pickle: of device 1, and a.pickle of device 0"
+        done = self.fails(3, "diff", "a.pickle", "b.pickle", "--fail-above", "5%",
+                          says=f"{says}, so that nothing says how far the peak of either grew; .* or leave out --fail-above")
+        self.assertEqual(done.out, "")
+        self.assertIn(says, self.fails(1, "diff", "a.pickle", "b.pickle", "--fail-above", "1%").err)
+        done = self.ok("diff", "a.pickle", "b.pickle")
+        self.assertIn(says, done.err)
+        self.assertRegex(done.out, r"\ndevice +0 of 2 -> +1 of 2\n")
+
+    def test_the_devices_of_other_inputs(self):
+        for device in (0, 1):
+            self.write(f"{device}.reprise", traces.trace([MIB], device=device))
+            self.write(f"{device}.json", json.dumps({"traceEvents": [{"name": "[memory]", "ts": 1, "args": {
+                "Bytes": MIB, "Addr": 512, "Device Type": 1, "Device Id": device, "Total Reserved": MIB}}]}))
+        for ending in ("reprise", "json"):
+            self.ok("diff", f"1.{ending}", f"1.{ending}", "--fail-above", "0")
+            self.fails(3, "diff", f"0.{ending}", f"1.{ending}", "--fail-above", "1GiB", says=f"1.{ending}: of device 1, and")
+        self.ok("convert", "1.reprise", "1.pickle")  # which says nothing of the device
+        self.ok("diff", "1.pickle", "1.reprise", "--fail-above", "0")
+        self.write("1.csv", f"event,id,bytes,stream\nalloc,0,{MIB},0\n")
+        self.ok("diff", "1.csv", "1.reprise", "--fail-above", "0")
 
     def test_sizes_that_look_alike_are_told_apart(self):
         self.write("none.csv", "event,id,bytes,stream\nalloc,9,7,0\n")

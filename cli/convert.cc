@@ -81,8 +81,7 @@ absl::StatusOr<std::vector<Offset>> Places(const LoadedInput& input,
 }
 
 absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view format) {
-  // As events they would lose what no event says: alignment, where they are pinned, and the one place of a
-  // buffer with gaps.
+  // As events they would lose what no event says: where they are pinned, and the one place of a buffer with gaps.
   if (format == "lifetimes" && input.is_lifetimes()) {
     return profiler::ToLifetimeCsv(input.content.lifetimes);
   }
@@ -104,6 +103,24 @@ absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view
   const absl::StatusOr<std::vector<Offset>> places = Places(input, events);
   if (!places.ok()) return places.status();
   return profiler::ToSnapshot(events, stacks, *places, WhyNotWhole(input).empty());
+}
+
+// What events do not say of a lifetime CSV, a clause; empty: they say all of it.
+std::string LostAsEvents(const std::vector<profiler::Lifetime>& lifetimes) {
+  size_t gaps = 0, pinned = 0;
+  for (const profiler::Lifetime& lifetime : lifetimes) {
+    gaps += lifetime.gaps.size();
+    pinned += lifetime.offset ? 1 : 0;
+  }
+  std::string lost;
+  if (gaps > 0) {
+    lost = fmt::format(
+        "each of its {} gaps is a free and a new allocation there, so that a block may lie at "
+        "several offsets",
+        gaps);
+  }
+  if (pinned > 0) lost += fmt::format("{}the offset of {} is not kept", gaps > 0 ? "; " : "", pinned);
+  return lost;
 }
 
 // What a person does with it next.
@@ -129,6 +146,10 @@ int Convert(const ConvertOptions& options) {
   }
   if (const std::string_view why = WhyNotWhole(*input); !why.empty() && IsTakenForWhole(format)) {
     Say(fmt::format("{}: {}; a CSV does not say so, and counts as all of the job", input->name, why));
+  }
+  if (const std::string lost = LostAsEvents(input->content.lifetimes);
+      !lost.empty() && IsInput(format) && format != "lifetimes") {
+    Say(fmt::format("{}: {}", input->name, lost));
   }
   if (options.output == "-") return kFine;
   Say(fmt::format("wrote {}, {}, as {}", options.output,

@@ -41,7 +41,11 @@ Timeline TimelineOf(const std::vector<profiler::Lifetime>& lifetimes, bool with_
     event.kind = change.alloc ? profiler::EventKind::kAlloc : profiler::EventKind::kFree;
     event.id = BlockId{change.index};
     event.stream = Stream(static_cast<uint64_t>(lifetimes[change.index].lane));
-    if (change.alloc) event.bytes = lifetimes[change.index].size;
+    const profiler::Lifetime& lifetime = lifetimes[change.index];
+    if (change.alloc) {
+      event.bytes = lifetime.size;
+      if (lifetime.alignment > Bytes(1)) event.alignment = lifetime.alignment;
+    }
     timeline.events.push_back(event);
     timeline.ticks.push_back(change.tick);
   }

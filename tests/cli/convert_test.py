@@ -99,6 +99,26 @@ class Convert(command.CommandTest):
         self.assertEqual([line.split(",")[0] for line in out.splitlines()[1:]],
                          ["alloc", "alloc", "free", "alloc", "free", "free"])
 
+    def test_what_no_event_says_of_a_lifetime_is_said(self):
+        self.write("gap.csv", "id,lower,upper,size,gaps\na,0,9,4,2-3 5-6\nb,0,9,4,2-3\n")
+        gaps = "gap.csv: each of its 3 gaps is a free and a new allocation there, so that a block may lie at several offsets"
+        self.write("pin.csv", "id,lower,upper,size,offset\na,0,9,4,64\nb,0,9,4,\n")
+        pins = "pin.csv: the offset of 1 is not kept"
+        for out in ("out.csv", "out.pickle"):
+            self.assertIn(f"reprise: {gaps}\n", self.ok("convert", "gap.csv", out).err)
+            self.assertIn(f"reprise: {pins}\n", self.ok("convert", "pin.csv", out).err)
+        for quiet in ("out.lifetimes.csv", "out.folded"):
+            self.assertNotIn("gap.csv:", self.ok("convert", "gap.csv", quiet).err)
+        self.write("a.csv", command.LIFETIMES)
+        self.assertNotIn("a.csv:", self.ok("convert", "a.csv", "out.csv").err)
+
+    def test_events_of_lifetimes_keep_alignments(self):
+        self.write("a.csv", "id,lower,upper,size,alignment\na,0,9,100,512\nb,1,9,100,512\nc,2,9,100,1\n")
+        self.ok("convert", "a.csv", "out.csv")
+        allocs = [line for line in self.read("out.csv").decode().splitlines() if line.startswith("alloc")]
+        self.assertEqual(allocs, ["alloc,0,100,0,512", "alloc,1,100,0,512", "alloc,2,100,0,"])
+        self.assertEqual(*(self.json("stats", name)["lower_bound"] for name in ("a.csv", "out.csv")))
+
     def test_a_lane_becomes_a_stream(self):
         self.write("a.csv", "id,lower,upper,size,lane\na,0,2,10,7\nb,2,4,10,3\n")
         self.ok("convert", "a.csv", "out.csv", "--to", "events")

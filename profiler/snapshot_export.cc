@@ -138,6 +138,7 @@ class SnapshotWriter {
     Pair("size", alloc.bytes.count());
     Pair("stream", static_cast<int64_t>(static_cast<uint64_t>(events_[i].stream)));
     Pair("time_us", events_[i].time_ns / 1000);
+    if (events_[i].kind == EventKind::kAlloc) Pair(kAlignmentKey, alloc.alignment.count());
     Frames(alloc.stack);
     out_.EndDict();
   }

@@ -25,7 +25,10 @@ constexpr int64_t kMostMicroseconds = int64_t{1} << 53;
 class SnapshotReader {
  public:
   SnapshotReader(const Pickle& pickle, std::string_view name, size_t most_entries)
-      : root_(pickle.root()), name_(name), entries_left_(most_entries) {}
+      : root_(pickle.root()),
+        converted_(root_.Find(kConvertedKey)),
+        name_(name),
+        entries_left_(most_entries) {}
 
   absl::StatusOr<Snapshot> Read() {
     std::optional<PickleValue> segments = root_, traces;
@@ -222,11 +225,21 @@ class SnapshotReader {
     return absl::OkStatus();
   }
 
+  // Earlier versions did not write what an input had asked for.
+  absl::Status AlignmentOf(PickleValue alloc, Bytes* alignment) const {
+    int64_t asked = kDeviceAlignment.count();
+    if (converted_ && alloc.Find(kAlignmentKey)) {
+      if (absl::Status s = Number(alloc, kAlignmentKey, where_, 0, kMostAddress, &asked); !s.ok()) return s;
+    }
+    *alignment = Bytes(asked);
+    return absl::OkStatus();
+  }
+
   absl::Status ReadAlloc(PickleValue dict) {
     Event event;
     Offset address;
     if (absl::Status s = ReadPlace(dict, 1, &event, &address); !s.ok()) return s;
-    event.alignment = kDeviceAlignment;
+    if (absl::Status s = AlignmentOf(dict, &event.alignment); !s.ok()) return s;
     event.stack = StackOf(dict);
     std::optional<BlockId>& live = addresses_[address.count()];
     // Where the free of the block before is missing: what lies there now is what the allocator said last.
@@ -318,8 +331,8 @@ class SnapshotReader {
           fmt::format("{}: {}", name_, std::string_view(s.message().data(), s.message().size())));
     }
     snapshot_.stacks = frames_.Take();
-    if (const std::optional<PickleValue> converted = root_.Find(kConvertedKey)) {
-      ForgetPlaces(converted->Find(kWholeKey));
+    if (converted_) {
+      ForgetPlaces(converted_->Find(kWholeKey));
     } else {
       MeasureReserved();
     }
@@ -379,6 +392,7 @@ class SnapshotReader {
   }
 
   const PickleValue root_;
+  const std::optional<PickleValue> converted_;  // what the snapshot says of itself where it was converted
   const std::string_view name_;
   size_t entries_left_;
   std::string where_;  // the entry that is read, for messages

@@ -30,8 +30,8 @@
 namespace reprise::profiler {
 
 // In a snapshot that was converted from something else (exports.h), beside PyTorch's own keys: a dict that says whether
-// all of the job is in it.
-inline constexpr char kConvertedKey[] = "reprise", kWholeKey[] = "whole";
+// all of the job is in it, and in its entries of an "alloc" what alignment was asked for, 0 for none.
+inline constexpr char kConvertedKey[] = "reprise", kWholeKey[] = "whole", kAlignmentKey[] = "alignment";
 
 struct SnapshotBlock {
   Offset address;

@@ -305,6 +305,30 @@ class Convert(command.CommandTest):
         self.assertIn("no allocator has held its segments", self.ok("compare", "out.pickle").err)
         self.ok("report", "out.pickle", "-o", "out.html")
 
+    def test_a_snapshot_keeps_alignments(self):
+        """PyTorch's own are of a device, where every block has one."""
+        blocks = "".join(f"alloc,{k},1000,0,{alignment}\n" for k, alignment in enumerate(("", 256, "", 4096)))
+        self.write("mixed.csv", "event,id,bytes,stream,alignment\n" + blocks)
+        self.write("none.csv", "event,id,bytes,stream\nalloc,0,100,0\nalloc,1,100,0\nfree,0,,0\n")
+        for name in ("mixed.csv", "none.csv"):
+            self.ok("convert", name, "out.pickle")
+            self.same(name, "out.pickle", "lower_bound")
+            self.assertEqual(*(self.json("plan", each)["slab"] for each in (name, "out.pickle")))
+            self.ok("convert", "out.pickle", "back.csv")
+            self.assertEqual(self.read("back.csv"), self.read(name))
+
+    def test_a_snapshot_converted_before_alignments_were_kept_is_of_a_device(self):
+        self.ok("convert", "e.csv", "out.pickle")
+        old = pickle.loads(self.read("out.pickle"))
+        for entry in old["device_traces"][0]:
+            entry.pop("alignment", None)
+        self.write("old.pickle", pickle.dumps(old))
+        self.ok("convert", "old.pickle", "old.csv")
+        self.assertIn("\nalloc,0,100,0,512\n", self.read("old.csv").decode())
+        old["device_traces"][0][0]["alignment"] = -1
+        self.write("odd.pickle", pickle.dumps(old))
+        self.fails(3, "stats", "odd.pickle", says=r"device_traces\[0\]\[0\]: 'alignment' is -1; it must be")
+
     def test_a_snapshot_of_what_is_not_whole_is_not_whole_either(self):
         for end, whole in (("closed", True), ("size limit", False)):
             self.write("job.reprise", traces.trace([4096, 8192], end=end))

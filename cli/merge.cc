@@ -24,6 +24,7 @@
 #include "cli/console.h"
 #include "cli/json_text.h"
 #include "cli/or_null.h"
+#include "cli/ranks_report.h"
 #include "cli/status.h"
 #include "replay/summary.h"
 
@@ -217,29 +218,40 @@ Json JobJson(const JobRanks& job) {
           {"further", std::move(further)}};
 }
 
-// What `report` takes: folders that are there, for a shell, each once.
+// What `report` takes: folders that are there, each once.
 std::vector<std::string> FoldersOf(const std::vector<std::string>& inputs) {
   std::vector<std::string> folders;
   for (const std::string& input : inputs) {
     std::error_code error;
     if (!fs::exists(input, error)) continue;
     const fs::path folder = fs::is_directory(input, error) ? fs::path(input) : fs::path(input).parent_path();
-    const std::string word = folder.empty() ? "." : QuotedFile(folder.string());
-    if (std::ranges::find(folders, word) == folders.end()) folders.push_back(word);
+    const std::string name = folder.empty() ? "." : folder.string();
+    if (std::ranges::find(folders, name) == folders.end()) folders.push_back(name);
   }
   return folders;
+}
+
+bool HasTrace(const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> traces = TracesIn(folder);
+  return traces.ok() && !MainTrace(*traces).empty();
+}
+
+// Names the page on all of this where there can be one: on a job's ranks, or on a trace in the one folder.
+void SayNextReport(const std::vector<std::string>& inputs, const MergedSummaries& merged,
+                   const FilesBelow& files) {
+  std::vector<std::string> folders = FoldersOf(inputs);
+  if (!HasRanks(merged, files) && (folders.size() != 1 || !HasTrace(folders[0]))) return;
+  std::ranges::transform(folders, folders.begin(), QuotedFile);
+  SayNext(fmt::format("report {}", fmt::join(folders, " ")));
 }
 
 int Merge(const std::vector<std::string>& inputs, bool json) {
   const FilesBelow files = FilesOfRanks(inputs);
   MergedSummaries merged = MergeBelow(files);
   for (const std::string& line : merged.errors) Say(line);
-  const std::string report = fmt::format("report {}", fmt::join(FoldersOf(inputs), " "));
   if (merged.jobs.empty() && merged.errors.empty()) {
     const int status = Fail(fmt::format("no summary*.json in {}", fmt::join(inputs, ", ")), kBadInput);
-    // Killed in their first second, or still in it.
-    if (std::ranges::any_of(files.processes, [](const RankFiles& each) { return !each.traces.empty(); }))
-      SayNext(report);
+    SayNextReport(inputs, merged, files);  // killed in their first second, or still in it
     return status;
   }
   const bool missing = AnyRunning(merged) || std::ranges::any_of(merged.jobs, [](const JobRanks& job) {
@@ -247,7 +259,7 @@ int Merge(const std::vector<std::string>& inputs, bool json) {
                        });
   const std::string text = json ? MergedJson(merged) : MergedText(merged, std::numeric_limits<size_t>::max());
   const int status = Finish(text, !merged.errors.empty() ? kBadInput : missing ? kNegative : kFine);
-  if (!json && !merged.jobs.empty()) SayNext(report);
+  if (!json && !merged.jobs.empty()) SayNextReport(inputs, merged, files);
   return status;
 }
 

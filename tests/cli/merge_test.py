@@ -2,10 +2,12 @@
 name. Real ranks are in tests/cluster; here are summaries as they may be found."""
 
 import json
+import os
 import unittest
 
 import command
 import report_test
+import traces
 
 
 class Merge(command.CommandTest):
@@ -41,8 +43,21 @@ class Merge(command.CommandTest):
 
     def test_what_is_not_there_is_no_folder_to_go_on_with(self):
         self.summary(0, world_size=1)
+        self.write("trace.rank0.reprise", traces.trace([1 << 20]))
         done = self.fails(3, "merge", ".", "w/nope", "nope", says="nope")
         self.assertTrue(done.err.endswith("reprise: next: reprise report .\n"), done.err)
+
+    def test_only_a_report_that_can_be_made_is_next(self):
+        self.summary(0, world_size=1, launcher="")
+        self.assertNotIn("next:", self.ok("merge", ".").err)
+        self.fails(3, "report", ".")
+        self.write("trace.rank0.reprise", traces.trace([1 << 20]))
+        self.assertIn("next: reprise report .\n", self.ok("merge", ".").err)
+        self.ok("report", ".", "-o", "page.html")
+        os.mkdir(self.path("deep"))
+        self.write("deep/summary.json", json.dumps({"live_peak": 1, "reserved_peak": 1}))
+        self.assertNotIn("next:", self.reprise("merge", ".", "deep").err)
+        self.fails(3, "report", ".", "deep", says="no ranks in them")
 
     def test_a_summary_that_names_no_job(self):
         self.summary(0, job="0", step="0")

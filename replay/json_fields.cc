@@ -29,7 +29,7 @@ const json& JsonFields::Array(const char* name, size_t most) {
   const json* const value = Any(name);
   if (value == nullptr) return none;
   if (value->is_array() && value->size() <= most) return *value;
-  Complain(fmt::format("\"{}\" is not a list of at most {}", name, most));
+  ComplainOf(name, fmt::format("is not a list of at most {}", most));
   return none;
 }
 
@@ -39,7 +39,7 @@ std::string JsonFields::TextOr(const char* name, std::string otherwise) {
   const json* const value = Find(name);
   if (value == nullptr) return otherwise;
   if (value->is_string()) return value->get<std::string>();
-  Complain(fmt::format("\"{}\" is not a text", name));
+  ComplainOf(name, "is not a text");
   return otherwise;
 }
 
@@ -52,7 +52,7 @@ int64_t JsonFields::Number(const json& value, std::string_view name, int64_t lea
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(most));
   if (fits && value.get<int64_t>() >= least && value.get<int64_t>() <= most) return value.get<int64_t>();
-  Complain(fmt::format("\"{}\" is not a whole number from {} to {}", name, least, most));
+  ComplainOf(name, fmt::format("is not a whole number from {} to {}", least, most));
   return least;
 }
 
@@ -66,7 +66,7 @@ double JsonFields::RealOr(const char* name, double otherwise, double least, doub
   if (value == nullptr) return otherwise;
   const double real = value->is_number() ? value->get<double>() : least - 1;
   if (real >= least && real <= most) return real;
-  Complain(fmt::format("\"{}\" is not a number from {} to {}", name, least, most));
+  ComplainOf(name, fmt::format("is not a number from {} to {}", least, most));
   return otherwise;
 }
 
@@ -74,8 +74,12 @@ bool JsonFields::TruthOr(const char* name, bool otherwise) {
   const json* const value = Find(name);
   if (value == nullptr) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
-  Complain(fmt::format("\"{}\" is neither true nor false", name));
+  ComplainOf(name, "is neither true nor false");
   return otherwise;
+}
+
+void JsonFields::ComplainOf(std::string_view name, std::string_view what) {
+  if (error_.empty()) error_ = fmt::format("{}'s field \"{}\" {}", where_, name, what);
 }
 
 void JsonFields::Complain(std::string_view what) {

@@ -34,6 +34,7 @@ class JsonFields {
 
  private:
   const nlohmann::json* Find(const char* name) const;
+  void ComplainOf(std::string_view name, std::string_view what);
 
   const nlohmann::json& object_;
   const std::string where_;

@@ -59,6 +59,12 @@ class Merge(command.CommandTest):
         self.assertNotIn("next:", self.reprise("merge", ".", "deep").err)
         self.fails(3, "report", ".", "deep", says="no ranks in them")
 
+    def test_a_field_that_is_wrong_is_named(self):
+        self.summary(0, live_peak=-1)
+        self.fails(3, "merge", ".", says="summary.rank0.json: the file's field \"live_peak\" is not a whole number from 0 to")
+        self.summary(0, devices=[{"live_peak": "1"}])
+        self.fails(3, "merge", ".", says="summary.rank0.json: a device's field \"live_peak\" is not a whole number")
+
     def test_a_summary_that_names_no_job(self):
         self.summary(0, job="0", step="0")
         self.summary(1)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/printable.h"
 #include "profiler/exports.h"
 #include "profiler/lifetimes.h"
 #include "profiler/site_stats.h"
@@ -63,9 +64,8 @@ std::string ToFolded(const std::vector<Event>& events, const StackTable& stacks)
     std::string line;
     const auto frames = stacks.stack(sum.stack);
     for (auto it = frames.rbegin(); it != frames.rend(); ++it) {
-      std::string name = NameOf(stacks.frame(*it));
-      std::ranges::replace_if(
-          name, [](char c) { return c == ';' || c == '\n' || c == '\r'; }, ':');
+      std::string name = Printable(NameOf(stacks.frame(*it)));
+      std::ranges::replace(name, ';', ':');
       if (!line.empty()) line += ';';
       line += name;
     }

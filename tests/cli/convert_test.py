@@ -140,6 +140,13 @@ class Convert(command.CommandTest):
         self.assertEqual(max(len(line.split(";")) for line in lines), 3)
         self.assertTrue(any(line.endswith("at::empty+0x0") or line.endswith("at::empty") for line in lines), lines)
 
+    def test_folded_lines_move_no_cursor(self):
+        entry = snapshots.entry("alloc", snapshots.BASE, snapshots.MIB)
+        entry["frames"] = [{"name": "f\x1b[31m;g\n", "filename": "a\x9bb.py", "line": 1}]
+        self.write("odd.pickle", snapshots.pickled(snapshots.snapshot([], [entry])))
+        folded = self.ok("convert", "odd.pickle", "-", "--to", "folded").stdout
+        self.assertEqual(folded, rb"f\x1b[31m:g\n (a\xc2\x9bb.py:1) 1048576" + b"\n")
+
     def test_speedscope(self):
         self.ok("convert", "s.pickle", "out.speedscope.json")
         out = json.loads(self.read("out.speedscope.json"))

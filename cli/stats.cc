@@ -237,7 +237,7 @@ int Stats(const StatsOptions& options) {
       exit_status = Fail(result.status(), kBadInput);
       continue;
     }
-    (result->input.is_lifetimes() ? lifetimes : events) = &path;
+    if (result->stats.allocs > 0) (result->input.is_lifetimes() ? lifetimes : events) = &path;
     const absl::Status written =
         WriteStdout(options.json ? StatsJson(result->input, *result) : StatsText(*result));
     if (!written.ok()) return Fail(written, kUsage);

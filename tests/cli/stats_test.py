@@ -42,6 +42,12 @@ class Stats(command.CommandTest):
         self.assertEqual([c["from"] for c in stats["histogram"]], [32, 64])
         self.assertIsNone(stats["iteration"])
 
+    def test_where_there_is_nothing_nothing_is_next(self):
+        self.write("e.csv", "event,id,bytes,stream\n")
+        self.write("l.csv", "id,lower,upper,size\n")
+        for words in (["stats", "e.csv"], ["stats", "l.csv"], ["simulate", "e.csv"]):
+            self.assertNotIn("next:", self.ok(*words).err)
+
     def test_iterations(self):
         self.write("job.csv", job(8))
         stats = self.json("stats", "job.csv")

@@ -28,7 +28,17 @@ size_t FirstChunk(int fd, int64_t most_bytes) {
   return std::max(kFirstChunk, static_cast<size_t>(std::min<int64_t>(facts.st_size, most_bytes)) + 1);
 }
 
+bool IsLarger(int fd, int64_t most_bytes) {
+  struct stat facts {};
+  return fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > most_bytes;
+}
+
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t most_bytes) {
+  const auto too_large = [&] {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: more than {} bytes, the most that is read of such a file", path, most_bytes));
+  };
+  if (IsLarger(fd, most_bytes)) return too_large();
   std::string contents(FirstChunk(fd, most_bytes), '\0');
   size_t size = 0;
   while (true) {
@@ -38,10 +48,7 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, int64_t mos
     if (got < 0) return absl::ErrnoToStatus(errno, path + ": cannot be read");
     if (got == 0) break;
     size += static_cast<size_t>(got);
-    if (static_cast<int64_t>(size) > most_bytes) {
-      return absl::ResourceExhaustedError(
-          fmt::format("{}: more than {} bytes, the most that is read of such a file", path, most_bytes));
-    }
+    if (static_cast<int64_t>(size) > most_bytes) return too_large();
   }
   contents.resize(size);
   return contents;

@@ -179,5 +179,18 @@ TEST_F(Files, TakeNoneOfTheStandardDescriptors) {
   EXPECT_EQ(ended, 0);
 }
 
+TEST_F(Files, WhatIsTooLargeIsNotReadFirst) {
+  const std::string path = Put("large", "");
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(kMostFileBytes) + 1);  // of no blocks
+  struct rusage before {
+  }, after{};
+  getrusage(RUSAGE_SELF, &before);
+  const absl::StatusOr<std::string> read = ReadFile(path);
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_TRUE(absl::IsResourceExhausted(read.status())) << read.status();
+  EXPECT_THAT(Text(read.status()), HasSubstr("large: more than 4294967296 bytes"));
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 1 << 20) << "KiB";
+}
+
 }  // namespace
 }  // namespace reprise

@@ -112,10 +112,10 @@ Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, By
   Largest largest{.expected = profiler::LargestWithin(live.line, room.expected, live.largest_x)};
   largest.cautious = largest.expected;
   if (!largest.expected) return largest;
-  largest.most = largest.expected;
+  largest.most = profiler::MostWithin(live.line, room.expected, live.largest_x);
   for (const profiler::Line& line : live.extremes) {
     const auto cautious = profiler::LargestWithin(line, room.cautious, live.largest_x);
-    const auto most = profiler::LargestWithin(line, all, live.largest_x);
+    const auto most = profiler::MostWithin(line, all, live.largest_x);
     if (cautious) largest.cautious = std::min(*largest.cautious, *cautious);
     // One of the possible lines does not rise: nothing says where the end is.
     largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;

@@ -8,11 +8,22 @@ namespace {
 
 // Of values that are exact but for rounding.
 constexpr double kRounding = 1e-9;
+// The same of one division: less than a byte of any memory.
+constexpr double kLastDigits = 1e-14;
 
 bool Passes(const Line& line, std::span<const Measurement> points, double residual) {
   return std::ranges::all_of(points, [&](const Measurement& p) {
     return std::abs(line.At(p.x) - p.y) <= p.error + residual + kRounding * std::max(1.0, std::abs(p.y));
   });
+}
+
+// `slack`: the share of x that may be missing to the next whole number.
+std::optional<int64_t> WholeWithin(const Line& line, double y, double measured, double slack) {
+  if (!(line.slope > 0)) {
+    return line.At(measured) > y * (1 + kRounding) ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  const double x = (y - line.at_zero) / line.slope;
+  return static_cast<int64_t>(std::clamp(std::floor(x * (1 + slack)), 0.0, 1e15));
 }
 
 }  // namespace
@@ -59,11 +70,11 @@ LineFit FitLine(std::span<const Measurement> points) {
 }
 
 std::optional<int64_t> LargestWithin(const Line& line, double y, double measured) {
-  if (!(line.slope > 0)) {
-    return line.At(measured) > y * (1 + kRounding) ? std::optional<int64_t>(0) : std::nullopt;
-  }
-  const double x = (y - line.at_zero) / line.slope;
-  return static_cast<int64_t>(std::clamp(std::floor(x * (1 + kRounding)), 0.0, 1e15));
+  return WholeWithin(line, y, measured, kLastDigits);
+}
+
+std::optional<int64_t> MostWithin(const Line& line, double y, double measured) {
+  return WholeWithin(line, y, measured, kRounding);
 }
 
 }  // namespace reprise::profiler

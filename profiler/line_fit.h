@@ -39,4 +39,8 @@ LineFit FitLine(std::span<const Measurement> points);
 // is above y there too, and nullopt when not, as then no x is the largest.
 std::optional<int64_t> LargestWithin(const Line& line, double y, double measured);
 
+// The same, but that what is short of the next by no more than measurements are rounded counts as it: no larger x is
+// possible.
+std::optional<int64_t> MostWithin(const Line& line, double y, double measured);
+
 }  // namespace reprise::profiler

@@ -100,6 +100,15 @@ TEST(LargestWithin, SizesOfMemoryAreExact) {
   EXPECT_EQ(LargestWithin(line, line.At(483), 16), 483);
 }
 
+TEST(LargestWithin, AByteTooLittleIsTooLittle) {
+  const double gib = 1 << 30;
+  const Line line{.at_zero = 0, .slope = gib};
+  EXPECT_EQ(LargestWithin(line, 100 * gib, 16), 100);
+  EXPECT_EQ(LargestWithin(line, 100 * gib - 1, 16), 99);
+  EXPECT_EQ(MostWithin(line, 100 * gib - 1, 16), 100) << "for a limit that must hold";
+  EXPECT_EQ(MostWithin(line, 99.9 * gib, 16), 99);
+}
+
 TEST(LargestWithin, ALineThatDoesNotRiseHasNoLargest) {
   EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 10, 16), std::nullopt);
   EXPECT_EQ(LargestWithin({.at_zero = 10, .slope = 0}, 5, 16), 0) << "unless nothing fits";

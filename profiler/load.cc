@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +24,14 @@ constexpr std::pair<std::string_view, std::string_view> kCompressed[] = {
 bool LooksLikeTrace(std::string_view contents) {
   const std::string_view begin = contents.substr(0, kTraceMagic.size());
   return begin == kTraceMagic.substr(0, begin.size());
+}
+
+// As Python writes a dict or a list under protocol 0 or 1, which have no number of it at their begin.
+bool LooksLikeEarlyPickle(std::string_view contents) {
+  using namespace std::string_view_literals;
+  const auto begins = [&](std::string_view begin) { return contents.starts_with(begin); };
+  return contents.ends_with('.') &&
+         std::ranges::any_of(std::array{"(dp0\n"sv, "(lp0\n"sv, "}q\0"sv, "]q\0"sv}, begins);
 }
 
 absl::StatusOr<Input> ParseAsTrace(std::string_view contents, std::string_view name) {
@@ -83,6 +93,10 @@ absl::StatusOr<Input> Parse(std::string_view contents, std::string_view name) {
       return absl::InvalidArgumentError(fmt::format(
           "{}: compressed by {}; read what is in it: {} -dc FILE | reprise ... -", name, program, program));
     }
+  }
+  if (LooksLikeEarlyPickle(contents)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: a pickle of protocol 0 or 1; save it with protocol 2 or later", name));
   }
   return absl::InvalidArgumentError(fmt::format("{}:1: an unknown format; {}", name, kExpected));
 }

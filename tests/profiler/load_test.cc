@@ -70,6 +70,17 @@ TEST(Load, LeavesTheErrorToTheFormat) {
   EXPECT_EQ(Load("/nonexistent").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Parse, KnowsAPickleOfAnEarlierProtocol) {
+  using namespace std::string_view_literals;
+  for (const std::string_view begin : {"(dp0\n"sv, "(lp0\n"sv, "}q\0"sv, "]q\0"sv}) {
+    const std::string pickle = std::string(begin) + "more.";
+    EXPECT_THAT(Text(Parse(pickle, "f").status()),
+                HasSubstr("f: a pickle of protocol 0 or 1; save it with protocol 2"))
+        << pickle;
+    EXPECT_THAT(Text(Parse(begin, "f").status()), HasSubstr("unknown format")) << "without its end";
+  }
+}
+
 TEST(Parse, NamesWhatItIsCompressedBy) {
   EXPECT_THAT(Text(Parse("\x1f\x8b\x08", "trace.json.gz").status()), HasSubstr("compressed by gzip"));
   EXPECT_THAT(Text(Parse("\x28\xb5\x2f\xfd", "f").status()), HasSubstr("compressed by zstd"));

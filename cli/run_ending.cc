@@ -67,8 +67,8 @@ std::string WhyNothingCaught(bool host) {
                        FormatSize(limit.bytes), limit.lifted_by);
   }
   return "a static binary, a program of another C library (musl), with an allocator of its own or under a "
-         "sanitizer, one with more rights than its caller (setuid) or without our variables (env -i), or no "
-         "aligned allocation above the threshold";
+         "sanitizer, one with more rights than its caller (setuid) or without our variables (env -i, "
+         "srun --export=NONE), or no aligned allocation above the threshold";
 }
 
 // An errno; 0: a folder that is not there can be made. Tried too.

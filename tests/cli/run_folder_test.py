@@ -49,7 +49,7 @@ class RunFolder(command.CommandTest):
     def test_folder_that_nobody_was_there_to_make(self):
         done = self.run_host("--out", "deep/er", "--", "env", "-i", "true")
         self.assert_status(done, 0)
-        self.assertRegex(done.err, r"nothing was caught \(.*\(musl\).*\(env -i\).*\)\n")
+        self.assertRegex(done.err, r"nothing was caught \(.*\(musl\).*\(env -i, srun --export=NONE\).*\)\n")
         self.assertNotIn("deep", done.err)
         self.assertEqual(os.listdir(self.folder), [])
 

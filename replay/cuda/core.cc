@@ -56,11 +56,10 @@ void Core::AddDefaultPool(Device& device) {
   }
 }
 
-Device* Core::DeviceOf(cu_context context) {
-  if (context == nullptr) return nullptr;
-  int ordinal = -1;
+int Core::DeviceIn(cu_context context) const {
+  if (context == nullptr) return -1;
   const ContextScope scope(driver_, context);
-  return scope.ok() && driver_.CtxGetDevice(&ordinal) == kSuccess ? DeviceNumber(ordinal) : nullptr;
+  return scope.ok() ? CurrentDevice() : -1;
 }
 
 StreamKey Core::KeyOf(cu_stream stream, DefaultStream means) const {

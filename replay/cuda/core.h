@@ -157,7 +157,9 @@ class Core {
   }
   // Null: it cannot be served, and the reason has been said.
   Device* DeviceNumber(int ordinal);
-  Device* DeviceOf(cu_context context);
+  // Of which device a context is. Negative: none's, or the driver does not tell.
+  int DeviceIn(cu_context context) const;
+  Device* DeviceOf(cu_context context) { return DeviceNumber(DeviceIn(context)); }
   // nullopt: no stream of ours to serve, the driver will say what is wrong with it; or its context is about to end, or a green
   // one, and `wanted`, bytes that are asked for there, go unrecorded.
   std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means, size_t wanted = 0);

@@ -23,6 +23,7 @@ inline constexpr Result kNotFoundAddress = 500;  // of an address query: there i
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kNotSupported = 801;
 inline constexpr Result kStreamCaptureUnsupported = 900;
+inline constexpr Result kUnknown = 999;
 
 // The default streams under explicit names.
 inline CUstream_st* const kLegacyStream =

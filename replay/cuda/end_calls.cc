@@ -255,26 +255,22 @@ void Core::EndEnding(cu_context context) {
   ending_over_.notify_all();
 }
 
-// Blocks of the peer's device are from now on within reach of the current one. Where ours cannot be, the driver's are not
-// either, so that the job may ask again.
+// Blocks of the peer's device are from now on within reach of the current one. Of what the driver does not tell it is not
+// known that they are.
 Result Core::AllowPeer(cu_context peer, int flags) {
-  int current = -1;
-  if (driver_.CtxGetDevice(&current) != kSuccess) return kInvalidContext;
-  Device* const device = DeviceOf(peer);
+  const int current = CurrentDevice();
+  const int ordinal = DeviceIn(peer);
   const cu_context context = driver_.Current();
+  if (current < 0 || ordinal < 0 || context == nullptr) return kUnknown;
+  Device* const device = DeviceNumber(ordinal);
   if (context == Primary(current)) {
     AddPeer(current);
   } else {
     AddPeer(context);
   }
-  if (device == nullptr) return kSuccess;
-  Result result = kSuccess;
-  {
-    const Engine::Guard guard = device->Lock();
-    result = device->memory().SetAccess(current, flags);
-  }
-  if (result != kSuccess) driver().cuCtxDisablePeerAccess(peer);
-  return result;
+  if (device == nullptr) return kSuccess;  // nothing of ours is there
+  const Engine::Guard guard = device->engine().Lock();
+  return device->memory().SetAccess(current, flags);
 }
 
 // Other threads may have found that nothing is captured, and be about to record an event, or to wait. That is

@@ -314,8 +314,11 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   };
   calls.cuCtxEnablePeerAccess = [](cu_context peer, unsigned flags) {
     const Result result = core->driver().cuCtxEnablePeerAccess(peer, flags);
-    if (result != kSuccess) return result;
-    return Answer([&] { return core->AllowPeer(peer, kReadWrite); }, [] { return kSuccess; });
+    if (result != kSuccess || core->passive()) return result;
+    // Where ours are not within reach, the driver's are not either, so that the job may ask again.
+    const Result ours = Answer([&] { return core->AllowPeer(peer, kReadWrite); }, [] { return kUnknown; });
+    if (ours != kSuccess) core->driver().cuCtxDisablePeerAccess(peer);
+    return ours;
   };
   // The arena stays within reach of a peer that asked for it once; the driver's own blocks do not.
   calls.cuCtxDisablePeerAccess = [](cu_context peer) { return core->driver().cuCtxDisablePeerAccess(peer); };

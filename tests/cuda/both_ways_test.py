@@ -211,6 +211,14 @@ class BothWays(CudaTest):
             with self.subTest(scenario):
                 self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemSetAccess:2"))
 
+    def test_a_peer_whose_device_is_not_told_is_refused(self):
+        """Once; and where nothing is ever told, each time."""
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "device_that_is_a_peer_of_synchronous_blocks_when_asked_again"
+        untold = "cuCtxPushCurrent:1"
+        self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", SIMCUDA_FAIL=untold))
+        self.assertIn("allowed = 999\n", self.under(scenario, "warm", SIMCUDA_FAIL=untold + "+").stdout)
+
     def test_a_stream_of_a_device_that_is_not_served_frees(self):
         scenario = "device_of_another_stream_frees"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemAddressReserve:2+"))

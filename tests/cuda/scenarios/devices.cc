@@ -194,6 +194,29 @@ SCENARIO(device_that_is_a_peer_of_contexts_when_asked_again) {
   ReadByAPeer([] { return cuCtxEnablePeerAccess(MainContext(), 0); });
 }
 
+// Nothing but its context lets a peer read a synchronous block. Who is refused that asks again.
+SCENARIO(device_that_is_a_peer_of_synchronous_blocks_when_asked_again) {
+  if (!TwoDevices()) return;
+  CUdeviceptr block = 0;
+  DO(cuMemAlloc(&block, kMiB));
+  DO(WorkFill(block, kMiB, 1, nullptr));
+  DO(cuCtxSynchronize());
+  PrimaryContext(1);
+  CUresult allowed = CUDA_ERROR_UNKNOWN;
+  for (int tries = 0; tries < 3 && allowed != CUDA_SUCCESS; ++tries) {
+    allowed = cuCtxEnablePeerAccess(MainContext(), 0);
+  }
+  NOTE(allowed);
+  if (allowed != CUDA_SUCCESS) return;
+  const CUstream peer = NewStream();
+  DO(WorkVerify(block, kMiB, 1, peer));
+  DO(cuStreamSynchronize(peer));
+  DO(cuCtxEnablePeerAccess(MainContext(), 0));  // not again
+  DO(cuCtxSetCurrent(MainContext()));
+  DO(cuMemFree(block));
+  CheckBytes();
+}
+
 // A stream says where a large block lies, not what is current.
 SCENARIO_ALONE(device_that_is_not_current_and_large_blocks) {
   if (!TwoDevices()) return;

@@ -41,19 +41,26 @@ Device* Core::DeviceNumber(int ordinal) {
   return devices_[index].get();
 }
 
-// With what the job has set before the device was known.
+// Added first: who opens it to a peer meanwhile waits until the device is known, and then opens the arena as well.
 void Core::AddDefaultPool(Device& device) {
   cu_pool pool = nullptr;
   if (driver_.DeviceGetDefaultMemPool(&pool, device.ordinal()) != kSuccess) return;
   pools_.Add(pool, device.ordinal());
+  if (!AllowPeersOf(pool, device)) pools_.Take(pool);
+}
+
+// To whom the job has opened the pool before the device was known. False: nobody says, or the arena cannot be.
+bool Core::AllowPeersOf(cu_pool pool, Device& device) {
   int count = 0;
-  driver_.DeviceGetCount(&count);
+  if (driver_.DeviceGetCount(&count) != kSuccess) return false;
   for (int peer = 0; peer < count; ++peer) {
+    if (peer == device.ordinal() || !driver_.MayReach(peer, device.ordinal())) continue;
     cu_location location = {kDeviceLocation, peer};
     int flags = 0;
-    if (peer != device.ordinal() && driver_.MemPoolGetAccess(&flags, pool, &location) == kSuccess)
-      AllowPool(device, peer, flags);
+    if (driver_.MemPoolGetAccess(&flags, pool, &location) != kSuccess) return false;
+    if (AllowPool(device, peer, flags) != kSuccess) return false;
   }
+  return true;
 }
 
 int Core::DeviceIn(cu_context context) const {

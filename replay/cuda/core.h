@@ -175,6 +175,7 @@ class Core {
   // Whose a block from the device's current pool would be; kNoPool: it cannot be ours.
   Owner CurrentPool(Device& device);
   void AddDefaultPool(Device& device);
+  bool AllowPeersOf(cu_pool pool, Device& device);
   Result AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
   // Where a capture began. A later one of the same origin has another number.

@@ -223,11 +223,9 @@ Result VirtualMemory::SetAccess(int device, int flags) {
 SlabMemory::SlabMemory(const Driver& driver, int device, Bytes total)
     : driver_(driver), device_(device), total_(std::min(total, kLargestRange)) {
   int count = 0;
-  driver_.DeviceGetCount(&count);
+  may_have_peers_ = driver_.DeviceGetCount(&count) != kSuccess;
   for (int other = 0; other < count; ++other) {
-    int can = 0;
-    if (other != device && driver_.DeviceCanAccessPeer(&can, other, device) == kSuccess && can != 0)
-      may_have_peers_ = true;
+    if (other != device && driver_.MayReach(other, device)) may_have_peers_ = true;
   }
 }
 

@@ -128,6 +128,11 @@ struct Driver {
     int value = 0;
     return DeviceGetAttribute(&value, attribute, device) == kSuccess ? value : 0;
   }
+  // Whether a device can be another's peer, unless the driver says that it cannot.
+  bool MayReach(int device, int other) const {
+    int can = 0;
+    return DeviceCanAccessPeer(&can, device, other) != kSuccess || can != 0;
+  }
   std::string NameOf(int device) const {
     char name[128] = "";
     return DeviceGetName(name, sizeof name, device) == kSuccess ? name : "";

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from cuda_programs import CudaTest, built
@@ -64,7 +65,7 @@ class BothWays(CudaTest):
             self.assertIn("WorkCorruptedBytes() = 0\n", self.play(scenario).stdout)
 
     def summary_of(self, scenario, **variables):
-        out = os.path.join(self.at.folder, scenario)
+        out = tempfile.mkdtemp(dir=self.at.folder)
         self.under(scenario, REPRISE_OUT=out, **variables)
         with open(os.path.join(out, "summary.json")) as file:
             return json.load(file)
@@ -218,6 +219,15 @@ class BothWays(CudaTest):
         untold = "cuCtxPushCurrent:1"
         self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", SIMCUDA_FAIL=untold))
         self.assertIn("allowed = 999\n", self.under(scenario, "warm", SIMCUDA_FAIL=untold + "+").stdout)
+
+    def test_a_pool_of_which_nobody_says_whose_it_is_to_reach_is_the_drivers(self):
+        scenario = "device_that_is_a_peer_before_it_is_used"
+        without = self.play(scenario)
+        for untold in ["cuMemPoolGetAccess:1", "cuDeviceGetCount:2"]:  # the first count is the job's
+            with self.subTest(untold):
+                self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=untold))
+                device = self.summary_of(scenario, SIMCUDA_FAIL=untold)["devices"][0]
+                self.assertEqual((device["arena"], device["outside"]), (0, 1))
 
     def test_a_stream_of_a_device_that_is_not_served_frees(self):
         scenario = "device_of_another_stream_frees"

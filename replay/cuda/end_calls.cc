@@ -127,7 +127,8 @@ Result Core::ResetPrimary(int ordinal, Result (*call)(int)) {
   return End(primary, device, /*reset=*/true, [&] { return call(ordinal); });
 }
 
-// The last release ends the context.
+// The last release ends the context. Where nobody says whether this was the last, it stays suspended, and its streams are
+// forgotten, whose handles may be those of others.
 Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   const NotCancelled not_cancelled;
   const auto lock = LockPrimary(ordinal);
@@ -146,15 +147,16 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   const Result result = call(ordinal);
   unsigned flags = 0;
   int active = 0;
-  if (result == kSuccess && driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess &&
-      active == 0) {
-    Note([&] {
-      DropCaptures(captures);
-      if (device != nullptr) DropContext(*device, primary, /*reset=*/true);
-    });
-  } else if (device != nullptr) {
-    device->streams(device->engine().Lock()).Resume(primary);
-  }
+  const bool told = driver_.DevicePrimaryCtxGetState(ordinal, &flags, &active) == kSuccess;
+  Note([&] {
+    if (told && active == 0) DropCaptures(captures);
+    if (device == nullptr) return;
+    if (told && active == 0) return DropContext(*device, primary, /*reset=*/true);
+    const Engine::Guard guard = device->engine().Lock();
+    DeviceStreams& streams = device->streams(guard);
+    if (told) return streams.Resume(primary);
+    streams_.TakeAll(*device, streams.OfContext(primary));
+  });
   --releasing_;
   return result;
 }

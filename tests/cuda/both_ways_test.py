@@ -270,6 +270,10 @@ class BothWays(CudaTest):
             with self.subTest(unknown):
                 self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL=unknown + ":700"))
 
+    def test_a_primary_context_of_which_nobody_says_whether_it_has_ended(self):
+        scenario = "end_of_the_primary_context_with_frees_under_way"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuDevicePrimaryCtxGetState:2:999"))
+
     def test_streams_come_while_the_primary_context_ends(self):
         scenario = "end_of_the_primary_context_beside_new_streams"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuDevicePrimaryCtxGetState"))

@@ -463,6 +463,25 @@ SCENARIO(end_of_the_primary_context_by_release) {
   CheckBytes();
 }
 
+// What was freed there behind work that was still to be done is used again in the next.
+SCENARIO(end_of_the_primary_context_with_frees_under_way) {
+  const CUstream streams[] = {NewStream(), NewStream()};
+  const auto use = [](CUstream stream, size_t bytes, size_t seed) {
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, bytes, stream));
+    DO(WorkFill(block, bytes, seed, stream));
+    DO(WorkVerify(block, bytes, seed, stream));
+    DO(cuMemFreeAsync(block, stream));
+  };
+  for (size_t i = 0; i < 4; ++i) use(streams[i % 2], 4 * kMiB, i);
+  DO(cuDevicePrimaryCtxRelease(0));
+  PrimaryContext(0);
+  const CUstream stream = NewStream();
+  for (size_t i = 1; i <= 4; ++i) use(stream, i * 4 * kMiB, 10 + i);
+  CheckBytes();
+  DO(cuStreamDestroy(stream));
+}
+
 SCENARIO(end_of_the_primary_context_that_is_capturing) {
   CUdeviceptr block = 0;
   DO(cuMemAllocAsync(&block, kMiB, nullptr));

@@ -19,7 +19,7 @@ inline constexpr Result kInvalidValue = 1;
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kDeinitialized = 4;
 inline constexpr Result kInvalidContext = 201;
-inline constexpr Result kNotFoundAddress = 500;  // of an address query: there is no such block
+inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kNotSupported = 801;
 inline constexpr Result kStreamCaptureUnsupported = 900;
@@ -115,10 +115,13 @@ struct Driver {
 
   bool HasGreenContexts() const { return StreamGetGreenCtx != nullptr; }
   // Whether it is a stream of a green context, or the legacy stream while one is current. That context ends unheard of, and
-  // until then may be current to one thread alone: nothing is served there, so that it is never named again.
+  // until then may be current to one thread alone: nothing is served there, so that it is never named again. Nor where the
+  // driver does not say, unless because it knows of none.
   bool InGreenContext(cu_stream stream) const {
+    if (!HasGreenContexts()) return false;
     void* green = nullptr;
-    return HasGreenContexts() && StreamGetGreenCtx(stream, &green) == kSuccess && green != nullptr;
+    const Result told = StreamGetGreenCtx(stream, &green);
+    return told == kSuccess ? green != nullptr : told != kNotSupported && told != kNotFound;
   }
 
   // nullopt: this driver is too old, it lacks `*missing`.

@@ -62,7 +62,7 @@ Result Core::AddressRange(cu_address* base, size_t* bytes, cu_address address) {
   Bytes size;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &size);
   if (device == nullptr) return driver().cuMemGetAddressRange_v2(base, bytes, address);
-  if (!block) return kNotFoundAddress;
+  if (!block) return kNotFound;
   if (base != nullptr) *base = device->AddressOf(block->begin);
   if (bytes != nullptr) *bytes = static_cast<size_t>(size.count());
   return kSuccess;

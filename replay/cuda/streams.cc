@@ -34,10 +34,11 @@ Stream DeviceStreams::Add(const StreamKey& key, cu_context context, const Stream
   return Stream{number};
 }
 
+// One that the driver says nothing of is taken for it: there more is waited for.
 bool DeviceStreams::IsBlocking(cu_stream stream) const {
   if (IsDefault(stream)) return stream == kPerThreadStream;
   unsigned flags = 0;
-  return driver_.StreamGetFlags(stream, &flags) == kSuccess && (flags & kStreamNonBlocking) == 0;
+  return driver_.StreamGetFlags(stream, &flags) != kSuccess || (flags & kStreamNonBlocking) == 0;
 }
 
 void DeviceStreams::Remove(Stream stream) {

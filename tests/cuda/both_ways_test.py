@@ -233,6 +233,19 @@ class BothWays(CudaTest):
         scenario = "device_of_another_stream_frees"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuMemAddressReserve:2+"))
 
+    def test_a_stream_that_nobody_says_is_not_a_green_ones(self):
+        scenario = "end_of_a_green_context"
+        without = self.play(scenario)
+        for untold in ["cuStreamGetGreenCtx:8", "cuStreamGetGreenCtx:12", "cuStreamGetGreenCtx:1+"]:
+            with self.subTest(untold):
+                self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=untold + ":999"))
+        summary = self.summary_of("training_stream_ordered", SIMCUDA_FAIL="cuStreamGetGreenCtx:1+:CUDA_ERROR_NOT_SUPPORTED")
+        self.assertEqual(summary["planned"] + summary["arena"], summary["requests"])
+
+    def test_a_stream_that_nobody_says_does_not_block(self):
+        scenario = "default_stream_whose_block_another_frees"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuStreamGetFlags:1:999"))
+
     def test_no_thread_of_ours_is_bound_with_the_jobs(self):
         """One that writes the trace is there as long as the job."""
         scenario = "training_on_a_bound_thread"

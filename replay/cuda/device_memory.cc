@@ -118,8 +118,9 @@ bool VirtualMemory::MakeInHost(Handle* handle) {
   return true;
 }
 
-// Puts memory, a spare granule or a new one, behind a granule's addresses.
+// Puts memory, a spare granule or a new one, behind a granule's addresses, unless some could not be taken from there.
 bool VirtualMemory::Back(int64_t granule) {
+  if (handles_[static_cast<size_t>(granule)] != 0) return true;
   Handle handle = 0;
   if (!spare_.empty()) {
     handle = spare_.back();
@@ -187,17 +188,17 @@ bool VirtualMemory::TryCommit(int64_t first, int64_t count) {
 
 void VirtualMemory::Release(int64_t first, int64_t count) {
   for (int64_t g = first; g < first + count; ++g) {
-    driver_.MemUnmap(At(g), SizeOf(1));
+    if (driver_.MemUnmap(At(g), SizeOf(1)) != kSuccess) continue;
     spare_.push_back(std::exchange(handles_[static_cast<size_t>(g)], 0));
   }
 }
 
 void VirtualMemory::Trim() {
-  for (const Handle handle : spare_) {
-    driver_.MemRelease(handle);
+  std::erase_if(spare_, [&](Handle handle) {
+    if (driver_.MemRelease(handle) != kSuccess) return false;
     if (in_host_.erase(handle) == 0) --on_device_;
-  }
-  spare_.clear();
+    return true;
+  });
   oversubscription_.in_host = static_cast<int64_t>(in_host_.size());
 }
 

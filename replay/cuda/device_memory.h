@@ -115,7 +115,7 @@ class VirtualMemory : public DeviceMemory {
   const Driver& driver_;
   AllocationProp prop_;
   const Bytes granule_;
-  std::vector<Handle> handles_;    // by granule; 0: not committed
+  std::vector<Handle> handles_;    // by granule; 0: nothing is mapped there
   std::vector<Handle> spare_;      // unmapped and kept for the next Commit
   std::vector<cu_access> access_;  // who may use it: this device first, then its peers
   HashSet<Handle> in_host_;        // of the handles, spare ones too

@@ -149,6 +149,18 @@ class BothWays(CudaTest):
                 with self.subTest(scenario, failure=failure):
                     self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure))
 
+    def test_memory_that_stays_mapped_is_used_where_it_is(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "pool_trim_in_training"
+        without = self.play(scenario)
+        for failure in ["cuMemUnmap:1", "cuMemUnmap:1+", "cuMemRelease:1"]:
+            with self.subTest(failure):
+                self.assert_same(without, self.under(scenario, SIMCUDA_FAIL=failure + ":999"))
+                device = self.summary_of(scenario, SIMCUDA_FAIL=failure + ":999")["devices"][0]
+                self.assertEqual(device["refusal"], "")
+                self.assertEqual(device["outside"], 0)
+                self.assertEqual(device["passed"], 0)
+
     def test_the_host_has_no_memory_for_us(self):
         """Once, at each request in turn: what the driver has done is not asked of it again, nor is what has ended, nor
         for a handle of our memory."""

@@ -36,7 +36,7 @@ cu.simPhysicalBytes.restype = ctypes.c_ulonglong
 def allocate():
     check(cu.cuCtxSetCurrent(contexts[1]))
     cu.cuMemAllocAsync(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(4 << 30), None)
-enough = cu.simPhysicalBytes(1) + (1 << 30)
+enough = cu.simPhysicalBytes(1) + (3 << 30)
 threading.Thread(target=allocate, daemon=True).start()
 while cu.simPhysicalBytes(1) < enough:
     pass

@@ -78,6 +78,7 @@ struct Driver {
   FUNCTION(CtxGetCurrent, "cuCtxGetCurrent", (cu_context*))                                               \
   FUNCTION(CtxPushCurrent, "cuCtxPushCurrent_v2", (cu_context))                                           \
   FUNCTION(CtxPopCurrent, "cuCtxPopCurrent_v2", (cu_context*))                                            \
+  FUNCTION(CtxSetCurrent, "cuCtxSetCurrent", (cu_context))                                                \
   FUNCTION(CtxGetDevice, "cuCtxGetDevice", (int*))                                                        \
   FUNCTION(CtxSynchronize, "cuCtxSynchronize", ())                                                        \
   FUNCTION(DevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                \
@@ -152,11 +153,13 @@ class ContextScope {
  public:
   ContextScope(const Driver& driver, cu_context context)
       : driver_(driver),
+        context_(context),
         was_current_(driver.Current() == context),
         pushed_(!was_current_ && driver.CtxPushCurrent(context) == kSuccess) {}
   ~ContextScope() {
     cu_context popped = nullptr;
-    if (pushed_) driver_.CtxPopCurrent(&popped);
+    if (!pushed_ || driver_.CtxPopCurrent(&popped) == kSuccess) return;
+    if (driver_.Current() == context_) driver_.CtxSetCurrent(nullptr);  // takes it off as well
   }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -165,6 +168,7 @@ class ContextScope {
 
  private:
   const Driver& driver_;
+  const cu_context context_;
   const bool was_current_;
   const bool pushed_;
 };

@@ -283,7 +283,8 @@ Result Core::FreeOurs(Device& device, cu_address block, bool in_order, std::opti
   if (!parked && IsParked(device, block)) return kInvalidValue;
   const Offset offset(device.OffsetOf(block));
   cu_context current = nullptr;
-  Result waited = driver_.CtxGetCurrent(&current);  // which says whether the driver is still there
+  // Whether the driver is still there. What else it says of what is current is not this free's.
+  Result waited = driver_.CtxGetCurrent(&current) == kDeinitialized ? kDeinitialized : kSuccess;
   StreamOrder::Snapshot snapshot;
   std::vector<Visit> peers;
   Visit own;

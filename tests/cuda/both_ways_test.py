@@ -218,6 +218,16 @@ class BothWays(CudaTest):
                 self.assertIn("WorkCorruptedBytes() = 0\n", without.stdout)
                 self.assert_same(without, self.under(scenario, *how, SIMCUDA_FAIL="cuCtxPushCurrent:1+"))
 
+    def test_a_context_that_does_not_go_when_it_has_been_made_current(self):
+        scenario = "device_of_another_stream_frees"
+        self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL="cuCtxPopCurrent:1+:999"))
+
+    def test_a_free_of_which_nobody_says_what_is_current(self):
+        for scenario, untold in [("device_of_another_stream_frees", "cuCtxGetCurrent:5"),
+                                 ("free_of_pool_memory_by_the_call_that_waits", "cuCtxGetCurrent:1+")]:
+            with self.subTest(scenario):
+                self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_FAIL=untold + ":999"))
+
     def test_a_peer_that_is_refused_what_we_hold_is_told_so(self):
         for scenario in ["device_that_is_a_peer_of_a_pool_when_asked_again",
                          "device_that_is_a_peer_of_contexts_when_asked_again"]:

@@ -282,6 +282,9 @@ SCENARIO(device_of_another_stream_frees) {
     DO(cuStreamSynchronize(other));
     DO(cuMemFreeAsync(next, own));
   }
+  CUcontext current = nullptr;
+  DO(cuCtxGetCurrent(&current));
+  NOTE(current == MainContext());
   CheckBytes();
 }
 

@@ -31,6 +31,9 @@ namespace reprise::replay::cuda {
 // Which stream a call means by handle 0.
 enum class DefaultStream { kLegacy, kPerThread };
 
+// Which blocks of its own the driver would let a call export.
+enum class Exportable { kNone, kSynchronous, kAll };
+
 class Core {
  public:
   static constexpr int kMostDevices = 64;
@@ -95,8 +98,9 @@ class Core {
   Result PointerAttribute(void* value, int attribute, cu_address address);
   Result PointerAttributes(unsigned count, int* attributes, void** values, cu_address address);
   Result SetPointerAttribute(const void* value, int attribute, cu_address address);
-  // For calls that would let another process or device see more than the block.
-  bool RefuseExport(cu_address address, const char* call);
+  // For calls that would let another process or device see more than the block. What the driver would have granted is
+  // counted, and said once.
+  bool RefuseExport(cu_address address, const char* call, Exportable exportable);
   // Of a process that exports memory, or registers it with a network, no synchronous blocks are served: they
   // must be the driver's.
   void NoteExport() { exported_ = true; }

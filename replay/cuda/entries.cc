@@ -42,8 +42,9 @@ constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
 
 // For calls that only look at what the driver cannot know of, or must not see.
 template <typename Real>
-Result Exported(cu_address address, const char* call, Result refusal, Real real) noexcept {
-  return Answer([&] { return core->RefuseExport(address, call) ? refusal : real(); },
+Result Exported(cu_address address, const char* call, Exportable exportable, Result refusal,
+                Real real) noexcept {
+  return Answer([&] { return core->RefuseExport(address, call, exportable) ? refusal : real(); },
                 [&] { return core->Owns(address) ? refusal : real(); });
 }
 
@@ -190,7 +191,7 @@ void FillPoolCalls(reprise_cuda_calls& calls) {
                   [&] { return core->driver().cuMemPoolSetAccess(pool, access, count); });
   };
   calls.cuMemPoolExportPointer = [](void* data, cu_address block) {
-    return Exported(block, "cuMemPoolExportPointer", kInvalidValue,
+    return Exported(block, "cuMemPoolExportPointer", Exportable::kNone, kInvalidValue,
                     [&] { return core->driver().cuMemPoolExportPointer(data, block); });
   };
 }
@@ -214,18 +215,19 @@ void FillQueryCalls(reprise_cuda_calls& calls) {
   };
   calls.cuIpcGetMemHandle = [](void* handle, cu_address block) {
     core->NoteExport();
-    return Exported(block, "cuIpcGetMemHandle", kInvalidValue,
+    return Exported(block, "cuIpcGetMemHandle", Exportable::kSynchronous, kInvalidValue,
                     [&] { return core->driver().cuIpcGetMemHandle(handle, block); });
   };
   calls.cuMemGetHandleForAddressRange = [](void* handle, cu_address begin, size_t bytes, int type,
                                            uint64_t flags) {
     core->NoteExport();
-    return Exported(begin, "cuMemGetHandleForAddressRange", kNotSupported, [&] {
+    return Exported(begin, "cuMemGetHandleForAddressRange", Exportable::kAll, kNotSupported, [&] {
       return core->driver().cuMemGetHandleForAddressRange(handle, begin, bytes, type, flags);
     });
   };
   calls.cuMemRetainAllocationHandle = [](uint64_t* handle, void* address) {
-    return Exported(reinterpret_cast<cu_address>(address), "cuMemRetainAllocationHandle", kInvalidValue,
+    return Exported(reinterpret_cast<cu_address>(address), "cuMemRetainAllocationHandle", Exportable::kNone,
+                    kInvalidValue,
                     [&] { return core->driver().cuMemRetainAllocationHandle(handle, address); });
   };
 }

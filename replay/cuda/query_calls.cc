@@ -129,7 +129,8 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   const bool ask = !block || value == nullptr || !KnownWithoutDriver(attribute);
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (device == nullptr || !block || value == nullptr) return result;
-  if (result != kSuccess && attribute == kP2pTokens) RefuseExport(address, "cuPointerGetAttribute");
+  if (result != kSuccess && attribute == kP2pTokens)
+    RefuseExport(address, "cuPointerGetAttribute", Exportable::kSynchronous);
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
 }
 
@@ -150,18 +151,20 @@ Result Core::PointerAttributes(unsigned count, int* attributes, void** values, c
 Result Core::SetPointerAttribute(const void* value, int attribute, cu_address address) {
   if (attribute == kSyncMemops) NoteExport();
   const Result result = driver().cuPointerSetAttribute(value, attribute, address);
-  if (result != kSuccess && attribute == kSyncMemops) RefuseExport(address, "cuPointerSetAttribute");
+  if (result != kSuccess && attribute == kSyncMemops)
+    RefuseExport(address, "cuPointerSetAttribute", Exportable::kSynchronous);
   return result;
 }
 
-bool Core::RefuseExport(cu_address address, const char* call) {
+bool Core::RefuseExport(cu_address address, const char* call, Exportable exportable) {
   Device* device = nullptr;
   Bytes bytes;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &bytes);
   if (device == nullptr) return false;
-  if (device->refused_exports.fetch_add(1) == 0) {
+  const bool ordered = block && !HasContext(*block);
+  const bool granted = block && exportable >= (ordered ? Exportable::kAll : Exportable::kSynchronous);
+  if (granted && device->refused_exports.fetch_add(1) == 0) {
     // Recorded only, a job still has its stream-ordered blocks from the arena, and no others.
-    const bool ordered = block && block->info.owner != kNoPool;
     Note([&] {
       Log(LogLevel::kWarn,
           fmt::format("{}: a block served from the arena cannot be exported; run the job with "

@@ -141,6 +141,14 @@ class BothWays(CudaTest):
                 with open(os.path.join(out, "summary.json")) as file:
                     self.assertEqual(json.load(file)["devices"][0]["refused_exports"], 1)
 
+    def test_what_the_driver_would_refuse_as_well_is_no_refused_export(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        for scenario in ["ipc_of_an_async_block", "exports_of_an_async_block", "handle_of_a_block_that_is_not_virtual_memory"]:
+            with self.subTest(scenario):
+                under = self.under(scenario, "warm")
+                self.assertNotIn("cannot be exported", under.stderr)
+                self.assertIn("exports refused 0", under.stderr)
+
     def test_failing_calls_of_the_driver(self):
         """Our own calls fail; the job must not notice."""
         for scenario in UNDER_FAILURES:

@@ -74,6 +74,20 @@ SCENARIO(ipc_of_an_async_block) {
   CheckBytes();
 }
 
+// What else is tried to find out how a block can be shown to others. It cannot.
+SCENARIO(exports_of_an_async_block) {
+  CUdeviceptr block = 0;
+  CUmemPoolPtrExportData data = {};
+  CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+  const unsigned on = 1;
+  DO(cuMemAllocAsync(&block, 2 * kMiB, nullptr));
+  DO(cuMemPoolExportPointer(&data, block));
+  DO(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block));
+  DO(cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, block));
+  DO(cuMemFreeAsync(block, nullptr));
+  CheckBytes();
+}
+
 SCENARIO(handle_for_an_address_range) {
   CUdeviceptr block = 0;
   int descriptor = -1;

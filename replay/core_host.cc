@@ -5,7 +5,6 @@
 // Threads: any. The engine's lock is taken in TakeLock alone. Nothing thrown crosses the seam: after the
 // first exception the core serves nothing new (law 4).
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -401,22 +400,9 @@ absl::StatusOr<std::unique_ptr<HostMemory>> Reserve() {
   }
 }
 
-bool IsLimited(__rlimit_resource resource) {
-  rlimit limit{};
-  return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
-}
-
 HostCore* Open(const reprise_host_shim& shim) {
   std::unique_ptr<CoreSession> session = CoreSession::Open(shim.stderr_at_start, shim.cpus_at_start);
   if (session == nullptr) return nullptr;
-  // What is reserved counts against the job's own limit, addresses against the one and the arena's tables
-  // against the other: it could fail where it would have run.
-  for (const auto& [resource, what] : {std::pair(RLIMIT_AS, "the address space is limited (ulimit -v)"),
-                                       std::pair(RLIMIT_DATA, "its data is limited (ulimit -d)")}) {
-    if (!IsLimited(resource)) continue;
-    Log(LogLevel::kInfo, std::string(what) + "; memory is left as it is");
-    return nullptr;
-  }
   absl::StatusOr<std::unique_ptr<HostMemory>> memory = Reserve();
   if (!memory.ok()) {
     Log(LogLevel::kInfo, std::string(memory.status().message()) + "; memory is left as it is");

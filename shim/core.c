@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -51,10 +52,26 @@ extern void own_marker(void) __attribute__((alias("reprise_host_marker"), visibi
 
 static void never_serve(void) { __atomic_store_n(&reprise_threshold, SIZE_MAX, __ATOMIC_RELAXED); }
 
+static int is_limited(int resource) {
+  struct rlimit limit;
+  return getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* What the core and its libraries take, and the range that it reserves, count against the job's own limit, addresses
+ * against the one and the arena's tables against the other: it could fail where it would have run. */
+static int leaves_to_its_limit(void) {
+  const char* const what = is_limited(RLIMIT_AS)     ? "the address space is limited (ulimit -v)"
+                           : is_limited(RLIMIT_DATA) ? "its data is limited (ulimit -d)"
+                                                     : NULL;
+  if (what && reprise_talkative()) reprise_say(what, NULL);
+  return what != NULL;
+}
+
 static const struct reprise_host_core* load_core(void) {
   static struct reprise_host_shim shim;
   if (!dlsym) return NULL; /* an old glibc, and no core can be for it */
   if (dlsym(RTLD_DEFAULT, "reprise_host_marker") != (void*)own_marker) return NULL; /* another copy serves */
+  if (leaves_to_its_limit()) return NULL;
   /* Before any lookup fails: to say what did, the C library takes a lock that such a malloc may be called under. */
   if (reprise_malloc_comes_to_us(reprise_threshold)) {
     reprise_say("this program's malloc takes aligned memory, and is called with locks of the C library held",

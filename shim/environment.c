@@ -67,3 +67,4 @@ size_t reprise_threshold_from_environment(void) {
 }
 
 int reprise_quiet(void) { return is("REPRISE_LOG", "quiet"); }
+int reprise_talkative(void) { return is("REPRISE_LOG", "info"); }

@@ -16,4 +16,7 @@ size_t reprise_threshold_from_environment(void);
 /* REPRISE_LOG=quiet. */
 int reprise_quiet(void);
 
+/* REPRISE_LOG=info: what is no fault is said too. */
+int reprise_talkative(void);
+
 #endif

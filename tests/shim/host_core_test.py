@@ -313,14 +313,13 @@ class Files(CoreTest):
 
 class Refused(CoreTest):
     def test_limited_memory_is_left_to_the_job(self):
-        for limit, said in [(resource.RLIMIT_AS, "the address space is limited"),
-                            (resource.RLIMIT_DATA, "its data is limited")]:
-            with self.subTest(said):
+        """Enough for the job, and not for the core and its libraries."""
+        for limit, little in [(resource.RLIMIT_AS, 8 << 20), (resource.RLIMIT_DATA, 2 << 20)]:
+            with self.subTest(limit=limit):
                 done = subprocess.run([built("JOB"), "ordinary"], capture_output=True, text=True, timeout=TIMEOUT,
-                                      preexec_fn=lambda: resource.setrlimit(limit, (1 << 32, 1 << 32)),
-                                      env=clean_environment([self.at.shim], REPRISE_LOG="info"))
-                self.assertEqual((done.returncode, done.stdout), (0, "not served\n"))
-                self.assertEqual(done.stderr.count("reprise: " + said), 1)
+                                      preexec_fn=lambda: resource.setrlimit(limit, (little, little)),
+                                      env=clean_environment([self.at.shim]))
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "not served\n", ""))
 
     def test_bad_values_cost_one_line_each(self):
         done = self.job("ordinary", REPRISE_MODE="fast", REPRISE_LOG="loud", REPRISE_THRESHOLD="many")

@@ -231,6 +231,19 @@ class OutOfOrder(ShimTest):
         self.check("", FAKE_CORE="refuse")
 
 
+    def test_limited_memory_is_left_to_the_job(self):
+        """What a core takes would count against the limit, so none is opened."""
+        shutil.copy(built("FAKE_CORE_LIBRARY"), self.at.core)
+        for limit, what in [(resource.RLIMIT_AS, "the address space is limited (ulimit -v)"),
+                            (resource.RLIMIT_DATA, "its data is limited (ulimit -d)")]:
+            for level, said in [("warn", ""), ("info", f"reprise: {what}; memory is left as it is\n")]:
+                with self.subTest(what=what, level=level):
+                    done = subprocess.run([built("JOB"), "ordinary"], capture_output=True, text=True, timeout=TIMEOUT,
+                                          preexec_fn=lambda: resource.setrlimit(limit, (1 << 32, 1 << 32)),
+                                          env=clean_environment([self.at.shim], REPRISE_LOG=level))
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "not served\n", said))
+
+
 class Off(ShimTest):
     def test_off_is_off(self):
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_DISABLE": "yes"}, {"REPRISE_MODE": "off"}]:

@@ -456,11 +456,10 @@ const reprise_host_core* OpenOnce(const reprise_host_shim* shim) {
 
 extern "C" __attribute__((visibility("default"))) const reprise_host_core* reprise_core_open_host(
     const reprise_host_shim* shim) {
-  try {
-    return reprise::replay::OpenOnce(shim);
-  } catch (...) {
+  const reprise_host_core* opened = nullptr;
+  if (!reprise::Completes([&] { opened = reprise::replay::OpenOnce(shim); })) {
     reprise::replay::Log(reprise::replay::LogLevel::kWarn,
                          "an error while starting; memory is left as it is");
-    return nullptr;
   }
+  return opened;
 }

@@ -379,11 +379,10 @@ const reprise_cuda_core* OpenOnce(const reprise_cuda_shim* shim) {
 
 extern "C" __attribute__((visibility("default"))) const reprise_cuda_core* reprise_core_open_cuda(
     const reprise_cuda_shim* shim) {
-  try {
-    return reprise::replay::cuda::OpenOnce(shim);
-  } catch (...) {
+  const reprise_cuda_core* opened = nullptr;
+  if (!reprise::Completes([&] { opened = reprise::replay::cuda::OpenOnce(shim); })) {
     reprise::replay::Log(reprise::replay::LogLevel::kWarn,
                          "an error while starting; memory is left as it is");
-    return nullptr;
   }
+  return opened;
 }

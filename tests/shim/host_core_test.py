@@ -83,6 +83,17 @@ class Serving(CoreTest):
                 with self.subTest(job=job, stacks=stacks):
                     self.job(job, REPRISE_STACKS=stacks, REPRISE_OUT=self.out if stacks == "native" else "")
 
+    def test_a_job_outlives_that_from_any_moment_on(self):
+        """While the core is being opened too. Few are left: where a thread has seen that there
+        is memory for what must not fail, and the very next call has none."""
+        ended = []
+        for call in range(1, 700, 6):
+            done = run([built("JOB"), "iterate", "3"], preload=[self.at.shim, built("NO_MALLOC")],
+                       NO_MALLOC_FROM=str(call), REPRISE_OUT=os.path.join(self.out, str(call)))
+            if done.returncode != 0:
+                ended.append((call, done.stderr))
+        self.assertLess(len(ended), 15, ended)
+
     def test_an_iteration_is_served_by_plan(self):
         # The plan is made beside the job, so how many iterations pass until then depends on the machine.
         for iterations in [2000, 8000, 32000, 128000]:

@@ -131,16 +131,13 @@ class Library {
 
 int RedirectCalls(std::span<const Redirect> redirects, const char* library) {
   Search search{redirects, library};
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* data) {
-        auto& search = *static_cast<Search*>(data);
-        const char* const name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-        // The executable has no name. The loader and the kernel's library call nothing of Python's.
-        if (search.library == nullptr ? name[0] == '/' : strcmp(name, search.library) == 0)
-          Library(*info).Redirect(search);
-        return 0;
-      },
-      &search);
+  // Where there is no memory for more, the others' calls stay theirs.
+  ForEachLibrary([&search](const dl_phdr_info& info) {
+    const char* const name = info.dlpi_name == nullptr ? "" : info.dlpi_name;
+    // The executable has no name. The loader and the kernel's library call nothing of Python's.
+    if (search.library == nullptr ? name[0] == '/' : strcmp(name, search.library) == 0)
+      Library(info).Redirect(search);
+  });
   return search.changed;
 }
 

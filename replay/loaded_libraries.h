@@ -23,6 +23,22 @@ inline LibraryCounts CountLibraries() {
   return counts;
 }
 
+// Calls `each` for the libraries, none of which is unloaded meanwhile. What it throws must not pass through the loader: it
+// ends there, and the answer is false.
+template <typename Each>
+bool ForEachLibrary(const Each& each) noexcept {
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, size_t, void* data) {
+               try {
+                 (*static_cast<const Each*>(data))(*info);
+                 return 0;
+               } catch (...) {
+                 return 1;
+               }
+             },
+             const_cast<Each*>(&each)) == 0;
+}
+
 // Whether `address` is in what is mapped of `library`.
 inline bool Covers(const dl_phdr_info& library, uintptr_t address) {
   for (int i = 0; i < library.dlpi_phnum; ++i) {

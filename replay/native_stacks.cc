@@ -80,27 +80,25 @@ bool IsOurs(const dl_phdr_info& info) {
          name == "libreprise-host.so";
 }
 
-// Says for each address where it is. Nothing is allocated by the loader meanwhile, and by us only strings.
-void Find(std::vector<Place>* places) {
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* data) {
-        std::string path, build_id;
-        bool ours = false;
-        for (Place& place : *static_cast<std::vector<Place>*>(data)) {
-          if (!place.module.empty() || !Covers(*info, place.address)) continue;
-          if (path.empty()) {
-            path = PathOf(*info);
-            build_id = BuildIdOf(*info);
-            ours = IsOurs(*info);
-          }
-          place.module = path;
-          place.build_id = build_id;
-          place.offset = place.address - info->dlpi_addr;
-          place.ours = ours;
-        }
-        return 0;
-      },
-      places);
+// Says for each address where it is. Nothing is allocated by the loader meanwhile, and by us only strings. False: there
+// was no memory for those.
+bool Find(std::vector<Place>& places) {
+  return ForEachLibrary([&places](const dl_phdr_info& info) {
+    std::string path, build_id;
+    bool ours = false;
+    for (Place& place : places) {
+      if (!place.module.empty() || !Covers(info, place.address)) continue;
+      if (path.empty()) {
+        path = PathOf(info);
+        build_id = BuildIdOf(info);
+        ours = IsOurs(info);
+      }
+      place.module = path;
+      place.build_id = build_id;
+      place.offset = place.address - info.dlpi_addr;
+      place.ours = ours;
+    }
+  });
 }
 
 }  // namespace
@@ -144,7 +142,7 @@ StackId NativeStacks::Learn(std::span<void* const> addresses, uint64_t hash) {
   // What is on the stack is where a call returns to; the call is before it, perhaps at the end of its
   // function.
   for (void* const address : addresses) places.push_back({reinterpret_cast<uintptr_t>(address) - 1});
-  Find(&places);
+  if (!Find(places)) return StackId(0);
   places.erase(places.begin(),
                std::find_if(places.begin(), places.end(), [](const Place& p) { return !p.ours; }));
   if (places.size() > profiler::kMostStackDepth) places.resize(profiler::kMostStackDepth);

@@ -84,12 +84,13 @@ class Serving(CoreTest):
                     self.job(job, REPRISE_STACKS=stacks, REPRISE_OUT=self.out if stacks == "native" else "")
 
     def test_a_job_outlives_that_from_any_moment_on(self):
-        """While the core is being opened too. Few are left: where a thread has seen that there
+        """While the core is being opened too, and while a stack is taken. Few are left: where a thread has seen that there
         is memory for what must not fail, and the very next call has none."""
         ended = []
         for call in range(1, 700, 6):
             done = run([built("JOB"), "iterate", "3"], preload=[self.at.shim, built("NO_MALLOC")],
-                       NO_MALLOC_FROM=str(call), REPRISE_OUT=os.path.join(self.out, str(call)))
+                       NO_MALLOC_FROM=str(call), REPRISE_STACKS="native", REPRISE_OUT=os.path.join(self.out, str(call)))
+            self.assertNotIn("unwinding", done.stderr, call)
             if done.returncode != 0:
                 ended.append((call, done.stderr))
         self.assertLess(len(ended), 15, ended)

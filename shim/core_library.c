@@ -145,15 +145,16 @@ static int is_whole(const char* path) {
   if (file < 0) return 1;
   const off_t size = lseek(file, 0, SEEK_END);
   ElfW(Ehdr) header;
-  /* What is no library at all is for the loader to say. */
+  /* What is no library at all, or cannot be read, is for the loader to say. */
   const int is_library =
       pread(file, &header, sizeof header, 0) == sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
   int whole = 1;
   for (int i = 0; is_library && whole && i < header.e_phnum; ++i) {
     ElfW(Phdr) part;
     const off_t at = (off_t)(header.e_phoff + (size_t)i * sizeof part);
-    whole = pread(file, &part, sizeof part, at) == sizeof part && part.p_filesz <= (size_t)size &&
-            part.p_offset <= (size_t)size - part.p_filesz;
+    const ssize_t bytes = pread(file, &part, sizeof part, at);
+    whole = bytes < 0 || (bytes == sizeof part && part.p_filesz <= (size_t)size &&
+                          part.p_offset <= (size_t)size - part.p_filesz);
   }
   close(file);
   return whole;

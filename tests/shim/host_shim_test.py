@@ -199,6 +199,12 @@ class OutOfOrder(ShimTest):
                 self.check("reprise: cannot open the core library: " if length < 100 else
                            "reprise: the core library is cut short: ")
 
+    def test_core_cannot_be_looked_at(self):
+        """Whether it is whole is then for the loader to say."""
+        shutil.copy(built("FAKE_CORE_LIBRARY"), self.at.core)
+        done = run([built("JOB"), "ordinary"], preload=[self.at.shim, built("NO_READING")])
+        self.assertEqual((done.returncode, done.stdout), (0, "served\n"), done.stderr)
+
     def test_a_path_breaks_no_line_and_moves_no_cursor(self):
         """What is said of the core's file holds its path, as of a folder that anybody may have named."""
         folder = os.path.join(self.at.folder, "a\nb\x1b[31m\x9bc\xa0\u00e9")

@@ -1,6 +1,7 @@
 #include "replay/unwinder.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -83,8 +84,11 @@ Unwind Open() {
   void* const library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   void* const unwind = library == nullptr ? nullptr : dlsym(library, "unw_backtrace");
   if (unwind == nullptr) {
+    const char* const why = dlerror();
     Log(LogLevel::kWarn,
-        "REPRISE_STACKS=native needs libunwind.so.8, which is not here; allocations get no stacks");
+        fmt::format(
+            "REPRISE_STACKS=native needs libunwind.so.8, and cannot use one: {}; allocations get no stacks",
+            why == nullptr ? "no reason is known" : why));
     return nullptr;
   }
   if (!KeepFromPipe(library)) {

@@ -338,6 +338,12 @@ class Refused(CoreTest):
         self.assertEqual(done.stderr.count("reprise: REPRISE_"), 3)
         self.assertEqual(done.stderr.count("\n"), 3)
 
+    def test_an_unwinder_that_cannot_be_used(self):
+        with open(os.path.join(self.folder, "libunwind.so.8"), "w") as file:
+            file.write("not an ELF file\n" * 100)
+        done = self.job("ordinary", REPRISE_STACKS="native", REPRISE_OUT=self.out, LD_LIBRARY_PATH=self.folder)
+        self.assertRegex(done.stderr, "needs libunwind.so.8, and cannot use one: .*invalid ELF header; ")
+
     def test_off_is_off(self):
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
             done = self.job("threads", REPRISE_OUT=self.out, REPRISE_LOG="info", **variables)

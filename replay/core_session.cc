@@ -220,8 +220,9 @@ bool CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
                              PlansSummary& plans) const {
   if (known.empty() || (!out_ && config_.cache.empty())) return false;
   const JobSignature job = Signature(kind, device);
-  const auto not_kept = [](const absl::Status& why) {
-    Log(LogLevel::kWarn, std::string(why.message()) + "; the plans are not kept there");
+  const auto not_kept = [&plans](const absl::Status& why) {
+    if (plans.not_kept.emplace(why.message()).second)
+      Log(LogLevel::kWarn, std::string(why.message()) + "; the plans are not kept there");
   };
   std::string text;
   bool laid = false;  // or known to be laid by another rank

@@ -74,7 +74,8 @@ absl::Status PlanCache::WriteEntry(const std::string& plans) const {
 absl::StatusOr<PlanCache::Left> PlanCache::Leave(const std::vector<Sequence::Known>& known,
                                                  double seconds) const {
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);  // writing says what is wrong with it
+  std::filesystem::create_directories(folder_, error);
+  if (error) return absl::ErrnoToStatus(error.value(), fmt::format("cannot make the folder {}", folder_));
   const std::string name = NameOf(job_, known);
   const std::string path = fmt::format("{}/{}.plans.json", folder_, name);
   if (absl::StatusOr<std::string> there = ReadRegularFile(path, kMostPlanBytes);

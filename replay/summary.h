@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,11 @@ struct TraceSummary {
 
 // Plans from one run to the next (saved_plan.h).
 struct PlansSummary {
-  std::string read;     // the file; empty: there was none
-  std::string refused;  // why it was not to be used
-  std::string written;  // the file; empty: none
-  std::string beside;   // the same or another, beside the summary; empty: none
+  std::string read;                // the file; empty: there was none
+  std::string refused;             // why it was not to be used
+  std::string written;             // the file; empty: none
+  std::string beside;              // the same or another, beside the summary; empty: none
+  std::set<std::string> not_kept;  // why they are not where they were to be; each is said once
 };
 
 // One engine.

@@ -30,6 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // One after the other, so that one place is enough for all.
 std::vector<Sequence::Known> Learnt(int64_t bytes) {
@@ -204,6 +205,15 @@ TEST_F(PlanCacheTest, AFolderThatCannotBeWrittenIsNamed) {
   std::ofstream(folder_ / "file") << "";
   const PlanCache cache(folder_ / "file", {.command = {"train"}, .device = "host"}, 0);
   EXPECT_THAT(cache.Leave(Learnt(8192), 0.1).status().message(), HasSubstr(folder_ / "file"));
+}
+
+TEST_F(PlanCacheTest, AFolderThatCannotBeMadeSaysWhy) {
+  const std::string folder = "/sys/reprise/plans";  // a file system that takes no folders
+  if (!fs::exists("/sys/kernel")) GTEST_SKIP() << "no /sys here";
+  const PlanCache cache(folder, {.command = {"train"}, .device = "host"}, 0);
+  const auto left = cache.Leave(Learnt(8192), 0.1);
+  EXPECT_THAT(left.status().message(), HasSubstr("cannot make the folder " + folder));
+  EXPECT_THAT(left.status().message(), Not(HasSubstr("No such file")));
 }
 
 // A pipe that says one thing, by being closed.

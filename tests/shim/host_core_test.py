@@ -344,6 +344,14 @@ class Refused(CoreTest):
         done = self.job("ordinary", REPRISE_STACKS="native", REPRISE_OUT=self.out, LD_LIBRARY_PATH=self.folder)
         self.assertRegex(done.stderr, "needs libunwind.so.8, and cannot use one: .*invalid ELF header; ")
 
+    def test_a_cache_that_cannot_be_made_costs_one_line(self):
+        # How many iterations pass until there is a plan depends on the machine.
+        for iterations in ["2000", "8000", "32000", "128000"]:
+            done = self.job("iterate", iterations, REPRISE_CACHE="/sys/reprise")
+            if done.stderr:
+                break
+        self.assertEqual(done.stderr.count("cannot make the folder /sys/reprise: "), 1, done.stderr)
+
     def test_off_is_off(self):
         for variables in [{"REPRISE_DISABLE": "1"}, {"REPRISE_MODE": "off"}]:
             done = self.job("threads", REPRISE_OUT=self.out, REPRISE_LOG="info", **variables)

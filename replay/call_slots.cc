@@ -35,7 +35,7 @@ struct Search {
 // As the system's own list of the process's memory has it; nothing where that cannot be read (no descriptor is
 // left, or no /proc is there).
 std::optional<bool> IsWritable(const void* address) {
-  std::ifstream maps("/proc/self/maps");
+  std::ifstream maps("/proc/thread-self/maps");
   for (std::string line; std::getline(maps, line);) {  // BEGIN-END PROTECTION ...
     uintptr_t begin = 0, end = 0;
     char protection[5] = "";

@@ -35,8 +35,9 @@ constexpr std::chrono::seconds kPatienceForFile{30};
 // Spent when a run has learnt something.
 constexpr double kSecondsToSave = 0.25;
 
+// By this thread: once the main one has ended, the process by itself has none. Empty where /proc does not tell.
 std::vector<std::string> CommandWords() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::ifstream file("/proc/thread-self/cmdline", std::ios::binary);
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
@@ -218,7 +219,7 @@ PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, i
 
 bool CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const std::string& kind, int device,
                              PlansSummary& plans) const {
-  if (known.empty() || (!out_ && config_.cache.empty())) return false;
+  if (known.empty() || command_.empty() || (!out_ && config_.cache.empty())) return false;
   const JobSignature job = Signature(kind, device);
   const auto not_kept = [&plans](const absl::Status& why) {
     if (plans.not_kept.emplace(why.message()).second)

@@ -69,7 +69,7 @@ std::string BuildIdOf(const dl_phdr_info& info) {
 std::string PathOf(const dl_phdr_info& info) {
   if (info.dlpi_name != nullptr && info.dlpi_name[0] != '\0') return info.dlpi_name;
   std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  const ssize_t length = readlink("/proc/thread-self/exe", path.data(), path.size());
   return length > 0 ? std::string(path.data(), static_cast<size_t>(length)) : "the executable";
 }
 

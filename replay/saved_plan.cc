@@ -200,6 +200,7 @@ absl::Status CheckIsFor(const SavedPlan& saved, const JobSignature& job) {
     return absl::FailedPreconditionError(
         fmt::format("it was made for {} {}, and this is {}", what, then, now));
   };
+  if (job.command.empty()) return absl::FailedPreconditionError("the command of this process is not known");
   if (saved.job.device != job.device) return differs("the device", saved.job.device, job.device);
   if (saved.job.ordinal != job.ordinal) return differs("device number", saved.job.ordinal, job.ordinal);
   if (saved.job.world_size != job.world_size)

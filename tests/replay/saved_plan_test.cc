@@ -111,6 +111,12 @@ TEST(SavedPlan, IsForOneJob) {
   EXPECT_THAT(reason([](JobSignature& job) { job.world_size = 8; }), HasSubstr("8"));
 }
 
+TEST(SavedPlan, OfAJobThatIsNotKnownIsForNone) {
+  SavedPlan plan = Small();
+  plan.job.command.clear();
+  EXPECT_THAT(CheckIsFor(plan, plan.job).message(), HasSubstr("not known"));
+}
+
 TEST(SavedPlan, AWordOfTheCommandMayBeAnyBytes) {
   SavedPlan plan = Small();
   for (int byte = 1; byte < 256; ++byte) plan.job.command.emplace_back(1, static_cast<char>(byte));

@@ -209,6 +209,9 @@ class Chaos(CoreTest):
                 self.assertTrue(self.summary()["complete"])
         self.assertEqual(self.job("main_thread_ends").stdout, "done\n")
 
+    def test_a_job_that_begins_when_its_main_thread_has_ended(self):
+        self.assertEqual(self.served("main_thread_ends_first")["command"], built("JOB") + " main_thread_ends_first")
+
     def test_an_execed_child_starts_anew(self):
         self.job("forks", REPRISE_OUT=self.out)
         names = sorted(os.listdir(self.out))

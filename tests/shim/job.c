@@ -485,6 +485,20 @@ static void main_thread_ends(void) {
   pthread_exit(NULL);
 }
 
+static void* has_outlived(void* main_thread) {
+  CHECK(pthread_join(*(pthread_t*)main_thread, NULL) == 0);
+  return last_words(NULL);
+}
+
+/* Nothing is served before. */
+static void main_thread_ends_first(void) {
+  static pthread_t main_thread;
+  pthread_t thread;
+  main_thread = pthread_self();
+  CHECK(pthread_create(&thread, NULL, has_outlived, &main_thread) == 0);
+  pthread_exit(NULL);
+}
+
 /* What a process is called by others, until it says otherwise: never the same twice. */
 static void give_title(int argc, char** argv) {
   const size_t room = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
@@ -518,6 +532,7 @@ int main(int argc, char** argv) {
               {"fork_handlers", fork_handlers},
               {"cancelled", cancelled},
               {"main_thread_ends", main_thread_ends},
+              {"main_thread_ends_first", main_thread_ends_first},
               {"sparse", sparse},
               {"refused_lines", refused_lines},
               {"forks_in_handler", forks_in_handler}};

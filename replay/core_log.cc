@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -28,11 +29,15 @@ bool StillStderr() {
          now.st_ino == at_start->inode;
 }
 
-// Whether it takes PIPE_BUF bytes: where it is full and nobody reads it, a write would wait for ever.
+// Whether it takes PIPE_BUF bytes: where it is full and nobody reads it, a write would wait for ever. Waited for once: the
+// job waits too.
 bool TakesText() {
   constexpr int kForASlowReader = 1000;  // milliseconds
+  static std::atomic<int> patience = kForASlowReader;
   pollfd target{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  return poll(&target, 1, kForASlowReader) > 0;
+  const bool takes = poll(&target, 1, patience) > 0;
+  if (!takes) patience = 0;
+  return takes;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -110,6 +111,24 @@ TEST(CoreLog, AReaderThatWentAwayDoesNotEndTheJob) {
   dup2(kept, STDERR_FILENO);
   close(ends[1]);
   close(kept);
+}
+
+TEST(CoreLog, AReaderThatReadsNothingIsWaitedForOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  const std::string page(PIPE_BUF, 'x');
+  while (write(ends[1], page.data(), page.size()) > 0) {
+  }
+  const int kept = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  BeginLog(LogLevel::kWarn, StderrNow());
+  Log(LogLevel::kWarn, "one");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 5; ++i) Log(LogLevel::kWarn, "two");
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  dup2(kept, STDERR_FILENO);
+  for (const int fd : {ends[0], ends[1], kept}) close(fd);
+  EXPECT_LT(waited, std::chrono::seconds(1));
 }
 
 TEST(WriteSignalsHeld, LeavesTheJobsOwnSignals) {

@@ -266,6 +266,7 @@ Summary CoreSession::NewSummary() const {
   summary.host = names_.host;
   summary.run = config_.run;
   summary.launched = names_.launched;
+  summary.files = !config_.out.empty();
   summary.started = started_;
   summary.ended = WallSeconds();
   summary.command = CommandLine(command_);

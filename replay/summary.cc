@@ -105,7 +105,7 @@ std::string SizeRows(const Counters& counters, std::string_view live) {
 
 // Of what has been started as a part of something, whoever started that says what comes next.
 std::string Next(const Summary& summary, const TraceSummary& trace) {
-  if (!summary.run.empty()) return "";
+  if (!summary.run.empty() || (summary.files && trace.path.empty())) return "";
   return trace.path.empty()
              ? "reprise: next: set REPRISE_OUT=DIR for a trace, then reprise stats DIR/trace.reprise\n"
              : fmt::format("reprise: next: reprise stats {}\n", Printable(QuotedFile(trace.path)));

@@ -90,6 +90,7 @@ struct Summary : EngineSummary {
   std::string host;
   std::string run;  // what the process was a part of; empty: nothing that has a name
   Launched launched;
+  bool files = false;    // were wanted, and there may be none
   double started = 0;    // seconds since 1970: when the core was opened
   double ended = 0;      // when this was put together
   bool running = false;  // the process went on then; it has left this if it was killed

@@ -86,6 +86,14 @@ TEST(SummaryText, WhoeverStartedTheRunSaysWhatComesNext) {
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("next:")));
 }
 
+TEST(SummaryText, ATraceThatWasWantedAndCouldNotBeHadIsNotAskedForAgain) {
+  Summary summary = Served();
+  summary.trace.path = "";
+  EXPECT_THAT(SummaryText(summary), HasSubstr("next: set REPRISE_OUT=DIR"));
+  summary.files = true;
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("next:")));
+}
+
 TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most that was served at once"));

@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
   std::unique_ptr<Engine> engine(new Engine(options, std::move(memory), runner, events));
   if (!engine->arena_.ok() || (engine->order_ != nullptr && !engine->order_->ok())) {
     return absl::ResourceExhaustedError(
-        "a limit on addresses (ulimit -v or -d) leaves too little for the arena's tables; raise it");
+        "the system gives no addresses for the arena's tables: a limit (ulimit -v or -d), or strict "
+        "overcommit");
   }
   return engine;
 }

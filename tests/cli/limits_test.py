@@ -46,7 +46,7 @@ class Limits(command.CommandTest):
         for words in (["simulate", "e.csv"], ["compare", "e.csv"], ["fit", "e.csv@1", "f.csv@2"]):
             with self.subTest(words=words):
                 self.fails(2, *words, preexec_fn=limited(resource.RLIMIT_AS, 2 << 30),
-                           says=r"e.csv: a limit on addresses \(ulimit -v or -d\) leaves too little .*; raise it\n")
+                           says=r"e.csv: the system gives no addresses for .*: a limit \(ulimit -v or -d\)")
 
     def test_a_plan_needs_no_further_thread(self):
         def no_room_for_a_stack():

@@ -283,7 +283,7 @@ class Report(command.CommandTest):
             self.skipTest("a sanitizer needs more addresses than that")
         self.write("e.csv", command.EVENTS)
         done = self.ok("report", "e.csv", "-o", "out.html", preexec_fn=limited)
-        self.assertIn("left out: reprise: a limit on addresses (ulimit -v or -d) leaves too little", done.err)
+        self.assertIn("left out: reprise: the system gives no addresses for the arena's tables", done.err)
 
     def test_where_it_goes(self):
         self.write("e.csv", command.EVENTS)

@@ -129,10 +129,15 @@ size_t DevicesIn(const LoadedInput& input) {
   return std::max(input.content.snapshot.devices, input.content.kineto.devices);
 }
 
-// That the two peaks are not of one device's memory, a clause; empty: they are, as far as is known.
+bool HadAChoice(const LoadedInput& before, const LoadedInput& after) {
+  return std::max(DevicesIn(before), DevicesIn(after)) > 1;
+}
+
+// That of several devices another one was read than on the other side, a clause; empty: not as far as is known. Where neither
+// had a choice, the job may have been given another device.
 std::string DevicesApart(const LoadedInput& before, const LoadedInput& after) {
   const std::optional<int64_t> was = DeviceIn(before), is = DeviceIn(after);
-  if (!was || !is || *was == *is) return "";
+  if (!HadAChoice(before, after) || !was || !is || *was == *is) return "";
   return fmt::format("{}: of device {}, and {} of device {}", after.name, *is, before.name, *was);
 }
 
@@ -143,10 +148,8 @@ std::string DeviceText(const LoadedInput& input) {
   return devices > 1 ? fmt::format("{} of {}", *device, devices) : fmt::format("{}", *device);
 }
 
-// Where there was a choice.
 std::string DeviceRow(const LoadedInput& before, const LoadedInput& after) {
-  const bool several = std::max(DevicesIn(before), DevicesIn(after)) > 1;
-  if (!several && DevicesApart(before, after).empty()) return "";
+  if (!HadAChoice(before, after)) return "";
   return fmt::format("device     {:>12} -> {:>12}\n", DeviceText(before), DeviceText(after));
 }
 
@@ -315,7 +318,7 @@ void AddDiff(CLI::App& app, int& exit_status) {
       "By site where both inputs have stacks, by size of the blocks otherwise.\nStatus 3: an input cannot be "
       "read or has no allocation; with --fail-above also where AFTER is a trace or a snapshot "
       "that does not hold enough of its job to say, or a trace with a higher threshold than "
-      "BEFORE, or where the two are of different devices.\n\nExample:\n"
+      "BEFORE, or where of several devices another one is read of each.\n\nExample:\n"
       "  reprise diff main.reprise branch.reprise --fail-above 2%");
   command->callback([options, &exit_status] { exit_status = Diff(*options); });
 }

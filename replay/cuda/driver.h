@@ -19,6 +19,7 @@ inline constexpr Result kInvalidValue = 1;
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kDeinitialized = 4;
 inline constexpr Result kInvalidContext = 201;
+inline constexpr Result kInvalidHandle = 400;
 inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kNotSupported = 801;
@@ -117,12 +118,13 @@ struct Driver {
   bool HasGreenContexts() const { return StreamGetGreenCtx != nullptr; }
   // Whether it is a stream of a green context, or the legacy stream while one is current. That context ends unheard of, and
   // until then may be current to one thread alone: nothing is served there, so that it is never named again. Nor where the
-  // driver does not say, unless because it knows of none.
+  // driver does not say, unless because it knows of none, or none for streams of this kind.
   bool InGreenContext(cu_stream stream) const {
     if (!HasGreenContexts()) return false;
     void* green = nullptr;
     const Result told = StreamGetGreenCtx(stream, &green);
-    return told == kSuccess ? green != nullptr : told != kNotSupported && told != kNotFound;
+    if (told == kSuccess) return green != nullptr;
+    return told != kNotSupported && told != kNotFound && told != kInvalidHandle;
   }
 
   // nullopt: this driver is too old, it lacks `*missing`.

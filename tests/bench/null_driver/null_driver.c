@@ -27,6 +27,7 @@ int cuDeviceGetDefaultMemPool(cu_pool* pool, int device) { return *pool = (cu_po
 int cuMemPoolGetAccess(int* flags, cu_pool pool, struct cu_location* location) { return *flags = 0, success; }
 
 int cuCtxGetCurrent(cu_context* context) { return *context = (cu_context)&the_context, success; }
+int cuCtxSetCurrent(cu_context context) { return success; }
 int cuCtxPushCurrent_v2(cu_context context) { return success; }
 int cuCtxPopCurrent_v2(cu_context* context) { return *context = (cu_context)&the_context, success; }
 int cuCtxGetDevice(int* device) { return *device = 0, success; }

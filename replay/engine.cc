@@ -353,6 +353,9 @@ void Engine::CountPlan(const Sequence& sequence) {
     counters_.first_planned_iteration = sequence.iterations() + 1;
     counters_.first_planned_request = counters_.requests;
   }
+  plans_without_stream_ |= std::ranges::any_of(sequence.plan()->lasting(), [](const ServingPlan::Slot& slot) {
+    return slot.planned() && IsEveryStream(slot.stream);
+  });
   const Beside beside = BesidePlans();
   counters_.plan_needs = NeedOfPlans(beside);
   beside_plans_ = beside.live;

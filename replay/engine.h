@@ -202,7 +202,8 @@ class Engine {
   Bytes placed(const Guard&) const { return arena_.placed(); }
   Bytes idle(const Guard&) const { return arena_.idle(); }
   Counters counters(const Guard&) const;
-  bool serving(const Guard&) const { return counters_.plans > 0; }
+  // Whether a plan has come into use that has a place for a block without a stream.
+  bool plans_without_stream(const Guard&) const { return plans_without_stream_; }
   // The plans of an earlier run: their range is kept free until a plan is followed. Before the first request.
   // OutOfRange, and none is taken, where one of them is not for this arena.
   absl::Status Expect(const Guard&, std::vector<Sequence::Expected> plans);
@@ -268,6 +269,7 @@ class Engine {
   Sequence whole_;      // everything on the device, until the split
   JobThreads threads_;  // from the second thread on
   bool split_ = false;
+  bool plans_without_stream_ = false;
   bool expecting_ = false;                // a plan of an earlier run has its range kept free
   std::vector<Sequence::Staying> stays_;  // of the start, by token; empty where that is not known
 

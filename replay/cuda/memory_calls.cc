@@ -204,8 +204,8 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
 }
 
 // Synchronous blocks may be exported to other processes, or copied to a device that is no peer, which ours,
-// being mapped, cannot be: they are served only with a plan, in a process that has not exported any and uses
-// one device.
+// being mapped, cannot be: they are served only with a plan that has some, in a process that has not exported any and uses
+// one device. Beside a job in stream order they are a library's, which may connect to another process late.
 Result Core::Alloc(cu_address* out, size_t bytes) {
   const auto real = [&] { return driver().cuMemAlloc_v2(out, bytes); };
   if (out == nullptr || bytes == 0 || bytes > static_cast<size_t>(INT64_MAX / 2)) return real();
@@ -221,7 +221,7 @@ Result Core::Alloc(cu_address* out, size_t bytes) {
   {
     const Engine::Guard guard = device->Lock();
     stream = device->SynchronousStream(guard, context);
-    request.place = device->engine().serving(guard) && !exported_ && devices_met_ == 1;
+    request.place = device->engine().plans_without_stream(guard) && !exported_ && devices_met_ == 1;
   }
   if (!stream) {
     device->CountUnrecorded(bytes);

@@ -81,6 +81,12 @@ class BothWays(CudaTest):
         self.assertGreater(after, 1000)
         self.assertGreater(summary["planned"], 0.95 * after)
 
+    def test_synchronous_blocks_beside_plans_without_any_are_the_drivers(self):
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        scenario = "ipc_of_a_synchronous_block_beside_a_training_in_stream_order"
+        self.assert_same(self.play(scenario), self.under(scenario))
+        self.assertEqual(self.summary_of(scenario)["outside"], 1)
+
     def test_pools_without_a_number_are_the_drivers_and_counted(self):
         device = self.summary_of("pools_in_great_number")["devices"][0]
         self.assertEqual((device["arena"], device["outside"]), (254, 46), "the default pool has the first of 255 numbers")

@@ -18,6 +18,7 @@ LONGEST = 20  # seconds for one of them, which takes milliseconds beside the con
 # What only the first export of a served block's memory can show: it is refused, where the driver would give it.
 COLD_ONLY = {
     "ipc_of_a_synchronous_block",
+    "ipc_of_a_synchronous_block_beside_a_training_in_stream_order",
     "descriptor_of_a_synchronous_block",
     "synchronous_copies_of_a_synchronous_block",
     "tokens_of_a_synchronous_block",

@@ -179,12 +179,13 @@ TEST(Engine, GoesOnServingWhileAPlanIsSolvedAndAdoptsAtTheNextCut) {
   const size_t half = script.events().size() / 2;
   feeder.Until(half);
   ASSERT_EQ(runner.jobs.size(), 1u);
-  EXPECT_FALSE(engine->serving(engine->Lock()));
+  EXPECT_EQ(engine->counters(engine->Lock()).plans, 0);
   runner.RunAll();
-  EXPECT_FALSE(engine->serving(engine->Lock())) << "not before the cut";
+  EXPECT_EQ(engine->counters(engine->Lock()).plans, 0) << "not before the cut";
   feeder.All();
   const Counters c = engine->counters(engine->Lock());
   EXPECT_EQ(c.plans, 1);
+  EXPECT_FALSE(engine->plans_without_stream(engine->Lock()));
   EXPECT_EQ(c.planned_requests_after_plan, c.requests_after_plan);
   EXPECT_EQ(c.conflicts, 0);
 }

@@ -19,6 +19,17 @@ SCENARIO(ipc_of_a_synchronous_block) {
   CheckBytes();
 }
 
+// A library that connects to another process beside a job in stream order, once that is served by plan.
+SCENARIO(ipc_of_a_synchronous_block_beside_a_training_in_stream_order) {
+  Train({NewStream(), /*synchronous=*/false, 60});
+  CUdeviceptr block = 0;
+  CUipcMemHandle handle;
+  DO(cuMemAlloc(&block, 2 * kMiB));
+  DO(cuIpcGetMemHandle(&handle, block));
+  DO(cuMemFree(block));
+  CheckBytes();
+}
+
 // How a network takes memory: by a descriptor, and by asking that copies be over when their call returns.
 SCENARIO(descriptor_of_a_synchronous_block) {
   for (int i = 0; i < 100; ++i) {

@@ -106,24 +106,6 @@ std::optional<double> LimitOf(const std::string& text, Bytes before) {
   return size ? std::optional(static_cast<double>(size->count())) : std::nullopt;
 }
 
-// Whose memory the peak is of; nullopt: the input does not say.
-std::optional<int64_t> DeviceIn(const LoadedInput& input) {
-  const profiler::Input& content = input.content;
-  switch (content.format) {
-    case profiler::InputFormat::kTrace:
-      return content.trace.metadata.device;
-    case profiler::InputFormat::kSnapshot:
-      if (content.snapshot.converted) return std::nullopt;
-      return content.snapshot.device;
-    case profiler::InputFormat::kKineto:
-      return content.kineto.device;
-    case profiler::InputFormat::kEventCsv:
-    case profiler::InputFormat::kLifetimeCsv:
-      break;
-  }
-  return std::nullopt;
-}
-
 // How many the file has, of which only that one is read.
 size_t DevicesIn(const LoadedInput& input) {
   return std::max(input.content.snapshot.devices, input.content.kineto.devices);
@@ -136,13 +118,13 @@ bool HadAChoice(const LoadedInput& before, const LoadedInput& after) {
 // That of several devices another one was read than on the other side, a clause; empty: not as far as is known. Where neither
 // had a choice, the job may have been given another device.
 std::string DevicesApart(const LoadedInput& before, const LoadedInput& after) {
-  const std::optional<int64_t> was = DeviceIn(before), is = DeviceIn(after);
+  const std::optional<int64_t> was = DeviceOf(before), is = DeviceOf(after);
   if (!HadAChoice(before, after) || !was || !is || *was == *is) return "";
   return fmt::format("{}: of device {}, and {} of device {}", after.name, *is, before.name, *was);
 }
 
 std::string DeviceText(const LoadedInput& input) {
-  const std::optional<int64_t> device = DeviceIn(input);
+  const std::optional<int64_t> device = DeviceOf(input);
   if (!device) return "not said";
   const size_t devices = DevicesIn(input);
   return devices > 1 ? fmt::format("{} of {}", *device, devices) : fmt::format("{}", *device);
@@ -157,7 +139,7 @@ std::string ResultJson(const MeasuredInput& before, const MeasuredInput& after, 
                        const std::vector<DiffRow>& rows, bool failed) {
   const auto side = [](const MeasuredInput& input) {
     return Json{{"input", input.input.name},
-                {"device", OrNull(DeviceIn(input.input))},
+                {"device", OrNull(DeviceOf(input.input))},
                 {"devices", DevicesIn(input.input)},
                 {"live_peak", input.stats.live_peak.count()},
                 {"whole", WhyNotWhole(input.input).empty()}};

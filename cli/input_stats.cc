@@ -141,9 +141,21 @@ std::string_view NameOf(profiler::InputFormat format) {
   return "snapshot";
 }
 
-int64_t DeviceOf(const LoadedInput& input) {
-  return input.content.format == profiler::InputFormat::kSnapshot ? input.content.snapshot.device
-                                                                  : input.content.trace.metadata.device;
+std::optional<int64_t> DeviceOf(const LoadedInput& input) {
+  const profiler::Input& content = input.content;
+  switch (content.format) {
+    case profiler::InputFormat::kTrace:
+      return content.trace.metadata.device;
+    case profiler::InputFormat::kSnapshot:
+      if (content.snapshot.converted) return std::nullopt;
+      return content.snapshot.device;
+    case profiler::InputFormat::kKineto:
+      return content.kineto.device;
+    case profiler::InputFormat::kEventCsv:
+    case profiler::InputFormat::kLifetimeCsv:
+      break;
+  }
+  return std::nullopt;
 }
 
 std::string_view NameOf(profiler::ActivityKind kind) {

@@ -51,7 +51,7 @@ std::string_view NameOf(profiler::ActivityKind kind);
 // As the device's profiler has it; "unnamed" where it does not say.
 std::string_view NameOf(const profiler::StackTable& stacks, profiler::FrameId activity);
 
-// Whose memory it is, as the driver numbers devices; 0 where the input does not say.
-int64_t DeviceOf(const LoadedInput& input);
+// Whose memory it is, as the driver numbers devices, or as a profiler's trace does; nullopt: the input does not say.
+std::optional<int64_t> DeviceOf(const LoadedInput& input);
 
 }  // namespace reprise::cli

@@ -157,7 +157,8 @@ std::string Whose(const LoadedInput& input) {
   const profiler::TraceMetadata& metadata = input.content.trace.metadata;
   std::string whose;
   if (metadata.world_size > 1) whose = fmt::format(" of rank {} of {}", metadata.rank, metadata.world_size);
-  if (DeviceOf(input) > 0) whose += fmt::format(", device {}", DeviceOf(input));
+  if (const int64_t device = DeviceOf(input).value_or(0); device > 0)
+    whose += fmt::format(", device {}", device);
   return whose;
 }
 

@@ -104,7 +104,7 @@ std::string StatsJson(const LoadedInput& input, const InputStats& result) {
                {"format", NameOf(input.content.format)},
                {"rank", trace.metadata.rank},
                {"world_size", trace.metadata.world_size},
-               {"device", DeviceOf(input)},
+               {"device", DeviceOf(input).value_or(0)},
                {"events", stats.events},
                {"allocs", stats.allocs},
                {"frees", stats.frees},

@@ -109,10 +109,8 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
 std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t wanted) {
   cu_context context = key.context;
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
-  // While anything is captured the default streams may not be asked about. Of a context that is known they are not green. All
-  // of them are by the current context.
-  const bool may_ask = !IsDefault(key.handle) || captures_.load() == 0;
-  if (may_ask && driver_.InGreenContext(IsDefault(key.handle) ? kLegacyStream : key.handle)) {
+  const std::optional<bool> green = InGreenContext(key.handle);
+  if (green.value_or(false)) {
     Device* const current = wanted > 0 ? DeviceNumber(CurrentDevice()) : nullptr;
     if (current != nullptr) current->CountUnrecorded(wanted);
     return std::nullopt;
@@ -121,9 +119,9 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t w
   if (device == nullptr) return std::nullopt;
   AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
-  const bool may_be_green = !may_ask && driver_.HasGreenContexts() && !device->Knows(guard, context);
+  const bool may_be_green = !green && driver_.HasGreenContexts() && !device->Knows(guard, context);
   if (may_be_green || device->streams(guard).Suspended(context)) {
-    if (wanted > 0) device->CountUnrecorded(wanted);
+    if (wanted > 0) CountUnserved(*device, wanted);
     return std::nullopt;
   }
   // Two threads may meet here with a stream that neither has seen. Of another context is a stream that has ended with
@@ -140,6 +138,15 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t w
   streams_.Add(key, place);
   if (device->streams(guard).Blocks(place.stream)) NoteBlockingStream();
   return place;
+}
+
+// nullopt: nobody may be asked, as something is being captured. A driver (580) ends a stream's capture that is asked about the
+// stream, and a global one elsewhere may not allow it for a default stream. Of a context that is known no stream is green: a
+// green one has a handle of its own.
+std::optional<bool> Core::InGreenContext(cu_stream handle) {
+  const std::shared_lock waiting(waiting_);  // no capture begins meanwhile
+  if (captures_.load() != 0 || IsCapturing(handle)) return std::nullopt;
+  return driver_.InGreenContext(IsDefault(handle) ? kLegacyStream : handle);
 }
 
 // It began while the core was being opened. If this is not where it began, nobody will hear of its end either,

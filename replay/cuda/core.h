@@ -190,6 +190,7 @@ class Core {
   };
   Capture CaptureOn(cu_stream stream, DefaultStream means) const;
   bool AddCapture(Capture capture);
+  std::optional<bool> InGreenContext(cu_stream handle);
   void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
   bool TakeCapture(const StreamKey& origin);
   template <typename IsIt>
@@ -219,6 +220,7 @@ class Core {
                       Real real);
   template <typename Real>
   Result PassUnserved(Device& device, size_t bytes, Real real);
+  bool CountUnserved(Device& device, size_t bytes);
   void KeepPitched(cu_address* out, size_t bytes);
   std::optional<Offset> ServeAfterWait(Device& device, const Engine::Request& request, const BlockInfo& left);
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);

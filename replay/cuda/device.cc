@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(const Driver& driver, CoreS
 std::optional<Stream> Device::SynchronousStream(const Engine::Guard&, cu_context context) {
   if (streams_.Suspended(context)) return std::nullopt;
   auto known = std::find(contexts_.begin(), contexts_.end(), context);
-  if (known == contexts_.end() && streams_.InGreenContext(kLegacyStream)) return std::nullopt;
+  if (known == contexts_.end() && streams_.MayBeInGreenContext()) return std::nullopt;
   if (known == contexts_.end()) known = std::find(contexts_.begin(), contexts_.end(), nullptr);
   if (known == contexts_.end()) known = contexts_.emplace(contexts_.end());
   *known = context;

@@ -162,12 +162,14 @@ Result Core::PassRecorded(Device& device, cu_address* out, const Engine::Request
 // While something is being captured, or once nothing is served any more: then the arena still has what was free.
 template <typename Real>
 Result Core::PassUnserved(Device& device, size_t bytes, Real real) {
-  if (captures_.load() == 0) {
-    device.CountUnrecorded(bytes);
-    return AskAgainOn(device.ordinal(), real);
-  }
-  device.CountCapturePass(bytes);
-  return real();
+  return CountUnserved(device, bytes) ? real() : AskAgainOn(device.ordinal(), real);
+}
+
+// Whether because of a capture.
+bool Core::CountUnserved(Device& device, size_t bytes) {
+  const bool captured = captures_.load() != 0;
+  captured ? device.CountCapturePass(bytes) : device.CountUnrecorded(bytes);
+  return captured;
 }
 
 Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream stream, DefaultStream means) {

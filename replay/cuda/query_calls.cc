@@ -130,7 +130,7 @@ Result Core::PointerAttribute(void* value, int attribute, cu_address address) {
   const Result result = ask ? driver().cuPointerGetAttribute(value, attribute, address) : kSuccess;
   if (device == nullptr || !block || value == nullptr) return result;
   if (result != kSuccess && attribute == kP2pTokens)
-    RefuseExport(address, "cuPointerGetAttribute", Exportable::kSynchronous);
+    RefuseExport(address, "cuPointerGetAttribute", Exportable::kAll);
   return result == kSuccess ? PatchAttribute(value, attribute, *block, *device, bytes) : result;
 }
 
@@ -152,7 +152,7 @@ Result Core::SetPointerAttribute(const void* value, int attribute, cu_address ad
   if (attribute == kSyncMemops) NoteExport();
   const Result result = driver().cuPointerSetAttribute(value, attribute, address);
   if (result != kSuccess && attribute == kSyncMemops)
-    RefuseExport(address, "cuPointerSetAttribute", Exportable::kSynchronous);
+    RefuseExport(address, "cuPointerSetAttribute", Exportable::kAll);
   return result;
 }
 

@@ -96,7 +96,8 @@ class DeviceStreams : public StreamEvents {
   // taken for one of another context.
   void Hold(Stream stream) { streams_[static_cast<size_t>(stream)].held = true; }
 
-  bool InGreenContext(cu_stream stream) const { return driver_.InGreenContext(stream); }
+  // The current context; while anything is captured nobody may be asked.
+  bool MayBeInGreenContext() const { return captures_.load() != 0 || driver_.InGreenContext(kLegacyStream); }
   // Whether it waits for its context's legacy stream and is waited for by that, unasked.
   bool Blocks(Stream stream) const { return streams_[static_cast<size_t>(stream)].blocking; }
   // Queues what an allocation or a free of the driver's would be in a legacy stream, where what blocking streams have done

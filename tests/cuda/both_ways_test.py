@@ -149,7 +149,7 @@ class BothWays(CudaTest):
 
     def test_what_the_driver_would_refuse_as_well_is_no_refused_export(self):
         self.at = self.install("CORE_PLANNING_IN_CALLER")
-        for scenario in ["ipc_of_an_async_block", "exports_of_an_async_block", "handle_of_a_block_that_is_not_virtual_memory"]:
+        for scenario in ["ipc_of_an_async_block", "handle_of_a_block_that_is_not_virtual_memory"]:
             with self.subTest(scenario):
                 under = self.under(scenario, "warm")
                 self.assertNotIn("cannot be exported", under.stderr)

@@ -21,11 +21,10 @@ COLD_ONLY = {
     "ipc_of_a_synchronous_block_beside_a_training_in_stream_order",
     "descriptor_of_a_synchronous_block",
     "synchronous_copies_of_a_synchronous_block",
-    "tokens_of_a_synchronous_block",
     "limit_of_a_process_that_exports",
 }
 # What shows another memory in stream order: it is refused, where the driver would give it.
-REFUSED = {"handle_for_an_address_range"}
+REFUSED = {"handle_for_an_address_range", "exports_of_an_async_block"}
 # Where a primary context ends when the program releases it. After a training it does not: the runtime holds it, too,
 # once it has launched a kernel.
 ENDS_WITH_ITS_RELEASE = {

@@ -398,8 +398,9 @@ CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigne
 }
 
 CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
-  return sim::OnStream("cuStreamGetGreenCtx", hStream, [&](Call&, sim::Stream& stream) {
+  return sim::OnStream("cuStreamGetGreenCtx", hStream, [&](Call& call, sim::Stream& stream) {
     if (phCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = sim::AdmitStreamWait(call, stream); error != CUDA_SUCCESS) return error;
     *phCtx = stream.context->green ? GreenHandle(stream.context) : nullptr;
     return CUDA_SUCCESS;
   });

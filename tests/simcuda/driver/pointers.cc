@@ -86,8 +86,8 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
       if (place.on_device) return CUDA_ERROR_INVALID_VALUE;
       return Store(data, reinterpret_cast<void*>(address));
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:  // for nv-p2p.h; it makes copies synchronous, too
-      if (place.allocation == nullptr || place.allocation->kind != Allocation::Kind::kPlain)
-        return CUDA_ERROR_INVALID_VALUE;
+      if (!place.on_device) return CUDA_ERROR_INVALID_VALUE;
+      if (place.allocation == nullptr) return Store(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{place.base, 1});
       call.sim.FindAllocation(address)->second.sync_memops = 1;
       return Store(data, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS{place.allocation->serial, 1});
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -180,8 +180,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
     Place place;
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !Locate(call, ptr, &place))
       return CUDA_ERROR_INVALID_VALUE;
-    if (!place.on_device || place.allocation == nullptr || place.allocation->kind != Allocation::Kind::kPlain)
-      return CUDA_ERROR_NOT_SUPPORTED;
+    if (!place.on_device || place.allocation == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     call.sim.FindAllocation(ptr)->second.sync_memops = *static_cast<const unsigned*>(value);
     return CUDA_SUCCESS;
   });

@@ -231,6 +231,19 @@ class Correctness:
         says = f"{kernels:,} kernels of {len(device['by_name'])} names, an iteration takes {times[2] / times[1]:.3f} times"
         return Finding(PASS if kernels > 0 else FAIL, says, figures)
 
+    def waits(self, deadline):
+        """What the driver itself waits for, and what it answers where its headers leave it open."""
+        program = self.compiler.compile_cuda("waiting_calls", ["tests/gpu/programs/waiting_calls.cu"], deadline)
+        if isinstance(program, Finding):
+            return program
+        done = self.jobs.run("waiting calls", [program], deadline)
+        if done.status != 0:
+            return failed(done, "", {})
+        figures = json.loads(done.out)
+        beside = {name.removeprefix("beside "): calls for name, calls in figures.items() if name.startswith("beside ")}
+        waiting = (f"{sum(call['waits'] for call in calls)} of {len(calls)} beside {name}" for name, calls in beside.items())
+        return Finding(MEASURED, ", ".join(waiting), figures)
+
     def demo(self, deadline):
         """`scripts/demo --quick` without its setup, which compares the losses itself."""
         done = self.jobs.run("demo", [sys.executable, "-B", DEMO, self.jobs.reprise, "1", "demo"], deadline)
@@ -378,6 +391,10 @@ class Correctness:
             Row(SECTION, name + after, 150, needs, self.scenarios.find(alone=False, warm=bool(after)))
             for after in ("", ", warm")
         ]
+
+    def waits_row(self):
+        """Alone: a kernel that runs elsewhere would be waited for, too."""
+        return Row(SECTION, "calls of the driver that wait", 60, ("a GPU", "a compiler"), self.waits)
 
     def timeline_row(self):
         name = "PyTorch cudaMallocAsync: GPT with --timeline"

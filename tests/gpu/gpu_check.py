@@ -179,6 +179,7 @@ def main():
         *compare.first_rows(),
         *checks.recording_rows(),
         *compare.first_batch_rows(),
+        checks.waits_row(),
         checks.timeline_row(),
         *checks.scenario_rows(),
         checks.demo_row(),

@@ -252,6 +252,11 @@ SCENARIO(limit_of_a_request_that_is_met_in_part) {
 // another finds, whoever holds it by then.
 SCENARIO(limit_that_threads_share) {
   constexpr size_t kBytes = 14 * kMiB;
+#ifdef __CUDACC__
+  constexpr int kRounds = 40;  // a GPU takes milliseconds for one
+#else
+  constexpr int kRounds = 300;
+#endif
   CUmemAllocationProp prop = {};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -262,7 +267,7 @@ SCENARIO(limit_that_threads_share) {
       cuCtxSetCurrent(MainContext());
       const CUstream stream = NewStream();
       std::minstd_rand random(thread);
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < kRounds; ++i) {
         const auto hold = [&] {
           std::this_thread::sleep_for(std::chrono::microseconds(100 + random() % 300));
         };

@@ -97,8 +97,10 @@ Result Core::PatchAttribute(void* value, int attribute, const Engine::Found& blo
       *static_cast<unsigned char*>(value) = 0;
       break;
     case kGpuDirectRdmaCapable:  // of a plain pool's memory the driver says no, whatever the device can do
-    case kHwDecompressCapable:
       if (block.info.owner != kNoPool) *static_cast<unsigned char*>(value) = 0;
+      break;
+    case kHwDecompressCapable:  // and of cuMemAlloc's yes, on a device without such hardware too (H200, driver 580)
+      *static_cast<unsigned char*>(value) = block.info.owner == kNoPool ? 1 : 0;
       break;
     case kRangeStart:
     case kMappingBase:

@@ -64,8 +64,7 @@ bool IsForDecompression(const Call& call, const Place& place) {
     return call.sim.handles.at(mapped->second).properties.allocFlags.usage != 0;
   if (const sim::Pool* const pool = PoolOf(place))
     return (pool->usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0;
-  return place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain &&
-         call.sim.config.decompression;
+  return place.allocation != nullptr && place.allocation->kind == Allocation::Kind::kPlain;
 }
 
 template <typename T>

@@ -154,7 +154,7 @@ std::optional<bool> Core::InGreenContext(cu_stream handle) {
 void Core::AddCaptureUnheardOf(const StreamKey& key, cu_context context) {
   if (captures_.load() != 0 || !IsCapturing(key.handle)) return;
   ++captures_;
-  if (!AddCapture({key, context})) --captures_;
+  if (!capture_table_.Add({key, context})) --captures_;
 }
 
 void Core::ForgetEndedThreads(const Engine::Guard& guard, Device& device) {

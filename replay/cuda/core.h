@@ -10,16 +10,16 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
-#include <type_traits>
 #include <vector>
 
 #include "base/hash_map.h"
 #include "replay/core_session.h"
+#include "replay/cuda/capture_table.h"
+#include "replay/cuda/context_visits.h"
 #include "replay/cuda/device.h"
 #include "replay/cuda/driver.h"
 #include "replay/cuda/pool_table.h"
@@ -124,10 +124,10 @@ class Core {
   Result BeginCapture(cu_stream stream, DefaultStream means, Call call) {
     ++captures_;  // before: nothing of ours may come in between
     FinishCallsUnderWay();
-    const Capture capture = CaptureOn(stream, means);
+    const CaptureTable::Capture capture = CaptureOn(stream, means);
     const Result result = call();
     Note([&] {
-      if (result != kSuccess || !AddCapture(capture)) --captures_;
+      if (result != kSuccess || !capture_table_.Add(capture)) --captures_;
     });
     return result;
   }
@@ -182,20 +182,10 @@ class Core {
   bool AllowPeersOf(cu_pool pool, Device& device);
   Result AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
-  // Where a capture began. A later one of the same origin has another number.
-  struct Capture {
-    StreamKey origin;
-    cu_context context = nullptr;
-    uint64_t number = 0;
-  };
-  Capture CaptureOn(cu_stream stream, DefaultStream means) const;
-  bool AddCapture(Capture capture);
+  CaptureTable::Capture CaptureOn(cu_stream stream, DefaultStream means) const;
   std::optional<bool> InGreenContext(cu_stream handle);
   void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
-  bool TakeCapture(const StreamKey& origin);
-  template <typename IsIt>
-  std::vector<uint64_t> CapturesThat(IsIt is_it);
-  void DropCaptures(const std::vector<uint64_t>& numbers);
+  void DropCaptures(const std::vector<uint64_t>& numbers) { captures_ -= capture_table_.Drop(numbers); }
   // Writes down what the driver has done: it must not be done again where that fails.
   template <typename Run>
   void Note(Run run) noexcept {
@@ -265,30 +255,9 @@ class Core {
   }
   void AddPeer(cu_context context);
   bool TakePeer(cu_context context);
-  // A wait in a context that is not the call's own, so that another thread may end it: none ends before its visits are
-  // over. One begins under the lock under which who ends the context makes that known: that of a primary context,
-  // of the device, of the peers.
-  struct EndOfVisit {
-    Core* core = nullptr;
-    void operator()(cu_context context) const { core->EndVisit(context); }
-  };
-  using Visit = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfVisit>;
-  Visit BeginVisit(cu_context context);
-  Visit TryVisit(cu_context context);  // none where another thread is ending it
-  void EndVisit(cu_context context);
-  void AwaitVisits(cu_context context);
-  // From before a context ends, or may, until what that means is written down: another thread may have been given its
-  // handle by then, and nobody can tell whose that is. One at a time for a handle. A primary context's lock is taken
-  // before.
-  struct EndOfEnding {
-    Core* core = nullptr;
-    void operator()(cu_context context) const { core->EndEnding(context); }
-  };
-  using Ending = std::unique_ptr<std::remove_pointer_t<cu_context>, EndOfEnding>;
+  using Visit = ContextVisits::Visit;
+  using Ending = ContextVisits::Ending;
   Ending BeginEnding(cu_context context);
-  void EndEnding(cu_context context);
-  bool EndsElsewhere(cu_context context) const;  // under visits_mutex_
-  void AwaitEnding(cu_context context);
   std::vector<Visit> Peers();
   std::optional<Result> FinishQueued(cu_context context, const std::vector<Visit>& peers);
   Device* KnownDevice(int ordinal) const;
@@ -336,19 +305,13 @@ class Core {
   std::mutex parked_mutex_;
   std::vector<Parked> parked_;
   std::atomic<bool> any_parked_{false};
-  std::mutex captures_mutex_;
-  std::vector<Capture> capturing_;
-  uint64_t last_capture_ = 0;
+  CaptureTable capture_table_;
   std::atomic<int> pool_changes_{0};
   // Devices that may use another's blocks, a bit each: what is queued in a block's own context is not all.
   std::atomic<uint64_t> peers_{0};
   std::mutex peer_contexts_mutex_;
   std::vector<cu_context> peer_contexts_;  // the same, of contexts that are no device's primary one
-  std::mutex visits_mutex_;
-  std::condition_variable visit_over_;
-  std::vector<cu_context> visited_;  // once for each visit
-  std::condition_variable ending_over_;
-  std::vector<std::pair<cu_context, uint64_t>> ending_;  // and the thread in whose call
+  ContextVisits visits_;
   std::atomic<bool> blocking_streams_{false};
   std::atomic<bool> exported_{false};
   std::atomic<bool> passive_{false};

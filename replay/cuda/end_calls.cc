@@ -63,18 +63,7 @@ cu_context Core::Primary(int ordinal) {
 Core::Visit Core::VisitPrimary(int ordinal) {
   const auto lock = LockPrimary(ordinal);
   const cu_context primary = Primary(ordinal);
-  return primary == nullptr ? Visit() : BeginVisit(primary);
-}
-
-// A capture ends with its stream, or the stream's context. Which those are is known before the end alone.
-template <typename IsIt>
-std::vector<uint64_t> Core::CapturesThat(IsIt is_it) {
-  const std::lock_guard lock(captures_mutex_);
-  std::vector<uint64_t> numbers;
-  for (const Capture& capture : capturing_) {
-    if (is_it(capture)) numbers.push_back(capture.number);
-  }
-  return numbers;
+  return primary == nullptr ? Visit() : visits_.Begin(primary);
 }
 
 // `call` ends the context, in which the device has something of ours. All that was queued there is done before, but for
@@ -86,8 +75,7 @@ template <typename Call>
 Result Core::End(cu_context context, Device* device, bool reset, Call call) {
   StreamTable::Taken streams;
   std::vector<uint64_t> captures;
-  if (context != nullptr)
-    Note([&] { captures = CapturesThat([&](const Capture& c) { return c.context == context; }); });
+  if (context != nullptr) Note([&] { captures = capture_table_.InContext(context); });
   if (device != nullptr) {
     if (const ContextScope scope(driver_, context); captures.empty() && scope.ok()) driver_.CtxSynchronize();
     Note([&] {
@@ -97,7 +85,7 @@ Result Core::End(cu_context context, Device* device, bool reset, Call call) {
     });
   }
   const bool peer = TakePeer(context);
-  AwaitVisits(context);
+  visits_.Await(context);
   const Result result = call();
   Note([&] {
     if (result == kSuccess) {
@@ -139,9 +127,9 @@ Result Core::ReleasePrimary(int ordinal, Result (*call)(int)) {
   std::vector<uint64_t> captures;
   Note([&] {
     if (device != nullptr) device->streams(device->engine().Lock()).Suspend(primary);
-    captures = CapturesThat([&](const Capture& c) { return c.context == primary; });
+    captures = capture_table_.InContext(primary);
   });
-  AwaitVisits(primary);
+  visits_.Await(primary);
   ++releasing_;
   streams_.Doubt();
   const Result result = call(ordinal);
@@ -170,7 +158,7 @@ Result Core::DestroyStream(cu_stream stream, Result (*call)(cu_stream)) {
     place->device->streams(guard).Remove(place->stream);
   }
   std::vector<uint64_t> captures;
-  Note([&] { captures = CapturesThat([&](const Capture& c) { return c.origin == StreamKey{stream}; }); });
+  Note([&] { captures = capture_table_.InStream({stream}); });
   const Result result = call(stream);
   if (result == kSuccess) DropCaptures(captures);
   return result;
@@ -194,7 +182,7 @@ std::vector<Core::Visit> Core::Peers() {
   std::vector<Visit> visits;
   {
     const std::lock_guard lock(peer_contexts_mutex_);
-    for (const cu_context context : peer_contexts_) visits.push_back(BeginVisit(context));
+    for (const cu_context context : peer_contexts_) visits.push_back(visits_.Begin(context));
   }
   for (uint64_t peers = peers_.load(); peers != 0; peers &= peers - 1) {
     if (Visit primary = VisitPrimary(std::countr_zero(peers))) visits.push_back(std::move(primary));
@@ -202,59 +190,10 @@ std::vector<Core::Visit> Core::Peers() {
   return visits;
 }
 
-Core::Visit Core::BeginVisit(cu_context context) {
-  const std::lock_guard lock(visits_mutex_);
-  visited_.push_back(context);
-  return Visit(context, {this});
-}
-
-void Core::EndVisit(cu_context context) {
-  const std::lock_guard lock(visits_mutex_);
-  visited_.erase(std::ranges::find(visited_, context));
-  visit_over_.notify_all();
-}
-
-void Core::AwaitVisits(cu_context context) {
-  std::unique_lock lock(visits_mutex_);
-  visit_over_.wait(lock, [&] { return std::ranges::find(visited_, context) == visited_.end(); });
-}
-
-Core::Visit Core::TryVisit(cu_context context) {
-  const std::lock_guard lock(visits_mutex_);
-  if (EndsElsewhere(context)) return {};
-  visited_.push_back(context);
-  return Visit(context, {this});
-}
-
-// This very thread may come again, from a callback in the driver's call.
-bool Core::EndsElsewhere(cu_context context) const {
-  return std::ranges::any_of(ending_, [&](const auto& ending) {
-    return ending.first == context && ending.second != ThreadNumber();
-  });
-}
-
 Core::Ending Core::BeginEnding(cu_context context) {
-  std::unique_lock lock(visits_mutex_);
-  ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
   Ending ending;
-  if (context == nullptr) return ending;
-  Note([&] {
-    ending_.emplace_back(context, ThreadNumber());
-    ending = Ending(context, {this});
-  });
+  Note([&] { ending = visits_.BeginEnding(context); });
   return ending;
-}
-
-void Core::AwaitEnding(cu_context context) {
-  const NotCancelled not_cancelled;
-  std::unique_lock lock(visits_mutex_);
-  ending_over_.wait(lock, [&] { return !EndsElsewhere(context); });
-}
-
-void Core::EndEnding(cu_context context) {
-  const std::lock_guard lock(visits_mutex_);
-  ending_.erase(std::ranges::find(ending_, std::pair(context, ThreadNumber())));
-  ending_over_.notify_all();
 }
 
 // Blocks of the peer's device are from now on within reach of the current one. Of what the driver does not tell it is not
@@ -282,43 +221,18 @@ void Core::FinishCallsUnderWay() {
   const std::unique_lock waiting(waiting_);
 }
 
-Core::Capture Core::CaptureOn(cu_stream stream, DefaultStream means) const {
-  Capture capture = {KeyOf(stream, means)};
+CaptureTable::Capture Core::CaptureOn(cu_stream stream, DefaultStream means) const {
+  CaptureTable::Capture capture = {KeyOf(stream, means)};
   capture.context = capture.origin.context;
   if (capture.context == nullptr) driver_.StreamGetCtx(capture.origin.handle, &capture.context);
   return capture;
-}
-
-// False: it is known already, and counted; or another was that ended with a stream or context of the same handle, whose
-// end is about to be written down and will not be this one's.
-bool Core::AddCapture(Capture capture) {
-  const std::lock_guard lock(captures_mutex_);
-  capture.number = ++last_capture_;
-  const auto known = std::ranges::find(capturing_, capture.origin, &Capture::origin);
-  if (known == capturing_.end()) {
-    capturing_.push_back(capture);
-    return true;
-  }
-  *known = capture;
-  return false;
-}
-
-bool Core::TakeCapture(const StreamKey& origin) {
-  const std::lock_guard lock(captures_mutex_);
-  return std::erase_if(capturing_, [&](const Capture& c) { return c.origin == origin; }) > 0;
-}
-
-void Core::DropCaptures(const std::vector<uint64_t>& numbers) {
-  const std::lock_guard lock(captures_mutex_);
-  captures_ -= static_cast<int>(std::erase_if(
-      capturing_, [&](const Capture& c) { return std::ranges::find(numbers, c.number) != numbers.end(); }));
 }
 
 // Whatever the driver says: a stream that is not being captured any more has ended its capture.
 Result Core::EndCapture(cu_stream stream, void** graph, DefaultStream means) {
   const Result result = means == DefaultStream::kLegacy ? driver().cuStreamEndCapture(stream, graph)
                                                         : driver().cuStreamEndCapture_ptsz(stream, graph);
-  if (!Capturing(stream, means) && TakeCapture(KeyOf(stream, means))) --captures_;
+  if (!Capturing(stream, means) && capture_table_.Take(KeyOf(stream, means))) --captures_;
   Note([&] { FreeParked(); });
   return result;
 }

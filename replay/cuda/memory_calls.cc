@@ -129,7 +129,7 @@ std::optional<Bytes> Core::GiveBackAll(int ordinal) {
   Visit other = is_current ? Visit() : VisitPrimary(ordinal);
   if (!is_current && other == nullptr) {
     const Engine::Guard guard = device->Lock();
-    if (const cu_context any = device->streams(guard).AnyContext()) other = BeginVisit(any);
+    if (const cu_context any = device->streams(guard).AnyContext()) other = visits_.Begin(any);
   }
   const cu_context context = is_current ? driver_.Current() : other.get();
   return context == nullptr ? std::nullopt : GiveBackAfterWait(*device, context);
@@ -307,12 +307,12 @@ Result Core::FreeOurs(Device& device, cu_address block, bool in_order, std::opti
       if (!waits) continue;  // once more, with the peers, who are visited first
       context = device.ContextOf(guard, found->info.stream);
       if (context == nullptr) break;  // it is gone, and an error has kept the block
-      own = TryVisit(context);
+      own = visits_.TryBegin(context);
       snapshot = device.TakeContext(guard, context);
     }
     if (own != nullptr) break;
     peers.clear();  // their ends wait for these visits, and this end may wait for theirs
-    AwaitEnding(context);
+    visits_.AwaitEnding(context);
   }
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
   if (own != nullptr) {

@@ -11,14 +11,13 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 
-// 1, 2, ... in order of appearance.
-uint32_t NumberOfThisThread() {
-  static std::atomic<uint32_t> last{0};
-  thread_local const uint32_t number = ++last;
+}  // namespace
+
+uint64_t ThreadNumber() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = ++last;
   return number;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CoreTrace>> CoreTrace::Begin(const Options& options) {
   profiler::RecorderOptions recording;
@@ -60,7 +59,7 @@ profiler::Event CoreTrace::NewEvent(profiler::EventKind kind, BlockId id, Stream
   event.kind = kind;
   event.id = id;
   event.stream = stream;
-  event.thread = NumberOfThisThread();
+  event.thread = static_cast<uint32_t>(ThreadNumber());
   event.time_ns = MonotonicNs() - begun_ns_;
   return event;
 }

@@ -18,6 +18,9 @@
 
 namespace reprise::replay {
 
+// 1, 2, ... by thread of this process, in the order in which they first ask.
+uint64_t ThreadNumber();
+
 class CoreTrace : public EventSink {
  public:
   struct Options {

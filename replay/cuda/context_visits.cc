@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/not_cancelled.h"
-#include "replay/cuda/streams.h"
+#include "replay/core_trace.h"
 
 namespace reprise::replay::cuda {
 

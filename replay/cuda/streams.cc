@@ -8,14 +8,9 @@
 #include <thread>
 
 #include "replay/core_log.h"
+#include "replay/core_trace.h"
 
 namespace reprise::replay::cuda {
-
-uint64_t ThreadNumber() {
-  static std::atomic<uint64_t> last{0};
-  thread_local const uint64_t number = ++last;
-  return number;
-}
 
 pid_t ThreadId() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 

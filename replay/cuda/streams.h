@@ -34,7 +34,7 @@ class Device;
 struct StreamKey {
   cu_stream handle = nullptr;    // an ordinary one, kLegacyStream or kPerThreadStream
   cu_context context = nullptr;  // of the default streams
-  uint64_t thread = 0;           // of the per-thread default stream
+  uint64_t thread = 0;           // of the per-thread default stream, its ThreadNumber()
   bool operator==(const StreamKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const StreamKey& key) {
@@ -44,9 +44,6 @@ struct StreamKey {
 
 // Ordinary handles are addresses.
 inline bool IsDefault(cu_stream stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
-
-// 1, 2, ... by thread of this process.
-uint64_t ThreadNumber();
 
 // The kernel's number of the calling thread, and whether the thread of such a number has ended. One that runs the
 // destructors of its thread-local objects has not: they may free. A number that was given again has not either, nor

@@ -20,6 +20,7 @@
 #include "base/files.h"
 #include "base/printable.h"
 #include "base/shell.h"
+#include "base/sizes.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_text.h"
@@ -33,7 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using replay::FormatSize;
 using replay::JobRanks;
 using replay::ProcessSummary;
 

@@ -22,31 +22,15 @@ std::optional<std::pair<double, std::string_view>> SplitNumber(std::string_view 
   return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
 }
 
-// How many bits a suffix shifts by.
-std::optional<int> ShiftOf(std::string_view suffix) {
-  if (suffix.empty() || suffix == "B") return 0;
-  const size_t letter = std::string_view("KMGTkmgt").find(suffix[0]);
-  suffix.remove_prefix(1);
-  if (letter == std::string_view::npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) {
-    return std::nullopt;
-  }
-  return 10 * (static_cast<int>(letter % 4) + 1);
-}
-
 }  // namespace
 
 std::optional<Bytes> ParseSize(std::string_view text) {
   const auto number = SplitNumber(text);
   if (!number || number->first == 0) return std::nullopt;
-  const auto shift = ShiftOf(number->second);
+  const auto shift = ShiftOfSize(number->second);
   if (!shift) return std::nullopt;
   // Whole numbers exactly: a double has 53 bits.
-  int64_t whole = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), whole);
-  if (parsed.ec == std::errc() && parsed.ptr == number->second.data()) {
-    if (whole > INT64_MAX >> *shift) return std::nullopt;
-    return Bytes(whole << *shift);
-  }
+  if (const auto whole = ParseWholeSize(text)) return whole;
   const double bytes = std::ldexp(number->first, *shift);
   if (bytes < 1 || bytes >= 0x1p63) return std::nullopt;
   return Bytes(static_cast<int64_t>(bytes));

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/sizes.h"
 #include "base/units.h"
-#include "replay/summary.h"
 
 namespace reprise::cli {
 
@@ -24,10 +24,7 @@ std::optional<double> ParseDuration(std::string_view text);
 // "5%", "0.5%", as 5, 0.5. nullopt: not a percentage, or below 0.
 std::optional<double> ParsePercent(std::string_view text);
 
-// "61.20 GiB", "512 B".
-using replay::FormatSize;
-
-// The same with a minus in front where it is below 0, else with `otherwise`.
+// As FormatSize, with a minus in front where it is below 0, else with `otherwise`.
 std::string FormatSignedSize(Bytes bytes, std::string_view otherwise = "");
 
 // "12.3 ms", "1.24 s".

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdint>
-#include <limits>
-#include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "base/sizes.h"
 
 namespace reprise::replay {
 namespace {
@@ -55,7 +53,7 @@ class Reader {
   void Size(const char* name, Bytes* value, std::string_view default_word) {
     const auto text = Text(name);
     if (!text) return;
-    const std::optional<Bytes> bytes = ParseSize(*text);
+    const std::optional<Bytes> bytes = ParseWholeSize(*text);
     if (bytes && bytes->count() > 0) {
       *value = *bytes;
     } else {
@@ -74,23 +72,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::optional<Bytes> ParseSize(std::string_view text) {
-  uint64_t count = 0;
-  const auto [digits_end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc()) return std::nullopt;
-  std::string_view suffix = text.substr(static_cast<size_t>(digits_end - text.data()));
-  int shift = 0;
-  if (!suffix.empty() && suffix != "B") {
-    static constexpr std::string_view kLetters = "KMGT";
-    const size_t letter = kLetters.find(absl::ascii_toupper(static_cast<unsigned char>(suffix[0])));
-    suffix.remove_prefix(1);
-    if (letter == kLetters.npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) return std::nullopt;
-    shift = 10 * (static_cast<int>(letter) + 1);
-  }
-  if (count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) >> shift) return std::nullopt;
-  return Bytes(static_cast<int64_t>(count << shift));
-}
 
 std::optional<std::string> ExpandOut(std::string_view pattern, const ProcessNames& names) {
   std::string path;

@@ -51,8 +51,4 @@ std::string RunName(std::string_view given);
 // Every value that is not understood leaves its default and one complaint.
 Config ReadConfig(const Lookup& lookup, const ProcessNames& names);
 
-// "4096", "64K", "64KB", "64KiB" (all binary, any case of the letter), as the preload library reads them.
-// nullopt: not a size, or more than fits.
-std::optional<Bytes> ParseSize(std::string_view text);
-
 }  // namespace reprise::replay

@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/shell.h"
+#include "base/sizes.h"
 #include "replay/counters_json.h"
 
 namespace reprise::replay {
@@ -51,23 +52,6 @@ std::string PlanRows(const Counters& counters) {
                              ? ""
                              : fmt::format("; {} threads, each for itself", counters.threads)));
 }
-
-}  // namespace
-
-std::string FormatSize(Bytes bytes) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  constexpr double kReadsAs1024 = 1024 - 0.005;  // to two places
-  if (bytes < kKiB) return fmt::format("{} B", bytes.count());
-  double value = static_cast<double>(bytes.count()) / 1024;
-  size_t unit = 0;
-  while (value >= kReadsAs1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.2f} {}", value, kUnits[unit]);
-}
-
-namespace {
 
 std::string TraceRows(const TraceSummary& trace) {
   if (trace.path.empty()) return "";

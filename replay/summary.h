@@ -114,9 +114,6 @@ struct NextAttempt {
   std::string Verdict() const;
 };
 
-// "61.20 GiB", "512 B".
-std::string FormatSize(Bytes bytes);
-
 // A few aligned lines, each ended; of a process that is no part of a run the last names the command to run next.
 std::string SummaryText(const Summary& summary);
 

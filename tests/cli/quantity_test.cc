@@ -82,13 +82,6 @@ TEST(FormatSignedSize, ASignInFront) {
       << "it has no opposite";
 }
 
-TEST(FormatSize, TwoDecimalsAndAUnit) {
-  EXPECT_EQ(FormatSize(Bytes(512)), "512 B");
-  EXPECT_EQ(FormatSize(Bytes(1024)), "1.00 KiB");
-  EXPECT_EQ(FormatSize(Bytes(65712603955)), "61.20 GiB");
-  EXPECT_EQ(FormatSize(Bytes(int64_t{5000} << 40)), "5000.00 TiB");
-}
-
 TEST(FormatDuration, ShortOnesInMilliseconds) {
   EXPECT_EQ(FormatDuration(0.0123), "12.3 ms");
   EXPECT_EQ(FormatDuration(1.239), "1.24 s");

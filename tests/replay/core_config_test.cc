@@ -124,24 +124,6 @@ TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {
   EXPECT_THAT(Read({{"REPRISE_OUT", "o%"}}).complaints, ElementsAre(HasSubstr("%h, %p, %r, %j")));
 }
 
-TEST(ParseSize, SuffixesAreBinary) {
-  EXPECT_EQ(ParseSize("0"), Bytes(0));
-  EXPECT_EQ(ParseSize("4096"), Bytes(4096));
-  EXPECT_EQ(ParseSize("4096B"), Bytes(4096));
-  for (const char* text : {"64K", "64k", "64KB", "64KiB", "64kiB"})
-    EXPECT_EQ(ParseSize(text), kKiB * 64) << text;
-  EXPECT_EQ(ParseSize("3MiB"), kMiB * 3);
-  EXPECT_EQ(ParseSize("2T"), kGiB * 2048);
-  EXPECT_EQ(ParseSize("9223372036854775807"), Bytes(9223372036854775807));
-}
-
-TEST(ParseSize, RefusesWhatIsNoSize) {
-  for (const char* text : {"", "K", "-1", "+1", "1.5G", " 1", "1 K", "1Ki", "1KiBs", "1Q",
-                           "9223372036854775808", "8388608T", "99999999999999999999"}) {
-    EXPECT_EQ(ParseSize(text), std::nullopt) << text;
-  }
-}
-
 TEST(NamesOfThisProcess, ComeFromTheLauncher) {
   const ProcessNames alone = NamesOfThisProcess(In({}));
   EXPECT_EQ(alone.launched.launcher, "");

@@ -40,18 +40,6 @@ Summary Served() {
   return summary;
 }
 
-TEST(FormatSize, ForPeople) {
-  EXPECT_EQ(FormatSize(Bytes(0)), "0 B");
-  EXPECT_EQ(FormatSize(Bytes(1023)), "1023 B");
-  EXPECT_EQ(FormatSize(kKiB), "1.00 KiB");
-  EXPECT_EQ(FormatSize(kMiB * 1536), "1.50 GiB");
-  EXPECT_EQ(FormatSize(kMiB - Bytes(1)), "1.00 MiB") << "not 1024.00 KiB";
-  EXPECT_EQ(FormatSize(kGiB - Bytes(1)), "1.00 GiB");
-  EXPECT_EQ(FormatSize(kMiB - Bytes(6)), "1023.99 KiB");
-  EXPECT_EQ(FormatSize(kGiB * 61 + kMiB * 205), "61.20 GiB");
-  EXPECT_EQ(FormatSize(kGiB * 1024 * 5000), "5000.00 TiB");
-}
-
 TEST(SummaryText, SaysWhatWasServed) {
   const std::string text = SummaryText(Served());
   EXPECT_THAT(text, HasSubstr("reprise: python3 train.py (pid 42), served\n"));

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "replay/core_config.h"
+#include "base/sizes.h"
 
 extern "C" {
 #include "shim/environment.h"
@@ -56,7 +56,7 @@ TEST(Environment, BothReadTheSameSizes) {
                            "9223372036854775808",
                            "18446744073709551616",
                            "99999999999999999999"}) {
-    const std::optional<reprise::Bytes> core = reprise::replay::ParseSize(text);
+    const std::optional<reprise::Bytes> core = reprise::ParseWholeSize(text);
     const size_t expected = core && core->count() > 0 ? static_cast<size_t>(core->count()) : kDefault;
     EXPECT_EQ(ThresholdFor(text), expected) << text;
   }

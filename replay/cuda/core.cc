@@ -106,21 +106,21 @@ std::optional<StreamTable::Place> Core::PlaceOf(cu_stream stream, DefaultStream 
   return place;
 }
 
+// While anything is captured nothing is served, and no stream is added: to ask a captured one for more than its context and
+// whether it is captured voids the capture (H200, driver 580).
 std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t wanted) {
   cu_context context = key.context;
   if (!IsDefault(key.handle) && driver_.StreamGetCtx(key.handle, &context) != kSuccess) return std::nullopt;
-  const std::optional<bool> green = InGreenContext(key.handle);
-  if (green.value_or(false)) {
+  AddCaptureUnheardOf(key, context);
+  if (MayBeInGreenContext(key.handle)) {
     Device* const current = wanted > 0 ? DeviceNumber(CurrentDevice()) : nullptr;
-    if (current != nullptr) current->CountUnrecorded(wanted);
+    if (current != nullptr) CountUnserved(*current, wanted);
     return std::nullopt;
   }
   Device* const device = DeviceOf(context);
   if (device == nullptr) return std::nullopt;
-  AddCaptureUnheardOf(key, context);
   const Engine::Guard guard = device->Lock();
-  const bool may_be_green = !green && driver_.HasGreenContexts() && !device->Knows(guard, context);
-  if (may_be_green || device->streams(guard).Suspended(context)) {
+  if (captures_.load() != 0 || device->streams(guard).Suspended(context)) {
     if (wanted > 0) CountUnserved(*device, wanted);
     return std::nullopt;
   }
@@ -140,13 +140,10 @@ std::optional<StreamTable::Place> Core::AddStream(const StreamKey& key, size_t w
   return place;
 }
 
-// nullopt: nobody may be asked, as something is being captured. A driver (580) ends a stream's capture that is asked about the
-// stream, and a global one elsewhere may not allow it for a default stream. Of a context that is known no stream is green: a
-// green one has a handle of its own.
-std::optional<bool> Core::InGreenContext(cu_stream handle) {
+// While anything is captured nobody may be asked.
+bool Core::MayBeInGreenContext(cu_stream handle) {
   const std::shared_lock waiting(waiting_);  // no capture begins meanwhile
-  if (captures_.load() != 0 || IsCapturing(handle)) return std::nullopt;
-  return driver_.InGreenContext(IsDefault(handle) ? kLegacyStream : handle);
+  return captures_.load() != 0 || driver_.InGreenContext(IsDefault(handle) ? kLegacyStream : handle);
 }
 
 // It began while the core was being opened. If this is not where it began, nobody will hear of its end either,

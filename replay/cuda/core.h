@@ -165,7 +165,7 @@ class Core {
   int DeviceIn(cu_context context) const;
   Device* DeviceOf(cu_context context) { return DeviceNumber(DeviceIn(context)); }
   // nullopt: no stream of ours to serve, the driver will say what is wrong with it; or its context is about to end, or a green
-  // one, and `wanted`, bytes that are asked for there, go unrecorded.
+  // one, or something is being captured, and `wanted`, bytes that are asked for there, go unrecorded.
   std::optional<StreamTable::Place> PlaceOf(cu_stream stream, DefaultStream means, size_t wanted = 0);
   std::optional<StreamTable::Place> AddStream(const StreamKey& key, size_t wanted);
   void ForgetEndedThreads(const Engine::Guard& guard, Device& device);
@@ -183,7 +183,7 @@ class Core {
   Result AllowPool(Device& device, int peer, int flags);
   void FinishCallsUnderWay();
   CaptureTable::Capture CaptureOn(cu_stream stream, DefaultStream means) const;
-  std::optional<bool> InGreenContext(cu_stream handle);
+  bool MayBeInGreenContext(cu_stream handle);
   void AddCaptureUnheardOf(const StreamKey& key, cu_context context);
   void DropCaptures(const std::vector<uint64_t>& numbers) { captures_ -= capture_table_.Drop(numbers); }
   // Writes down what the driver has done: it must not be done again where that fails.

@@ -115,12 +115,11 @@ struct Driver {
   // From CUDA 12.4 on, which has green contexts.
   Result (*StreamGetGreenCtx)(cu_stream, void** green) = nullptr;
 
-  bool HasGreenContexts() const { return StreamGetGreenCtx != nullptr; }
   // Whether it is a stream of a green context, or the legacy stream while one is current. That context ends unheard of, and
   // until then may be current to one thread alone: nothing is served there, so that it is never named again. Nor where the
   // driver does not say, unless because it knows of none, or none for streams of this kind.
   bool InGreenContext(cu_stream stream) const {
-    if (!HasGreenContexts()) return false;
+    if (StreamGetGreenCtx == nullptr) return false;
     void* green = nullptr;
     const Result told = StreamGetGreenCtx(stream, &green);
     if (told == kSuccess) return green != nullptr;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "tests/cuda/scenarios/scenario.h"
@@ -91,28 +92,35 @@ SCENARIO(capture_before_a_training) {
   DO(cuStreamDestroy(stream));
 }
 
-// Asking a stream for its green context is nothing that a capture would have to hold; a driver may end it all the same.
-SCENARIO(capture_of_a_stream_that_is_asked_for_its_green_context) {
+// Asking about a stream is nothing that a capture would have to hold; a driver may end it all the same.
+SCENARIO(capture_of_a_stream_that_is_asked_about) {
+  CUcontext context = nullptr;
+  CUgreenCtx green = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  const std::function<CUresult(CUstream)> asks[] = {
+      [&](CUstream stream) { return cuStreamGetCtx(stream, &context); },
+      [&](CUstream stream) { return cuStreamGetFlags(stream, &flags); },
+      [&](CUstream stream) { return cuStreamGetPriority(stream, &priority); },
+      [&](CUstream stream) { return cuStreamGetGreenCtx(stream, &green); },
+  };
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
   for (const auto mode :
        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
-    const CUstream captured = NewStream();
-    const CUstream other = NewStream();
     for (const CUstream stream : {captured, other, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
-      CUgraph graph = nullptr;
-      CUgreenCtx green = nullptr;
-      CUcontext context = nullptr;
-      CUstreamCaptureStatus status{};
-      DO(cuStreamBeginCapture(captured, mode));
-      DO(cuStreamGetCtx(stream, &context));
-      DO(cuStreamIsCapturing(captured, &status));
-      NOTE(status);
-      DO(cuStreamGetGreenCtx(stream, &green));
-      DO(cuStreamIsCapturing(captured, &status));
-      NOTE(status);
-      if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+      for (const auto& ask : asks) {
+        CUgraph graph = nullptr;
+        CUstreamCaptureStatus status{};
+        DO(cuStreamBeginCapture(captured, mode));
+        DO(ask(stream));
+        DO(cuStreamIsCapturing(captured, &status));
+        NOTE(status);
+        if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+      }
     }
-    for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
   }
+  for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
 }
 
 // A synchronous free may end a capture that is none of its own, whatever the address is.

@@ -17,6 +17,17 @@ CUresult Answer(const char* function, CUstream handle, T* value, Ask&& ask) {
   });
 }
 
+// The same for what may not be asked of a stream that is captured, which voids the capture.
+template <typename T, typename Ask>
+CUresult AnswerUncaptured(const char* function, CUstream handle, T* value, Ask&& ask) {
+  return OnStream(function, handle, [&](Call& call, Stream& stream) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult error = sim::AdmitStreamWait(call, stream); error != CUDA_SUCCESS) return error;
+    *value = ask(call, stream);
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
@@ -50,21 +61,23 @@ CUresult cuStreamDestroy(CUstream hStream) {
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
-  return Answer("cuStreamGetPriority", hStream, priority,
-                [](Call&, Stream& stream) { return stream.priority; });
+  return AnswerUncaptured("cuStreamGetPriority", hStream, priority,
+                          [](Call&, Stream& stream) { return stream.priority; });
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
-  return Answer("cuStreamGetFlags", hStream, flags, [](Call&, Stream& stream) { return stream.flags; });
+  return AnswerUncaptured("cuStreamGetFlags", hStream, flags,
+                          [](Call&, Stream& stream) { return stream.flags; });
 }
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
-  return Answer("cuStreamGetId", hStream, streamId, [](Call&, Stream& stream) { return stream.serial; });
+  return AnswerUncaptured("cuStreamGetId", hStream, streamId,
+                          [](Call&, Stream& stream) { return stream.serial; });
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
-  return Answer("cuStreamGetDevice", hStream, device,
-                [](Call&, Stream& stream) { return stream.context->device; });
+  return AnswerUncaptured("cuStreamGetDevice", hStream, device,
+                          [](Call&, Stream& stream) { return stream.context->device; });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {

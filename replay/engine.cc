@@ -211,7 +211,8 @@ void Engine::TakeTokenAmongThreads(const Request& request, Outcome& outcome) {
 inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const Request& request,
                            Outcome& outcome) {
   const bool was_planned = counters_.plans > 0;
-  const uint32_t slot = !step.at_cut || Adopt(leading, step) ? step.slot : Matcher::kNoSlot;
+  uint32_t slot = !step.at_cut || Adopt(leading, step) ? step.slot : Matcher::kNoSlot;
+  if (step.round_began != Matcher::kNoSlot && Rests(leading, step)) slot = Matcher::kNoSlot;
   if (expecting_ && !leading.expecting()) {
     expecting_ = false;
     if (!step.resumed) stays_.clear();
@@ -333,6 +334,17 @@ Offset Engine::PlansEnd(const Sequence& sequence) const {
     for (const JobThreads::Thread& thread : threads_) end = std::max(end, thread.sequence->plans_end());
   }
   return end;
+}
+
+// Whether a plan of which a round has just begun finds so much in its way that it is not followed; without memory to see
+// that, it is.
+bool Engine::Rests(Sequence& sequence, const Sequence::Step& step) const try {
+  if (split_) return false;  // then each has a region of its own
+  const CycleAt cycle = {sequence.plan()->cycle, step.token - step.round_began, whole_.now()};
+  const InTheWay found = FindInTheWay(sequence, arena_, cycle);
+  return sequence.Rest(found.outliving, found.others);
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // Of a plan that has just come into use: around all that is live, each block for as long as the cycle keeps it.

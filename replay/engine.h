@@ -239,6 +239,7 @@ class Engine {
   void CountLive(BlockInfo& info, Bytes alignment);
   void CountFreed(const BlockInfo& info, Stream stream);
   bool Adopt(Sequence& sequence, const Sequence::Step& step);
+  bool Rests(Sequence& sequence, const Sequence::Step& step) const;
   void BeginFirstCycle(Sequence& sequence, const Sequence::Step& step);
   Offset PlansEnd(const Sequence& sequence) const;
   std::vector<Sequence::Known> KnownPlans() const;

@@ -14,9 +14,6 @@ constexpr double kGoodShare = 0.98;
 constexpr int64_t kPartsLonger = 8;
 // More than this part of a round's bytes not where they were planned: something lies in the way.
 constexpr int64_t kConflictParts = 50;
-// A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
-// there for good.
-constexpr int64_t kRoundsOutstayed = 2;
 // A block that goes so much of a round later than planned is only late: other threads let go of it, sooner or later each time.
 constexpr int64_t kPartsLate = 10;
 // Rounds after which a plan has proved itself.
@@ -49,6 +46,9 @@ bool FollowedPlan::BeginUse() {
   mismatches_before = matcher->mismatches();
   times_lost_before = matcher->times_lost();
   RestartCount();
+  rests = false;
+  rounds_rested = 0;
+  live_at_begin = Bytes(0);               // it looks at the next one
   if (of_earlier_run) astray = Bytes(0);  // its first cycle is laid around what is there
   return std::exchange(of_earlier_run, false);
 }
@@ -86,13 +86,28 @@ bool FollowedPlan::Serves(const profiler::Period& period, Stream stream) const {
          (period.found_at == cycle.period.found_at || matcher->InStep(stream));
 }
 
+bool FollowedPlan::ShouldLook(Tick token, uint32_t slot, Bytes live) {
+  const int64_t round = cycle.period.length;
+  if (!settled || round < kShortRound) return false;
+  if (token - round_began <= round / 2 || slot % round > Matcher::ReachOf(round)) return false;
+  const bool should = rests || IsMuchInTheWay(unexpected) || IsMuchInTheWay(live - live_at_begin);
+  round_began = token;
+  ++rounds_begun;
+  live_at_begin = live;
+  unexpected_before = std::exchange(unexpected, Bytes(0));
+  return should;
+}
+
+bool FollowedPlan::Outlives(const profiler::Slot& slot, int64_t age, int64_t slots) {
+  return age > slot.length + slots / kPartsLate && age < kRoundsOutstayed * slots;
+}
+
 bool FollowedPlan::Outstays(uint32_t slot, Tick since, Offset offset, Tick now) const {
   if (since < Tick(0)) return false;
   const auto slots = static_cast<int64_t>(plan.slots.size());
   const int64_t age = now - 1 - since;
   const auto its = static_cast<size_t>(((slot - age) % slots + slots) % slots);
-  return plan.slots[its].offset == offset && age > plan.cycle[its].length + slots / kPartsLate &&
-         age < kRoundsOutstayed * slots;
+  return plan.slots[its].offset == offset && Outlives(plan.cycle[its], age, slots);
 }
 
 void FollowedPlan::Doubt() {

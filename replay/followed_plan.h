@@ -56,6 +56,13 @@ struct FollowedPlan {
   static constexpr double kTellingShare = 0.95;
   // What one has live rises and falls by at least this part of its range, or most of that is others'.
   static constexpr int64_t kPartsOfRange = 5;
+  // More than this part of its swing where its slots should lie, and it is not followed, but for so many rounds at most: by then
+  // it has been laid again, or what lies there has gone. Nor does a job's start, in which blocks come that stay, take longer.
+  static constexpr int64_t kPartsInTheWay = 16;
+  static constexpr int kRoundsToRest = 4;
+  // A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
+  // there for good.
+  static constexpr int64_t kRoundsOutstayed = 2;
   // Rounds shorter than so many allocations are counted as parts of one: what is planned every few milliseconds keeps a core
   // busy.
   static constexpr int64_t kShortRound = 64;
@@ -74,6 +81,15 @@ struct FollowedPlan {
   Tick last_used;                   // the token that it has last been followed with
   // So much of what it may have live lies elsewhere, since its latest entry; no longer counted where it is enough.
   Bytes astray;
+  // Something lies in its places that it does not know of, and it is not followed (Sequence::Rest).
+  bool rests = false;
+  int rounds_rested = 0;  // in a row
+  int rounds_begun = 0;   // since it was settled
+  // The latest begin of a round: when it was, what was live then, and what has come since that was none of its slots.
+  Tick round_began;
+  Bytes live_at_begin;
+  Bytes unexpected;
+  Bytes unexpected_before;  // from the begin before until that one
   // About the present cycle: the measures of whether the plan still fits.
   int64_t window_tokens = 0;
   int64_t window_matched = 0;
@@ -96,8 +112,9 @@ struct FollowedPlan {
     if (slot != Matcher::kNoSlot) {
       ++window_matched;
       last_used = token;
-    } else if (!matcher->InStep(stream)) {
-      ++window_lost;
+    } else {
+      unexpected += bytes;
+      if (!matcher->InStep(stream)) ++window_lost;
     }
     window_bytes += bytes;
     if (window_tokens < static_cast<int64_t>(plan.slots.size())) return false;
@@ -115,10 +132,17 @@ struct FollowedPlan {
   }
   // Whether it has been good for long.
   bool proven() const;
-  // Whether so much lies elsewhere that it is not to be followed before an entry.
-  bool IsAstray() const { return !plan.IsLittle(astray); }
+  // Whether so much lies elsewhere that it is not to be followed before an entry, or so much in its places.
+  bool IsAstray() const { return rests || !plan.IsLittle(astray); }
+  bool IsMuchInTheWay(Bytes bytes) const { return bytes * kPartsInTheWay > plan.swing; }
+  // Whether a round begins with the allocation `token`, which is `slot` and before which `live` was live, and so much has come
+  // in the last one that was not planned, or has stayed, that one should look what lies in its places: a walk through all that
+  // is live, for which a short round is too short.
+  bool ShouldLook(Tick token, uint32_t slot, Bytes live);
   // Whether the period is its own: found again after something else, or another as long?
   bool Serves(const profiler::Period& period, Stream stream) const;
+  // Whether a block of a slot, one of so many, that has been there for `age` allocations lives for much longer than it says.
+  static bool Outlives(const profiler::Slot& slot, int64_t age, int64_t slots);
   // Whether a block that was the token `since` was placed at `offset` by it and lives for much longer than it says. Its present
   // slot is `slot`, of the token before `now`.
   bool Outstays(uint32_t slot, Tick since, Offset offset, Tick now) const;

@@ -4,15 +4,42 @@
 #include <utility>
 
 namespace reprise::replay {
+namespace {
 
-uint32_t CycleAt::SlotOf(const BlockInfo& block) const {
+// The places of its slots, joined.
+std::vector<Region> PlacesOf(const ServingPlan& plan) {
+  std::vector<Region> places;
+  for (const ServingPlan::Slot& slot : plan.slots) {
+    if (slot.planned()) places.emplace_back(slot.offset, slot.offset + slot.bytes);
+  }
+  std::ranges::sort(places);
+  size_t joined = 0;
+  for (const Region& place : places) {
+    if (joined > 0 && place.first <= places[joined - 1].second) {
+      places[joined - 1].second = std::max(places[joined - 1].second, place.second);
+    } else {
+      places[joined++] = place;
+    }
+  }
+  places.resize(joined);
+  return places;
+}
+
+}  // namespace
+
+uint32_t CycleAt::SlotBy(Tick token, Bytes bytes, Stream stream) const {
+  if (token < Tick(0)) return Matcher::kNoSlot;
   const auto period = static_cast<int64_t>(slots.size());
-  const int64_t turn = (block.token - origin) % period;
+  const int64_t turn = (token - origin) % period;
   const int64_t i = turn < 0 ? turn + period : turn;
   const profiler::Slot& slot = slots[static_cast<size_t>(i)];
-  const bool of_cycle = !slot.persistent && slot.bytes == block.requested && slot.stream == block.stream &&
-                        now - block.token <= slot.length;
-  return of_cycle ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
+  const bool is_it = !slot.persistent && slot.bytes == bytes && slot.stream == stream;
+  return is_it ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
+}
+
+uint32_t CycleAt::SlotOf(const BlockInfo& block) const {
+  const uint32_t slot = SlotBy(block.token, block.requested, block.stream);
+  return slot != Matcher::kNoSlot && now - block.token <= slots[slot].length ? slot : Matcher::kNoSlot;
 }
 
 std::vector<Obstacle> FindObstacles(const Arena& arena, const CycleAt& cycle) {
@@ -21,6 +48,30 @@ std::vector<Obstacle> FindObstacles(const Arena& arena, const CycleAt& cycle) {
     if (cycle.SlotOf(info) == Matcher::kNoSlot) obstacles.push_back({offset, bytes, info.token});
   });
   return obstacles;
+}
+
+InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleAt& cycle) {
+  const ServingPlan& plan = *sequence.plan();
+  const auto slots = static_cast<int64_t>(plan.cycle.size());
+  const auto from = static_cast<uint32_t>(cycle.now - 1 - cycle.origin);
+  const std::vector<LiveBlock> live = BlocksFor(sequence, arena, cycle);
+  const std::vector<Resident> residents = ResidentsOf(plan, from, cycle.now - 1, live);
+  const std::vector<Region> places = PlacesOf(plan);
+  InTheWay found;
+  auto place = places.begin();
+  for (size_t i = 0; i < live.size(); ++i) {
+    const auto& [offset, bytes, until] = residents[i];
+    const uint32_t slot = cycle.SlotBy(live[i].token, live[i].requested, live[i].stream);
+    const int64_t age = cycle.now - 1 - live[i].token;
+    if (slot != Matcher::kNoSlot && age < FollowedPlan::kRoundsOutstayed * slots) {
+      if (FollowedPlan::Outlives(plan.cycle[slot], age, slots)) found.outliving += bytes;
+    } else if (until == Resident::kStays) {
+      while (place != places.end() && place->second <= offset) ++place;
+      for (auto in = place; in != places.end() && in->first < offset + bytes; ++in)
+        found.others += std::min(in->second, offset + bytes) - std::max(in->first, offset);
+    }
+  }
+  return found;
 }
 
 std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from) {

@@ -30,10 +30,19 @@ struct CycleAt {
   // cycle will not free it by itself: it is none, or older than the slot's lifetime. (Size and position alone are not enough:
   // an optimizer's state, allocated among the first gradients, looks like them.)
   uint32_t SlotOf(const BlockInfo& block) const;
+  // The one that a block was, however long it has lived.
+  uint32_t SlotBy(Tick token, Bytes bytes, Stream stream) const;
 };
 
 // Those that are no instances, in the order of their offsets.
 std::vector<Obstacle> FindObstacles(const Arena& arena, const CycleAt& cycle);
+
+// What the plan in use does not know of and will find in its way, small blocks aside.
+struct InTheWay {
+  Bytes outliving;  // instances of slots, wherever they lie, that live for much longer than the cycle says
+  Bytes others;     // what stays, as far as it lies in the places of slots
+};
+InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleAt& cycle);
 
 // Those from before the token `from` that are no instances, by token.
 std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from);

@@ -14,8 +14,6 @@ namespace {
 constexpr int64_t kLooksAPeriod = 8;
 // Plans kept beside the one in use. Each costs a comparison an allocation and some hundred bytes a slot.
 constexpr size_t kMostWaiting = 3;
-// More than this part of the swing of a cycle where its own blocks still lie, and its period is in doubt.
-constexpr int64_t kOutstayParts = 16;
 // Rounds to wait before planning again, at most.
 constexpr int64_t kMostReplanRounds = 64;
 // A job's start may take this part longer than in the run that its plan is of: threads that compile are never
@@ -35,7 +33,11 @@ void Sequence::OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, 
     if (!waiting_.empty()) FollowWaiting(bytes, stream, step);
     if (active_ != nullptr) {
       CountShare(bytes, stream, step);
-      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0) || finder_.in_doubt())
+      if (rules_.rest && step.slot != Matcher::kNoSlot && active_->plan.slots[step.slot].entry &&
+          active_->matcher->Sure(stream) && active_->ShouldLook(step.token, step.slot, live)) {
+        step.round_began = step.slot;
+      }
+      if (step.slot == Matcher::kNoSlot || active_->astray > Bytes(0) || active_->rests || finder_.in_doubt())
         FollowFromEntry(bytes, stream, step);
     }
   }
@@ -215,12 +217,29 @@ void Sequence::CountShare(Bytes bytes, Stream stream, Step& step) {
 void Sequence::OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset) {
   if (!rules_.rest || active_->IsAstray() || !active_->Outstays(slot, since, offset, history_.now())) return;
   active_->astray += bytes;
+  if (active_->IsMuchInTheWay(active_->astray)) DoubtPeriod();
+}
+
+// Judged anew, where the plan in use is of it.
+void Sequence::DoubtPeriod() {
   const std::optional<profiler::Period>& period = finder_.confirmed();
-  if (active_->astray * kOutstayParts <= active_->plan.swing || !period.has_value() ||
-      !active_->cycle.IsOf(*period))
-    return;
+  if (!period.has_value() || finder_.in_doubt() || !active_->cycle.IsOf(*period)) return;
   finder_.Doubt();
   active_->doubted = true;
+}
+
+// What comes later than in a plan's first rounds is something else than a job's state, such as sequences of another length, and
+// seldom there for good; nor is it what is left of much more, which is another job's. Plans that take turns find what the others
+// have at their ends, for which there are other rules.
+bool Sequence::Rest(Bytes outliving, Bytes others) {
+  if (active_->IsMuchInTheWay(outliving)) DoubtPeriod();
+  const bool young = active_->rounds_begun <= FollowedPlan::kRoundsToRest;
+  const bool came_to_stay = young && others * 4 >= active_->unexpected_before;
+  if (waiting_.empty() && (came_to_stay || active_->rests)) outliving += others;
+  if (!active_->IsMuchInTheWay(outliving)) active_->rounds_rested = 0;
+  active_->rests = active_->IsMuchInTheWay(outliving) && active_->rounds_rested < FollowedPlan::kRoundsToRest;
+  if (active_->rests) ++active_->rounds_rested;
+  return active_->IsAstray();
 }
 
 void Sequence::CountAstray(FollowedPlan& plan, bool in_use, uint32_t slot, Bytes bytes, Stream stream) const {
@@ -307,7 +326,7 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   if (history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
   const bool changed = rules_.replan && !active_->matches();
-  const bool in_the_way = rules_.lay_again && active_->in_the_way && active_->matches();
+  const bool in_the_way = rules_.lay_again && (active_->in_the_way || active_->rests) && active_->matches();
   if (!changed && !in_the_way) return std::nullopt;
   if (!profiler::RepeatsExactly(history_, length)) return std::nullopt;
   const profiler::Period period = {.length = length, .found_at = history_.now()};

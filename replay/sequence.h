@@ -10,7 +10,9 @@
 //
 // A micro-batch may be found and planned before its step is over. What the first one of the next step leaves is then in the
 // way of all that follow. So where a plan's places are held by blocks of its own, it rests until its period is confirmed anew
-// or the step's has been found and planned.
+// or the step's has been found and planned. Where anything else has come to stay there, such as the optimizer's state, it rests
+// until it has been laid around that. This is looked for when a round begins: block after block that finds its place taken
+// would take memory beside what is held for the plan.
 //
 // When it plans again (drift): a round that matches the plan badly and repeats exactly is another cycle than
 // the one planned, though it may be as long; a round that matches and finds its places taken is to be laid
@@ -52,7 +54,7 @@ class Sequence {
     bool entries = true;      // a plan that was left is followed again from an entry on
     bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
     bool keep_places = true;  // false: every plan that is followed keeps its free places
-    bool rest = true;  // a plan whose own blocks stay in its places rests while its period is judged anew
+    bool rest = true;  // a plan in whose places something stays rests until it, or its period, is made anew
   };
   explicit Sequence(profiler::PeriodFinder::Options options, Rules rules) : finder_(options), rules_(rules) {}
 
@@ -65,6 +67,7 @@ class Sequence {
     bool settled = false;              // the plan in use has just been followed for a first cycle
     bool resumed = false;              // from here on a plan of an earlier run is in use, for the first time
     bool wants_plan = false;           // IterationToPlan may have something
+    uint32_t round_began = Matcher::kNoSlot;  // with this slot, and something may be in the plan's way: Rest
   };
   // Takes in one allocation; `live` are the live bytes before it, of everything that this sequence sees.
   void OnAlloc(Bytes bytes, Bytes alignment, Stream stream, Bytes live, Step& step);
@@ -73,6 +76,10 @@ class Sequence {
   void OnConflict(Bytes bytes) { active_->window_conflicts += bytes; }
   // by a block that was the token `since` (negative: none) and lies at `offset`.
   void OnTaken(uint32_t slot, Bytes bytes, Tick since, Offset offset);
+
+  // So much lies in the places of the plan in use, as a round of it begins, that it does not know of: blocks of its own that
+  // outlive their slots, and others. True where it is not followed in this round.
+  bool Rest(Bytes outliving, Bytes others);
 
   using Staying = StayingBlock;
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
@@ -159,6 +166,7 @@ class Sequence {
   Counters counters() const;
 
  private:
+  void DoubtPeriod();
   bool IsDoubted(const PlannedCycle& cycle) const;
   bool Outgrown() const;
   bool Awaits() const { return pending_.exists() && pending_.Awaits(history_.now()); }

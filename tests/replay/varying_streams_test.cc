@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "planner/portfolio.h"
 #include "replay/counted_memory.h"
@@ -272,6 +273,56 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
     EXPECT_LE(2 * with->counters.conflicts, never_doubted->counters.conflicts) << micro_batches;
     EXPECT_LE(with->counters.conflicts, 150) << "nor is it followed while the step is being planned";
     EXPECT_LE(with->reserved_peak, never_doubted->reserved_peak) << micro_batches;
+  }
+}
+
+// The optimizer makes its state, as large as the gradients, when the job's steps have been planned: behind the fifth, as a
+// scaled loss overflows at first; or behind the first one, of which the micro-batches have been taken for steps, as the first
+// has more in it than the others.
+std::vector<profiler::Event> LateState(int steps_before, int micro_batches, int64_t gradient_kib) {
+  constexpr int kSteps = 30;
+  constexpr int64_t kLayers = 80;
+  std::vector<profiler::Event> events;
+  uint64_t next = 0;
+  const auto alloc = [&](int64_t kib) {
+    events.push_back({.kind = profiler::EventKind::kAlloc, .id = BlockId{next}, .bytes = Bytes(kib << 10)});
+    return BlockId{next++};
+  };
+  const auto free = [&](BlockId id) { events.push_back({.kind = profiler::EventKind::kFree, .id = id}); };
+  const auto gradient_of = [&](int64_t layer) { return alloc(gradient_kib + 64 * (layer * 5 % 13)); };
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<BlockId> gradients;
+    for (int m = 0; m < micro_batches; ++m) {
+      std::vector<BlockId> activations;
+      for (int64_t layer = 0; layer < kLayers; ++layer) {
+        activations.push_back(alloc(6000 + 64 * (layer * 7 % 79)));
+        if (step == 0 && m == 0) free(alloc(500 + layer));
+        free(alloc(1100 + 64 * (layer * 3 % 17)));
+      }
+      for (int64_t layer = kLayers; layer-- > 0;) {
+        const BlockId gradient = gradient_of(layer);
+        free(alloc(3000 + 64 * (layer * 11 % 31)));
+        free(activations[static_cast<size_t>(layer)]);
+        m == 0 ? gradients.push_back(gradient) : free(gradient);
+      }
+    }
+    for (int64_t layer = 0; step == steps_before && layer < kLayers; ++layer) gradient_of(layer);
+    for (const BlockId gradient : gradients) free(gradient);
+  }
+  return events;
+}
+
+TEST(Rules, APlanRestsWhileWhatHasComeToStayLiesInItsPlaces) {
+  for (const auto& [steps_before, micro_batches, gradient_kib] :
+       {std::tuple(4, 1, 900), std::tuple(0, 4, 480)}) {
+    SimulationOptions options;
+    options.plan_seconds = 0.05;
+    const auto result = Simulate(LateState(steps_before, micro_batches, gradient_kib), options);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result->overlaps, 0);
+    EXPECT_LE(result->counters.conflicts, 10) << micro_batches;
+    EXPECT_LE(Reserved(*result), 1.045) << micro_batches;
+    EXPECT_GE(Planned(*result), 0.85) << "it is laid again";
   }
 }
 

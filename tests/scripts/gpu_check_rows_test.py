@@ -40,6 +40,9 @@ print("ready", flush=True)
 sys.stdin.read()
 print('{"baseline": 1073741824, "peak": 3221225472}')
 """
+WAITING = """#!/bin/sh
+echo '{"beside a kernel on a stream": [{"call": "cuMemFree", "waits": true}, {"call": "cuMemMap", "waits": false}]}'
+"""
 OVERSUBSCRIBED = "PyTorch cudaMallocAsync: GPT on a device too small for it, --oversubscribe"
 
 
@@ -72,6 +75,7 @@ class EveryRow(unittest.TestCase):
             cls.write(name, STAND_IN)
         cls.write("compare.py", DEMO)
         cls.write("watch_memory.py", WATCH)
+        cls.write("waiting_calls", WAITING, 0o755)
         cls.write("sanitizer", '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift 2; done\nexec "$@"\n', 0o755)
         cls.write("reprise", f'#!/bin/sh\nexec {os.environ["REPRISE_COMMAND"]} "$@"\n', 0o755, "bin")
         manifest = dict.fromkeys(("version", "commit", "built_on", "compiler"), "ours")
@@ -91,6 +95,7 @@ class EveryRow(unittest.TestCase):
     @classmethod
     def gpu_check(cls, *words):
         made = {name: os.path.join(BUILD, "tests/cuda", name) for name in ("scenarios", "workload")}
+        made["waiting_calls"] = os.path.join(cls.folder, "waiting_calls")
         simulated = os.path.join(BUILD, "tests/simcuda")
         arguments = ["gpu-check", cls.folder, "--out", os.path.join(cls.folder, "out"), "--simulated", simulated, *words]
         variables = {
@@ -134,6 +139,10 @@ class EveryRow(unittest.TestCase):
     def test_the_demo_says_what_it_compared(self):
         row = self.results["scripts/demo --quick"]
         self.assertEqual((row["verdict"], row["says"]), (PASS, "losses identical: 3 of 3 in each of 2 runs"))
+
+    def test_what_waits_is_counted_by_what_ran(self):
+        row = self.results["calls of the driver that wait"]
+        self.assertEqual((row["verdict"], row["says"]), (MEASURED, "1 of 2 beside a kernel on a stream"))
 
     def test_figures(self):
         figures = self.results["gpt: Reprise over cudaMallocAsync"]["figures"]

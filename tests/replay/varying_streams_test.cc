@@ -219,13 +219,8 @@ TEST(Rules, ThePlanLendsItsMemory) {
 // that they add to.
 std::vector<profiler::Event> MicroBatches(int steps, int micro_batches, int64_t more_in_first = 0) {
   constexpr int64_t kLayers = 24;
-  std::vector<profiler::Event> events;
-  uint64_t next = 0;
-  const auto alloc = [&](int64_t kib) {
-    events.push_back({.kind = profiler::EventKind::kAlloc, .id = BlockId{next}, .bytes = Bytes(kib << 10)});
-    return BlockId{next++};
-  };
-  const auto free = [&](BlockId id) { events.push_back({.kind = profiler::EventKind::kFree, .id = id}); };
+  varying::Writer out(/*dice=*/nullptr);  // no noise
+  const auto alloc = [&](int64_t kib) { return out.Alloc(kib << 10); };
   for (int step = 0; step < steps; ++step) {
     std::vector<BlockId> gradients;
     for (int m = 0; m < micro_batches; ++m) {
@@ -234,14 +229,14 @@ std::vector<profiler::Event> MicroBatches(int steps, int micro_batches, int64_t 
         activations.push_back(alloc(2000 + 64 * (layer * 7 % 11)));
       for (int64_t layer = kLayers; layer-- > 0;) {
         const BlockId gradient = alloc(800 + 64 * (layer * 5 % 13));
-        m == 0 ? gradients.push_back(gradient) : free(gradient);
-        if (m == 0 && layer < more_in_first) free(alloc(300));
-        free(activations[static_cast<size_t>(layer)]);
+        m == 0 ? gradients.push_back(gradient) : out.Free(gradient);
+        if (m == 0 && layer < more_in_first) out.Free(alloc(300));
+        out.Free(activations[static_cast<size_t>(layer)]);
       }
     }
-    for (const BlockId gradient : gradients) free(gradient);
+    out.FreeAll(gradients);
   }
-  return events;
+  return out.TakeEvents();
 }
 
 TEST(Rules, APlanIsJoinedInTheMicroBatchThatItIs) {
@@ -282,13 +277,8 @@ TEST(Rules, APlanOfAMicroBatchRestsUntilItsStepIsFound) {
 std::vector<profiler::Event> LateState(int steps_before, int micro_batches, int64_t gradient_kib) {
   constexpr int kSteps = 30;
   constexpr int64_t kLayers = 80;
-  std::vector<profiler::Event> events;
-  uint64_t next = 0;
-  const auto alloc = [&](int64_t kib) {
-    events.push_back({.kind = profiler::EventKind::kAlloc, .id = BlockId{next}, .bytes = Bytes(kib << 10)});
-    return BlockId{next++};
-  };
-  const auto free = [&](BlockId id) { events.push_back({.kind = profiler::EventKind::kFree, .id = id}); };
+  varying::Writer out(/*dice=*/nullptr);  // no noise
+  const auto alloc = [&](int64_t kib) { return out.Alloc(kib << 10); };
   const auto gradient_of = [&](int64_t layer) { return alloc(gradient_kib + 64 * (layer * 5 % 13)); };
   for (int step = 0; step < kSteps; ++step) {
     std::vector<BlockId> gradients;
@@ -296,20 +286,20 @@ std::vector<profiler::Event> LateState(int steps_before, int micro_batches, int6
       std::vector<BlockId> activations;
       for (int64_t layer = 0; layer < kLayers; ++layer) {
         activations.push_back(alloc(6000 + 64 * (layer * 7 % 79)));
-        if (step == 0 && m == 0) free(alloc(500 + layer));
-        free(alloc(1100 + 64 * (layer * 3 % 17)));
+        if (step == 0 && m == 0) out.Free(alloc(500 + layer));
+        out.Free(alloc(1100 + 64 * (layer * 3 % 17)));
       }
       for (int64_t layer = kLayers; layer-- > 0;) {
         const BlockId gradient = gradient_of(layer);
-        free(alloc(3000 + 64 * (layer * 11 % 31)));
-        free(activations[static_cast<size_t>(layer)]);
-        m == 0 ? gradients.push_back(gradient) : free(gradient);
+        out.Free(alloc(3000 + 64 * (layer * 11 % 31)));
+        out.Free(activations[static_cast<size_t>(layer)]);
+        m == 0 ? gradients.push_back(gradient) : out.Free(gradient);
       }
     }
     for (int64_t layer = 0; step == steps_before && layer < kLayers; ++layer) gradient_of(layer);
-    for (const BlockId gradient : gradients) free(gradient);
+    out.FreeAll(gradients);
   }
-  return events;
+  return out.TakeEvents();
 }
 
 TEST(Rules, APlanRestsWhileWhatHasComeToStayLiesInItsPlaces) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "tests/cuda/scenarios/scenario.h"
 
@@ -98,22 +99,22 @@ SCENARIO(capture_of_a_stream_that_is_asked_about) {
   CUgreenCtx green = nullptr;
   unsigned flags = 0;
   int priority = 0;
-  const std::function<CUresult(CUstream)> asks[] = {
-      [&](CUstream stream) { return cuStreamGetCtx(stream, &context); },
-      [&](CUstream stream) { return cuStreamGetFlags(stream, &flags); },
-      [&](CUstream stream) { return cuStreamGetPriority(stream, &priority); },
-      [&](CUstream stream) { return cuStreamGetGreenCtx(stream, &green); },
+  const std::pair<const char*, std::function<CUresult(CUstream)>> asks[] = {
+      {"cuStreamGetCtx", [&](CUstream stream) { return cuStreamGetCtx(stream, &context); }},
+      {"cuStreamGetFlags", [&](CUstream stream) { return cuStreamGetFlags(stream, &flags); }},
+      {"cuStreamGetPriority", [&](CUstream stream) { return cuStreamGetPriority(stream, &priority); }},
+      {"cuStreamGetGreenCtx", [&](CUstream stream) { return cuStreamGetGreenCtx(stream, &green); }},
   };
   const CUstream captured = NewStream();
   const CUstream other = NewStream();
   for (const auto mode :
        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
     for (const CUstream stream : {captured, other, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
-      for (const auto& ask : asks) {
+      for (const auto& [name, ask] : asks) {
         CUgraph graph = nullptr;
         CUstreamCaptureStatus status{};
         DO(cuStreamBeginCapture(captured, mode));
-        DO(ask(stream));
+        Report(name, ask(stream));
         DO(cuStreamIsCapturing(captured, &status));
         NOTE(status);
         if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));

@@ -15,6 +15,7 @@ namespace {
 // The exponent of a price: for a load as large as the largest; and for each pass, for a skyline as high as
 // that. Two threads look in different places.
 constexpr double kOfLoad[kMostThreads] = {20, 10};
+constexpr double kOfLoadOnCycles[kMostThreads] = {28, 14};
 constexpr double kOfHeight[kMostThreads] = {20, 10};
 constexpr double kLeastPrice = 1e-9;  // of the largest: where nothing is scarce the longest lifetime counts
 
@@ -60,7 +61,8 @@ class PricedBestFit {
         exponents_(instance_.slots, 0) {
     const std::vector<int64_t> load = LoadOfSlots(instance_);
     for (const int64_t bytes : load) largest_load_ = std::max(largest_load_, static_cast<double>(bytes));
-    if (search.on(kBestFitPrices)) Raise(load, kOfLoad[search.worker()]);
+    if (search.on(kBestFitPrices))
+      Raise(load, (instance_.cyclic ? kOfLoadOnCycles : kOfLoad)[search.worker()]);
   }
 
   // False when there is nothing more to try.

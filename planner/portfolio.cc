@@ -115,6 +115,10 @@ constexpr int64_t kMostToOpen = 5'000'000;
 constexpr int64_t kPatience = 8;
 constexpr int64_t kQuick = 2'000'000;
 
+// In buffers: a cycle on which all threads open at once. Of a larger one a pass of best-fit takes most of the time that a
+// first answer may take, and longer beside another one.
+constexpr int32_t kMostToOpenTogether = 15'000;
+
 // Of how many of its buffers at a time a line consists at least, unless it is crowded; and how many that are to be laid
 // it has at a time at most. From some more on first-fit gives up holes, being as many as it may look at.
 constexpr int kGenerations = 8;
@@ -169,8 +173,8 @@ bool IsCrowded(const Instance& instance) {
          to_be_laid > static_cast<double>(kMostAtATime) * instance.slots;
 }
 
-// Those that are switched on and have a share of the search's thread; on the first, one that places leads.
-// Where it is crowded that is one that ends by itself, who divides next to it.
+// Those that are switched on and have a share of the search's thread; on the first, and on all of a cycle, one that places
+// leads. Where it is crowded that is one that ends by itself, who divides next to it.
 std::vector<Member> MembersFor(const Search& search, std::span<const Solver> solvers, bool crowded) {
   std::vector<Member> members;
   for (const Solver& solver : solvers) {
@@ -180,7 +184,7 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
                                              : shares.second;
     if (search.on(solver.name) && share > 0) members.push_back({&solver, share});
   }
-  if (search.worker() > 0) return members;
+  if (search.worker() > 0 && !search.instance().cyclic) return members;
   // The first answer comes from whoever is the first that places; were there nobody, who else should give it?
   const auto places = [](const Member& m) { return m.solver->places; };
   auto opener = std::ranges::find_if(members, places);
@@ -190,6 +194,7 @@ std::vector<Member> MembersFor(const Search& search, std::span<const Solver> sol
     if (cheap != members.end()) opener = cheap;
   }
   if (opener == members.end()) {
+    if (search.worker() > 0) return members;
     members.insert(members.begin(), {&solvers.front(), 1});
   } else {
     std::rotate(members.begin(), opener, opener + 1);
@@ -230,25 +235,32 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, cons
 // there once the first answer is.
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
   const bool crowded = IsCrowded(first.instance());
-  std::vector<std::vector<Member>> members = {MembersFor(first, solvers, crowded)};
+  std::vector<std::vector<Member>> members(1, MembersFor(first, solvers, crowded));
+  const auto open = [&](Search& search, int64_t grant) {
+    std::vector<Member>& those = members[search.worker()];
+    if (those.empty()) return;
+    those.front().TakeTurn(search, grant);
+    if (!those.front().active) those.erase(those.begin());
+  };
+  const auto gather = [&] {
+    team.emplace(first);
+    for (int worker = 1; worker < team->size(); ++worker)
+      members.push_back(MembersFor(team->search(worker), solvers, crowded));
+  };
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
   // memory. Where it took long, the others would take long too, and who divides goes on for a while: a large
   // problem is better improved part by part, unless it is crowded.
-  std::vector<Member>& those = members.front();
-  const auto leave = [&] { std::erase_if(those, [](const Member& member) { return !member.active; }); };
-  if (!first.Over()) those.front().TakeTurn(first, kFirstGrant);
-  leave();
+  if (first.Over()) return;
+  if (first.instance().cyclic && first.instance().buffers() <= kMostToOpenTogether) {
+    gather();
+    team->Round([&](int worker) { open(team->search(worker), kFirstGrant); });
+  } else {
+    open(first, kFirstGrant);
+  }
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
-  const bool divides = !crowded && !those.empty() && those.front().solver == &solvers.front();
-  if (divides && first.steps() > kQuick && !first.Over()) {
-    those.front().TakeTurn(first, kPatience * first.steps());
-    leave();
-  }
-
-  team.emplace(first);
-  for (int worker = 1; worker < team->size(); ++worker) {
-    members.push_back(MembersFor(team->search(worker), solvers, crowded));
-  }
+  const bool divides = !crowded && !members[0].empty() && members[0].front().solver == &solvers.front();
+  if (divides && first.steps() > kQuick && !first.Over()) open(first, kPatience * first.steps());
+  if (!team) gather();
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
   };

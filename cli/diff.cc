@@ -197,6 +197,11 @@ absl::StatusOr<MeasuredInput> WithPeak(const std::string& path) {
 }
 
 std::string_view HowToRecordAll(const LoadedInput& input) {
+  const profiler::Trace& trace = input.content.trace;
+  if (trace.WhyEnded().empty() && trace.dropped == 0 && trace.passed > Bytes(0)) {
+    return "its summary counts them: record it without --capacity, with an allocation before there are other "
+           "threads";
+  }
   return input.content.format == profiler::InputFormat::kSnapshot && !input.content.snapshot.converted
              ? "switch the history on before the job's first allocation, with room for all of its entries"
              : "record all of the job, to its end and with --mode record";

@@ -163,7 +163,7 @@ void SayInItsPlace(const OutputFolder& folder, bool none, const MergedSummaries&
   if (!none && (!AnyRunning(merged) || (ended_well && AnyEnded(merged)))) return;
   const std::string why = WhyNotOfItsEnd(merged, end);
   if (none) {
-    Say(fmt::format("no summary: {}; the traces hold what was recorded until then", why));
+    Say(fmt::format("no summary: {}; the traces hold what was recorded, up to the last complete block", why));
   } else if (!HasRanks(merged)) {
     Say(fmt::format("no summary of its end: {}; this is how it was some time before", why));
     SayMerged(merged);

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define REPRISE_ABI_VERSION 8u
+#define REPRISE_ABI_VERSION 9u
 
 /* The file that descriptor 2 was when the library was loaded. It is the only one that lines of ours may go to: a
  * job may close it, or be started without, and get the number for a file of its own. */
@@ -40,7 +40,8 @@ struct reprise_cpus {
  * Each is read atomically. */
 struct reprise_passed {
   int64_t requests;
-  int64_t bytes; /* in all of them */
+  int64_t bytes;         /* in all of them */
+  int64_t while_opening; /* of these requests, those of other threads */
 };
 
 /* What the shim tells the core. Lives for ever. */

@@ -368,7 +368,11 @@ Summary HostCore::NewSummary() const {
   Summary summary = session_->NewSummary();
   summary.threshold = Threshold();
   const int64_t unheard_of = __atomic_load_n(&shim_.passed->requests, __ATOMIC_RELAXED);
-  summary.host_counters = {passed_.load() + unheard_of, late_frees_.load(), errors_.load()};
+  summary.host_counters = {
+      .passed = passed_.load() + unheard_of,
+      .passed_while_opening = __atomic_load_n(&shim_.passed->while_opening, __ATOMIC_RELAXED),
+      .late_frees = late_frees_.load(),
+      .errors = errors_.load()};
   return summary;
 }
 

@@ -231,6 +231,13 @@ std::string SummaryText(const Summary& summary) {
       "late frees {}, errors {}\n",
       counters.passed + host.passed, counters.conflicts, counters.mismatches, counters.times_lost,
       counters.withheld, counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
+  if (host.passed_while_opening > 0) {
+    text += fmt::format(
+        "  of those passed {} were other threads', made while the first one of all was: a thread that "
+        "allocates "
+        "before there are others spares that\n",
+        host.passed_while_opening);
+  }
   text += PlansRow(summary.plans, counters);
   return text + TraceRows(summary.trace) + Next(summary, summary.trace);
 }
@@ -260,6 +267,7 @@ std::string SummaryJson(const Summary& summary) {
   counters.requests += summary.host_counters.passed;
   counters.passed += summary.host_counters.passed;
   AddCounters(json, counters);
+  json.Field("passed_while_opening", summary.host_counters.passed_while_opening);
   json.Field("late_frees", summary.host_counters.late_frees);
   json.Field("errors", summary.host_counters.errors);
   AddPlans(json, summary.plans);

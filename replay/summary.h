@@ -19,8 +19,9 @@ struct HostCounters {
   // Not asked of the engine: while the core was opened, alignment or size beyond it, a fork going on, after
   // an error.
   int64_t passed = 0;
-  int64_t late_frees = 0;  // freed without the lock, taken in later
-  int64_t errors = 0;      // exceptions met at the seam; after the first everything is passed
+  int64_t passed_while_opening = 0;  // of these, other threads' while the core was opened
+  int64_t late_frees = 0;            // freed without the lock, taken in later
+  int64_t errors = 0;                // exceptions met at the seam; after the first everything is passed
 };
 
 struct TraceCounters {

@@ -216,7 +216,10 @@ __attribute__((noinline, cold)) static const struct reprise_host_core* first_cor
   if (!reprise_wants(bytes)) return NULL;
   INSIDE(try_to_open());
   const struct reprise_host_core* const core = __atomic_load_n(&open_core, __ATOMIC_ACQUIRE);
-  if (!core) reprise_count_passed(bytes);
+  if (!core) {
+    __atomic_fetch_add(&passed.while_opening, 1, __ATOMIC_RELAXED);
+    reprise_count_passed(bytes);
+  }
   return core;
 }
 

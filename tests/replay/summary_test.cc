@@ -89,6 +89,13 @@ TEST(SummaryText, ThePeakIsTheJobsOnlyWhereNothingWasPassed) {
   EXPECT_THAT(SummaryText(summary), HasSubstr("the most the job held at once"));
 }
 
+TEST(SummaryText, SaysWhatThreadsThatBeginTogetherCost) {
+  Summary summary = Served();
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("other threads'")));
+  summary.host_counters.passed_while_opening = 3;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("\n  of those passed 3 were other threads', "));
+}
+
 TEST(SummaryText, ThePeakOfADeviceIsTheJobsOnlyWhereTheEngineWasToldOfAll) {
   for (const auto untold : {&DeviceSummary::capture_passes, &DeviceSummary::unrecorded}) {
     Summary summary = Served();
@@ -187,8 +194,9 @@ TEST(SummaryJson, NamesAreThoseOfSimulate) {
   EXPECT_EQ(json["planned_bytes_after_plan"], 0.998);
   EXPECT_EQ(json["live_peak"], kGiB.count());
   EXPECT_EQ(json["complete"], true);
-  for (const char* name : {"planned", "arena", "conflicts", "mismatches", "plans", "iterations",
-                           "first_planned_iteration", "slab", "lower_bound", "reserved_peak", "late_frees"}) {
+  for (const char* name :
+       {"planned", "arena", "conflicts", "mismatches", "plans", "iterations", "first_planned_iteration",
+        "slab", "lower_bound", "reserved_peak", "passed_while_opening", "late_frees"}) {
     EXPECT_TRUE(json[name].is_number()) << name;
   }
 }

@@ -159,4 +159,6 @@ __attribute__((destructor)) static void say(void) {
   }
   fprintf(stderr, "fake core: allocated %zu, released %zu, later %zu, passed %zu\n", counts.allocated,
           counts.released, counts.later, (size_t)shim->passed->requests);
+  if (shim->passed->while_opening > 0)
+    fprintf(stderr, "fake core: passed %zu while opening\n", (size_t)shim->passed->while_opening);
 }

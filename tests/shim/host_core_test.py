@@ -54,6 +54,15 @@ class Serving(CoreTest):
         self.assertTrue(summary["complete"])
         self.assertEqual(summary["command"], built("JOB") + " threads")
 
+    def test_what_threads_cost_that_begin_together_is_counted(self):
+        for run_number in range(20):  # of one the scheduler may let a single thread run until the core is open
+            self.job("together", REPRISE_OUT=f"{self.out}/{run_number}")
+            summary = self.summary(f"{run_number}/summary.json")
+            self.assertEqual((summary["requests"], summary["passed"]), (8000, summary["passed_while_opening"]))
+            if summary["passed"] > 0:
+                return
+        self.fail("nobody came while the core was opened")
+
     def test_answers_are_those_of_the_c_library(self):
         self.assertEqual(self.job("answers").stdout, run([built("JOB"), "answers"]).stdout)
 

@@ -99,7 +99,7 @@ class WhileOpening(ShimTest):
     def test_other_threads_pass_through(self):
         done = self.job("served", FAKE_CORE="thread").stderr
         self.assertIn("allocated 12,", done)
-        self.assertIn("passed 1\n", done)
+        self.assertIn("passed 1\nfake core: passed 1 while opening\n", done)
         self.assertIn("allocated 1,", self.job("plugin", built("PLUGIN"), FAKE_CORE="thread").stderr)
 
 

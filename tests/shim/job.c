@@ -246,6 +246,21 @@ static void threads(void) {
   }
 }
 
+static pthread_barrier_t together_at;
+static void* takes_together(void* unused) {
+  pthread_barrier_wait(&together_at);
+  for (int i = 0; i < 2000; ++i) free(take(64, 4096));
+  return NULL;
+}
+
+/* Threads that ask for the first time at the same moment. */
+static void together(void) {
+  pthread_t thread[4];
+  CHECK(pthread_barrier_init(&together_at, NULL, 4) == 0);
+  for (int i = 0; i < 4; ++i) CHECK(pthread_create(&thread[i], NULL, takes_together, NULL) == 0);
+  for (int i = 0; i < 4; ++i) CHECK(pthread_join(thread[i], NULL) == 0);
+}
+
 static void* volatile of_outside; /* volatile: the compiler takes posix_memalign for a leaf */
 static void on_signal(int signal) {
   void* const block = take(64, kLarge);
@@ -518,6 +533,7 @@ int main(int argc, char** argv) {
               {"shrink_many", shrink_many},
               {"trims", trims},
               {"threads", threads},
+              {"together", together},
               {"interrupted", interrupted},
               {"exit_from_handler", exit_from_handler},
               {"at_exit", at_exit},

@@ -32,17 +32,17 @@ int main(void) {
   CUgraph graph;
   CUgraphExec executable;
   size_t nodes = 0;
-  const int made = cuMemAllocAsync(&block, bytes, captured);
-  const int set = cuMemsetD8Async(block, 1, bytes, captured);
-  const int freed = cuMemFreeAsync(block, captured);
-  const int ended = cuStreamEndCapture(captured, &graph);
-  const int counted = ended ? ended : cuGraphGetNodes(graph, NULL, &nodes);
-  const int instantiated = ended ? ended : cuGraphInstantiate(&executable, graph, 0);
-  const int launched = instantiated ? instantiated : cuGraphLaunch(executable, captured);
+  const CUresult made = cuMemAllocAsync(&block, bytes, captured);
+  const CUresult set = cuMemsetD8Async(block, 1, bytes, captured);
+  const CUresult freed = cuMemFreeAsync(block, captured);
+  const CUresult ended = cuStreamEndCapture(captured, &graph);
+  const CUresult counted = ended ? ended : cuGraphGetNodes(graph, NULL, &nodes);
+  const CUresult instantiated = ended ? ended : cuGraphInstantiate(&executable, graph, 0);
+  const CUresult launched = instantiated ? instantiated : cuGraphLaunch(executable, captured);
   printf("%d %d %d %d %d %d %d, %zu nodes\n", made, set, freed, ended, counted, instantiated, launched,
          nodes);
-  const int made_after = cuMemAllocAsync(&block, bytes, captured);
-  const int freed_after = cuMemFreeAsync(block, captured);
+  const CUresult made_after = cuMemAllocAsync(&block, bytes, captured);
+  const CUresult freed_after = cuMemFreeAsync(block, captured);
   printf("%d %d %d\n", made_after, freed_after, cuCtxSynchronize());
   return 0;
 }

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "replay/counted_memory.h"
+#include "tests/replay/sequence_job.h"
 
 namespace reprise::replay {
 namespace {
@@ -140,6 +142,90 @@ TEST_F(LiveBlocks, AndRegionsLeaveARoomOfGranulesAboveThem) {
   const Bytes all = arena.main_end() - (Offset(0) + kGranuleOfThem * 2);
   EXPECT_EQ(LowestFree(arena, {}, all, kGranuleOfThem), Offset(0) + kGranuleOfThem * 2);
   EXPECT_EQ(LowestFree(arena, {}, all + Bytes(1), kGranuleOfThem), std::nullopt);
+}
+
+// Its buffers in a row, a little apart: no place touches the next.
+absl::StatusOr<planner::Solution> OneAfterTheOther(const planner::Problem& problem,
+                                                   const planner::Budget& budget) {
+  absl::StatusOr<planner::Solution> solution = planner::Solve(problem, budget);
+  Offset next;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    solution->placement.offsets[i] = next;
+    solution->placement.slab = next + problem.buffers[i].size - Offset(0);
+    next = next + problem.buffers[i].size + KibiBytes(4);
+  }
+  return solution;
+}
+
+// A plan of ten slots of 8, 16, ... 80 KiB which are all live when a round ends, and none when the next begins: slot 0 lives for
+// ten allocations, slot 9 for one. The round that is looked at begins with the token 100.
+class InThePlansWay : public testing::Test {
+ protected:
+  InThePlansWay() {
+    job.solve = OneAfterTheOther;
+    Sizes sizes;
+    for (int64_t i = 1; i <= 10; ++i) sizes.push_back(KibiBytes(8 * i).count());
+    job.Rounds(40, sizes);
+  }
+  void SetUp() override {
+    ASSERT_NE(job.sequence.plan(), nullptr);
+    ASSERT_EQ(job.sequence.plan()->cycle.size(), 10u);
+    ASSERT_EQ(job.sequence.plan()->cycle[9].bytes, KibiBytes(80));
+    ASSERT_EQ(job.sequence.plan()->cycle[9].length, 1);
+  }
+  Offset PlaceOf(size_t slot) const { return job.sequence.plan()->slots[slot].offset; }
+  Offset Beside() const { return job.sequence.plan()->end + KibiBytes(4); }
+  void AddAt(Offset offset, Bytes bytes, int64_t token) {
+    const Arena::Block block = arena.PlaceAt(offset, bytes);
+    ASSERT_TRUE(block);
+    Arena::Info(block) = {.requested = bytes, .token = Tick(token)};
+  }
+  // When so many of the round's slots have come.
+  InTheWay Found(int64_t slots = 1) const {
+    return FindInTheWay(job.sequence, arena, {job.sequence.plan()->cycle, Tick(100), Tick(100 + slots)});
+  }
+
+  SequenceJob job;
+  CountedMemory memory{kGranuleOfThem, KibiBytes(2048)};
+  Arena arena{&memory, Bytes(0)};
+};
+
+TEST_F(InThePlansWay, WhatStaysIsAsFarAsItLiesInPlaces) {
+  AddAt(Beside(), KibiBytes(20), 3);
+  EXPECT_EQ(Found().others, Bytes(0));
+  AddAt(PlaceOf(1) + KibiBytes(8), KibiBytes(20), 4);  // the gap of 4 KiB is nobody's
+  EXPECT_EQ(Found().others, KibiBytes(8 + 8));
+  AddAt(PlaceOf(2) + KibiBytes(20), KibiBytes(8), 5);
+  EXPECT_EQ(Found().others, KibiBytes(8 + 8 + 4));
+  AddAt(PlaceOf(7), KibiBytes(12), 6);
+  EXPECT_EQ(Found().others, KibiBytes(8 + 8 + 4 + 12));
+  EXPECT_EQ(Found().outliving, Bytes(0));
+}
+
+TEST_F(InThePlansWay, AnInstanceIsOnceItIsMuchTooOld) {
+  AddAt(PlaceOf(0), KibiBytes(8), 90);  // would go with this allocation
+  AddAt(PlaceOf(9), KibiBytes(80), 99);
+  EXPECT_EQ(Found().outliving, Bytes(0));
+  AddAt(Beside(), KibiBytes(80), 89);
+  EXPECT_EQ(Found().outliving, KibiBytes(80)) << "wherever it lies";
+  EXPECT_EQ(Found().others, Bytes(0));
+}
+
+TEST_F(InThePlansWay, AnInstanceOfTwoRoundsAgoStays) {
+  AddAt(PlaceOf(3), KibiBytes(8), 80);
+  AddAt(Beside(), KibiBytes(80), 79);
+  EXPECT_EQ(Found().outliving, Bytes(0));
+  EXPECT_EQ(Found().others, KibiBytes(8)) << "where it lies in a place";
+}
+
+// From the start of the job, in which tokens are not those of the cycle.
+TEST_F(InThePlansWay, WhatTheCycleHasLiveByNowIsNot) {
+  AddAt(PlaceOf(5), KibiBytes(16), 7);
+  EXPECT_EQ(Found(5).others, Bytes(0)) << "slot 1";
+  AddAt(PlaceOf(6), KibiBytes(16), 6);
+  EXPECT_EQ(Found(5).others, KibiBytes(16)) << "the older of two";
+  EXPECT_EQ(Found(1).others, KibiBytes(32)) << "before slot 1 has come";
+  EXPECT_EQ(Found(5).outliving, Bytes(0));
 }
 
 }  // namespace

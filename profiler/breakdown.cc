@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "profiler/live_allocations.h"
 #include "profiler/sites.h"
 
 namespace reprise::profiler {
@@ -13,36 +14,28 @@ std::vector<StreamUse> ByStream(const std::vector<Event>& events, int64_t peak_a
     Bytes bytes;
     int64_t blocks = 0;
   };
-  struct Block {
-    Bytes bytes;
-    size_t index;
-  };
   std::vector<StreamUse> uses;
   std::vector<Live> live;
   absl::flat_hash_map<Stream, size_t> index_of;
-  absl::flat_hash_map<BlockId, Block> blocks;
+  LiveAllocations allocations;
   for (size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
-    if (event.kind == EventKind::kAlloc) {
-      const auto [it, added] = index_of.try_emplace(event.stream, uses.size());
+    if (const auto [alloc, bytes] = allocations.Add(event); alloc != nullptr) {
+      const bool comes = event.kind == EventKind::kAlloc;
+      const auto [it, added] = index_of.try_emplace(alloc->stream, uses.size());
       if (added) {
-        uses.push_back({.stream = event.stream});
+        uses.push_back({.stream = alloc->stream});
         live.emplace_back();
       }
       StreamUse& use = uses[it->second];
       Live& now = live[it->second];
-      blocks[event.id] = {event.bytes, it->second};
-      now.bytes += event.bytes;
-      ++now.blocks;
-      ++use.allocs;
-      use.allocated += event.bytes;
+      now.bytes += bytes;
+      now.blocks += comes ? 1 : -1;
       use.live_peak = std::max(use.live_peak, now.bytes);
-    } else if (event.kind == EventKind::kFree) {
-      const auto it = blocks.find(event.id);
-      if (it == blocks.end()) continue;
-      live[it->second.index].bytes -= it->second.bytes;
-      --live[it->second.index].blocks;
-      blocks.erase(it);
+      if (comes) {
+        ++use.allocs;
+        use.allocated += bytes;
+      }
     }
     if (static_cast<int64_t>(i) != peak_at) continue;
     for (size_t k = 0; k < uses.size(); ++k) {

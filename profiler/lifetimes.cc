@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "profiler/live_allocations.h"
 
 namespace reprise::profiler {
 
@@ -28,19 +29,10 @@ std::vector<BlockLifetime> LifetimesOf(const std::vector<Event>& events) {
 
 LivePeak LivePeakOf(const std::vector<Event>& events) {
   LivePeak peak;
-  absl::flat_hash_map<BlockId, Bytes> live;
-  Bytes live_bytes;
+  LiveAllocations live;
   for (size_t i = 0; i < events.size(); ++i) {
-    const Event& event = events[i];
-    if (event.kind == EventKind::kAlloc) {
-      live.emplace(event.id, event.bytes);
-      live_bytes += event.bytes;
-      if (live_bytes > peak.bytes) peak = {live_bytes, static_cast<int64_t>(i)};
-    } else if (event.kind == EventKind::kFree) {
-      const auto it = live.find(event.id);
-      live_bytes -= it->second;
-      live.erase(it);
-    }
+    live.Add(events[i]);
+    if (live.bytes() > peak.bytes) peak = {live.bytes(), static_cast<int64_t>(i)};
   }
   return peak;
 }

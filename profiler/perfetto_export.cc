@@ -8,9 +8,9 @@
 #include <queue>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "profiler/exports.h"
 #include "profiler/lifetimes.h"
+#include "profiler/live_allocations.h"
 #include "profiler/site_labels.h"
 #include "profiler/site_stats.h"
 
@@ -170,38 +170,19 @@ std::string ToPerfetto(const std::vector<Event>& events, const StackTable& stack
       writer.AddTrack(uuid, "live bytes of " + table.sites[site.site].label);
     }
   }
-  struct Block {
-    Bytes bytes;
-    uint64_t track;  // 0: of none
-  };
-  absl::flat_hash_map<BlockId, Block> live;
+  LiveAllocations live;
   const bool timed = !events.empty() && events.back().time_ns > 0;
   int64_t time = 0;
-  Bytes total;
   for (size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     time = std::max(time, timed ? event.time_ns : static_cast<int64_t>(i) * kUntimedStep);
-    Block block{};
-    Bytes change;
-    if (event.kind == EventKind::kAlloc) {
-      const auto track = track_of.find(table.site_of_stack[static_cast<size_t>(event.stack)]);
-      block = {event.bytes, track == track_of.end() ? 0 : track->second};
-      live[event.id] = block;
-      change = event.bytes;
-    } else if (event.kind == EventKind::kFree) {
-      const auto it = live.find(event.id);
-      if (it == live.end()) continue;
-      block = it->second;
-      change = Bytes(-block.bytes.count());
-      live.erase(it);
-    } else {
-      continue;
-    }
-    total += change;
-    writer.AddValue(time, 1, total);
-    if (block.track == 0) continue;
-    held[block.track] += change;
-    writer.AddValue(time, block.track, held[block.track]);
+    const auto [alloc, bytes] = live.Add(event);
+    if (alloc == nullptr) continue;
+    writer.AddValue(time, 1, live.bytes());
+    const auto track = track_of.find(table.site_of_stack[static_cast<size_t>(alloc->stack)]);
+    if (track == track_of.end()) continue;
+    held[track->second] += bytes;
+    writer.AddValue(time, track->second, held[track->second]);
   }
   AddActivities(activities, stacks, writer);
   return writer.Take();

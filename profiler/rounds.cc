@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "profiler/live_allocations.h"
 
 namespace reprise::profiler {
 namespace {
@@ -23,17 +23,9 @@ class RoundFollower {
   bool done() const { return token_ > origin_ && token_ >= described_ + iteration_.period; }
 
   void Add(const Event& event, int64_t index) {
-    if (event.kind == EventKind::kAlloc) {
-      if (event.bytes >= kLeastToken) Token(event, index);
-      live_.emplace(event.id, event.bytes);
-      live_bytes_ += event.bytes;
-      if (token_ > 0) result_.rounds.back().peak = std::max(result_.rounds.back().peak, live_bytes_);
-    } else if (event.kind == EventKind::kFree) {
-      const auto it = live_.find(event.id);
-      if (it == live_.end()) return;
-      live_bytes_ -= it->second;
-      live_.erase(it);
-    }
+    if (event.kind == EventKind::kAlloc && event.bytes >= kLeastToken) Token(event, index);
+    live_.Add(event);
+    if (token_ > 0) result_.rounds.back().peak = std::max(result_.rounds.back().peak, live_.bytes());
   }
 
   Rounds Take() { return std::move(result_); }
@@ -43,7 +35,7 @@ class RoundFollower {
     if (token_ <= origin_ && (origin_ - token_) % iteration_.period == 0) {
       const Slot& cut = iteration_.slots[0];
       const bool is_cut = event.bytes == cut.bytes && event.stream == cut.stream;
-      result_.rounds.push_back({.live_before = live_bytes_, .peak = live_bytes_, .cut = is_cut});
+      result_.rounds.push_back({.live_before = live_.bytes(), .peak = live_.bytes(), .cut = is_cut});
     }
     const int64_t slot = token_ - described_;
     if (slot >= 0 && slot < iteration_.period) result_.event_of_slot[static_cast<size_t>(slot)] = index;
@@ -54,8 +46,7 @@ class RoundFollower {
   const int64_t origin_;
   const int64_t described_;  // the first token of the round whose events are named
   int64_t token_ = 0;        // the tick of the next one
-  absl::flat_hash_map<BlockId, Bytes> live_;
-  Bytes live_bytes_;
+  LiveAllocations live_;
   Rounds result_;
 };
 

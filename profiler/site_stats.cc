@@ -5,8 +5,8 @@
 #include <string>
 #include <tuple>
 
-#include "absl/container/flat_hash_map.h"
 #include "profiler/lifetimes.h"
+#include "profiler/live_allocations.h"
 
 namespace reprise::profiler {
 
@@ -58,30 +58,17 @@ std::vector<SiteBytes> BySite(const SiteTable& table, std::span<const StackBytes
 
 std::vector<Bytes> PeaksWithout(const std::vector<Event>& events, const SiteTable& table,
                                 std::span<const uint32_t> sites) {
-  struct Block {
-    Bytes bytes;
-    size_t column;
-  };
   const size_t none = sites.size();
   std::vector<size_t> column_of(table.sites.size(), none);
   for (size_t i = 0; i < sites.size(); ++i) column_of[sites[i]] = i;
-  absl::flat_hash_map<BlockId, Block> live;
+  LiveAllocations live;
   std::vector<Bytes> held(sites.size() + 1), peaks(sites.size());
-  Bytes total;
   for (const Event& event : events) {
-    if (event.kind == EventKind::kAlloc) {
-      const size_t column = column_of[table.site_of_stack[static_cast<size_t>(event.stack)]];
-      live[event.id] = {event.bytes, column};
-      held[column] += event.bytes;
-      total += event.bytes;
-      for (size_t i = 0; i < peaks.size(); ++i) peaks[i] = std::max(peaks[i], total - held[i]);
-    } else if (event.kind == EventKind::kFree) {
-      const auto it = live.find(event.id);
-      if (it == live.end()) continue;
-      held[it->second.column] -= it->second.bytes;
-      total -= it->second.bytes;
-      live.erase(it);
-    }
+    const auto [alloc, bytes] = live.Add(event);
+    if (alloc == nullptr) continue;
+    held[column_of[table.site_of_stack[static_cast<size_t>(alloc->stack)]]] += bytes;
+    if (event.kind != EventKind::kAlloc) continue;
+    for (size_t i = 0; i < peaks.size(); ++i) peaks[i] = std::max(peaks[i], live.bytes() - held[i]);
   }
   return peaks;
 }

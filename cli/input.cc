@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/files.h"
 #include "base/fnv1a.h"
 #include "cli/console.h"
@@ -16,6 +15,7 @@
 #include "planner/bound.h"
 #include "planner/problem.h"
 #include "profiler/lifetimes.h"
+#include "profiler/live_allocations.h"
 
 namespace reprise::cli {
 namespace {
@@ -55,18 +55,14 @@ Bytes LowerBoundOfEvents(const std::vector<profiler::Event>& events) {
     if (event.kind == profiler::EventKind::kAlloc) grains.Add(AlignmentOf(event).count());
   }
   planner::RunningBound running(grains);
-  struct Block {
-    Bytes size, alignment;
-  };
-  absl::flat_hash_map<BlockId, Block> live;
+  profiler::LiveAllocations live;
   for (const profiler::Event& event : events) {
+    const profiler::Event* alloc = live.Add(event).alloc;
+    if (alloc == nullptr) continue;
     if (event.kind == profiler::EventKind::kAlloc) {
-      live.emplace(event.id, Block{event.bytes, AlignmentOf(event)});
-      running.Start(event.bytes, AlignmentOf(event));
-    } else if (event.kind == profiler::EventKind::kFree) {
-      const auto it = live.find(event.id);
-      running.Stop(it->second.size, it->second.alignment);
-      live.erase(it);
+      running.Start(alloc->bytes, AlignmentOf(*alloc));
+    } else {
+      running.Stop(alloc->bytes, AlignmentOf(*alloc));
     }
   }
   return running.bound();

@@ -232,7 +232,7 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, cons
 }
 
 // Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
-// there once the first answer is.
+// there once several work.
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
   const bool crowded = IsCrowded(first.instance());
   std::vector<std::vector<Member>> members(1, MembersFor(first, solvers, crowded));

@@ -108,14 +108,22 @@ FitModel ModelOf(std::vector<BatchRun> runs) {
 
 Largest LargestBatch(const profiler::LineFit& live, const Overhead& overhead, Bytes capacity) {
   const auto all = static_cast<double>(capacity.count());
+  // A batch that was run is known to the byte: one that is short of it is not a matter of rounding.
+  const auto most_within = [&](const profiler::Line& line, double room) {
+    std::optional<int64_t> most = profiler::MostWithin(line, room, live.largest_x);
+    const auto was_run = [&](const Overhead::Seen& seen) { return seen.batch == most; };
+    if (std::ranges::any_of(overhead.seen, was_run) && line.At(static_cast<double>(*most)) > room + 0.5)
+      --*most;
+    return most;
+  };
   const Room room = RoomFor(overhead, all);
   Largest largest{.expected = profiler::LargestWithin(live.line, room.expected, live.largest_x)};
   largest.cautious = largest.expected;
   if (!largest.expected) return largest;
-  largest.most = profiler::MostWithin(live.line, room.expected, live.largest_x);
+  largest.most = most_within(live.line, room.expected);
   for (const profiler::Line& line : live.extremes) {
     const auto cautious = profiler::LargestWithin(line, room.cautious, live.largest_x);
-    const auto most = profiler::MostWithin(line, all, live.largest_x);
+    const auto most = most_within(line, all);
     if (cautious) largest.cautious = std::min(*largest.cautious, *cautious);
     // One of the possible lines does not rise: nothing says where the end is.
     largest.most = most && largest.most ? std::optional(std::max(*largest.most, *most)) : std::nullopt;

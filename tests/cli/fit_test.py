@@ -76,6 +76,12 @@ class Fit(command.CommandTest):
                     self.assertLessEqual(row["cautious"], row["expected"])
                     self.assertLessEqual(row["expected"], row["most"])
 
+    def test_an_input_that_does_not_fit_by_a_byte(self):
+        for batch in (1, 2):
+            self.write(f"{batch}.csv", f"event,id,bytes,stream\nalloc,0,{batch * (3 << 30)},0\nfree,0,,0\n")
+        row = self.by_name(self.json("fit", "1.csv@1", "2.csv@2", "--capacity", str((6 << 30) - 1)))["live peak"]
+        self.assertEqual((row["cautious"], row["expected"], row["most"]), (1, 1, 1))
+
     def test_segments_that_blocks_outgrow(self):
         # From a batch of 73 on the activations need segments that no smaller batch has shown: 73 to 77 need more
         # than 78 does.

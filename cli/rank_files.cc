@@ -69,6 +69,11 @@ class Files {
 
   void AddBelow(const std::string& folder) {
     std::error_code error;
+    // The walk passes over what may not be read, and where that is its beginning it has no error either.
+    if (access(folder.c_str(), R_OK | X_OK) != 0) {
+      errors_.push_back(fmt::format("{}: {}", folder, strerror(errno)));
+      return;
+    }
     fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
     for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
       std::error_code of_entry;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/shell.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -124,8 +125,9 @@ int ReportOnRanks(const std::vector<std::string>& inputs, const ReportOptions& o
 // `errors`: what else was wrong where the input is.
 int ReportOnOne(const ReportOptions& options, const std::vector<std::string>& errors) {
   const absl::StatusOr<Report> report = MakeReport(options);
+  const std::string said = report.ok() ? report->summary_error : MessageOf(report.status());
   for (const std::string& error : errors) {
-    if (!report.ok() || error != report->summary_error) Say(error);
+    if (error != said) Say(error);
   }
   if (!report.ok()) return Fail(report.status(), kBadInput);
   if (const absl::Status written = WriteReport(*report); !written.ok()) return Fail(written, kUsage);
@@ -142,6 +144,11 @@ int ReportOn(const std::vector<std::string>& inputs, ReportOptions options) {
     MergedSummaries merged = MergeBelow(files);
     if (HasRanks(merged, files)) return ReportOnRanks(inputs, options, std::move(merged), files);
     if (inputs.size() > 1) {
+      for (const std::string& folder : files.errors) Say(folder);
+      for (const std::string& input : inputs) {
+        if (input == "-" || fs::exists(input, error)) continue;
+        if (const auto read = ReadFile(input); !read.ok()) return Fail(read.status(), kBadInput);
+      }
       return Fail(fmt::format("{}: no ranks in them; a report is on one input, or on a job's ranks",
                               fmt::join(inputs, ", ")),
                   kBadInput);

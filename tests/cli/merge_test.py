@@ -47,6 +47,12 @@ class Merge(command.CommandTest):
         done = self.fails(3, "merge", ".", "w/nope", "nope", says="nope")
         self.assertTrue(done.err.endswith("reprise: next: reprise report .\n"), done.err)
 
+    def test_a_folder_that_may_not_be_read_is_not_one_without_summaries(self):
+        os.mkdir(self.path("closed"), 0o000)
+        for words in (("merge", "closed"), ("report", "closed")):
+            done = self.fails(3, *words, says="\\Areprise: closed: Permission denied\n", preexec_fn=command.bound_by_modes)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+
     def test_only_a_report_that_can_be_made_is_next(self):
         self.summary(0, world_size=1, launcher="")
         self.assertNotIn("next:", self.ok("merge", ".").err)
@@ -58,6 +64,7 @@ class Merge(command.CommandTest):
         self.write("deep/summary.json", json.dumps({"live_peak": 1, "reserved_peak": 1}))
         self.assertNotIn("next:", self.reprise("merge", ".", "deep").err)
         self.fails(3, "report", ".", "deep", says="no ranks in them")
+        self.fails(3, "report", ".", "nosuch", says="nosuch: cannot be opened: No such file or directory")
 
     def test_a_field_that_is_wrong_is_named(self):
         self.summary(0, live_peak=-1)

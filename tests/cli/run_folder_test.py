@@ -1,7 +1,6 @@
 """Where a run's files go: into a folder that the job does not meet before there is something in it, and where they
 cannot, that is said, with the reason."""
 
-import ctypes
 import os
 import resource
 import sys
@@ -54,14 +53,9 @@ class RunFolder(command.CommandTest):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_folder_that_may_not_be_made_is_named(self):
-        def bound_by_modes():
-            drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: root is, too, from its next program on
-            if os.geteuid() == 0:
-                ctypes.CDLL(None).prctl(drop, override, 0, 0, 0)
-
         os.mkdir(self.path("read only"), 0o555)
         for out in ("read only/x", self.path("read only/deep/er")):
-            done = self.run_host("--out", out, "--", sys.executable, "-c", JOB, "0", preexec_fn=bound_by_modes)
+            done = self.run_host("--out", out, "--", sys.executable, "-c", JOB, "0", preexec_fn=command.bound_by_modes)
             self.assert_status(done, 0)
             self.assertIn(f"reprise: no files came: {out} cannot be made (Permission denied)\n", done.err)
             self.assertNotIn("nothing was caught", done.err)

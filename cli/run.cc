@@ -141,7 +141,7 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
       "stays.\n\nExample:\n"
       "  reprise run --mode record -- python train.py --epochs 3");
   command->callback([options, command, instead = kind.instead, &job, &exit_status] {
-    if (const std::string_view why = WhyContradictory(*options); !why.empty()) {
+    if (const std::string why = WhyContradictory(*options); !why.empty()) {
       exit_status = Fail(why, kUsage);
       return;
     }

@@ -30,6 +30,6 @@ struct RunOptions {
 void AddRunOptions(CLI::App& command, RunOptions& options);
 
 // What two of them say against each other; empty: nothing.
-std::string_view WhyContradictory(const RunOptions& options);
+std::string WhyContradictory(const RunOptions& options);
 
 }  // namespace reprise::cli

@@ -144,6 +144,10 @@ class Main(command.CommandTest):
             (["--host", "--timeline"], "--timeline is of what a CUDA device does"),
             (["--host", "--oversubscribe"], "--oversubscribe is for the memory of CUDA devices"),
             (["--host", "--mode", "record", "--plan", "plans.json"], "--plan is to be followed"),
+            (["--host", "--mode", "record", "--cache", "kept"], "--cache is for plans"),
+            *((["--mode", "off", *of_no_use], f"{of_no_use[0]} is of no use with --mode off")
+              for of_no_use in (["--stacks", "native"], ["--timeline"], ["--out", "o"], ["--plan", "plans.json"],
+                                ["--cache", "kept"], ["--report"])),
         ):
             for words in (["run", *options], ["slurm", *options], ["slurm", *options, "submit", "-N2"]):
                 with self.subTest(words=words):

@@ -38,6 +38,8 @@ constexpr std::string_view kInclusiveUpper = "end";
 // The planner's largest offset. All blocks may come to lie on top of each other, each at the next multiple of its
 // alignment, and above whatever is pinned. It would say so too, but knows no lines.
 constexpr uint64_t kMostHeight = (uint64_t{1} << 61) - 1;
+// The most that one size, alignment or offset can be then: beside a size there is room for an alignment of at least 1.
+constexpr auto kMostOfOne = static_cast<int64_t>(kMostHeight - 1);
 constexpr std::array<ColumnName, 14> kColumnNames{{{"id", kName},
                                                    {"buffer", kName},
                                                    {"buffer_id", kName},
@@ -117,10 +119,10 @@ class EventCsv {
     uint64_t id, stream;
     int64_t bytes, alignment = 0;
     if (absl::Status s = rows_.Number(kId, "id", &id); !s.ok()) return s;
-    if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostCsvNumber, &bytes); !s.ok()) return s;
+    if (absl::Status s = rows_.Number(kBytes, "bytes", 1, kMostOfOne, &bytes); !s.ok()) return s;
     if (absl::Status s = rows_.Number(kStream, "stream", &stream); !s.ok()) return s;
     if (has_alignment() && !rows_.fields()[kEventAlignment].empty()) {
-      absl::Status s = rows_.Number(kEventAlignment, "alignment", 1, kMostCsvNumber, &alignment);
+      absl::Status s = rows_.Number(kEventAlignment, "alignment", 1, kMostOfOne, &alignment);
       if (!s.ok()) return s;
     }
     const Block block{BlockId(next_id_++), rows_.line()};
@@ -132,7 +134,8 @@ class EventCsv {
     stacked_ += static_cast<uint64_t>(bytes) + static_cast<uint64_t>(std::max<int64_t>(alignment, 1));
     if (stacked_ > kMostHeight) {
       return rows_.Error(
-          "all blocks on top of each other end above the largest offset 2^61 - 1; check the sizes");
+          "all blocks on top of each other, each with room to be aligned, end above the largest offset "
+          "2^61 - 1; check the sizes");
     }
     events_.push_back(
         {.id = block.id, .bytes = Bytes(bytes), .alignment = Bytes(alignment), .stream = Stream(stream)});
@@ -246,9 +249,9 @@ class LifetimeCsv {
     const std::string_view upper_name = inclusive_ ? kInclusiveUpper : "upper";
     const int64_t most = inclusive_ ? kMostCsvNumber - 1 : kMostCsvNumber;
     if (absl::Status s = rows_.Number(*index_[kUpper], upper_name, 0, most, &upper); !s.ok()) return s;
-    if (absl::Status s = rows_.Number(*index_[kSize], "size", 1, kMostCsvNumber, &size); !s.ok()) return s;
+    if (absl::Status s = rows_.Number(*index_[kSize], "size", 1, kMostOfOne, &size); !s.ok()) return s;
     if (index_[kAlignment]) {
-      absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostCsvNumber, &alignment);
+      absl::Status s = rows_.Number(*index_[kAlignment], "alignment", 1, kMostOfOne, &alignment);
       if (!s.ok()) return s;
     }
     if (inclusive_) ++upper;
@@ -278,15 +281,15 @@ class LifetimeCsv {
     }
     if (padded <= kMostHeight && highest_pinned_ + stacked_ <= kMostHeight) return absl::OkStatus();
     return rows_.Error(
-        "all blocks on top of each other end above the largest offset 2^61 - 1; check sizes, alignments and "
-        "offsets");
+        "all blocks on top of each other, each with room to be aligned, end above the largest offset "
+        "2^61 - 1; check sizes, alignments and offsets");
   }
 
   // The columns that few files have.
   absl::Status ParseRest(Lifetime& lifetime) {
     int64_t number;
     if (index_[kOffset] && !rows_.fields()[*index_[kOffset]].empty()) {
-      if (absl::Status s = rows_.Number(*index_[kOffset], "offset", 0, kMostCsvNumber, &number); !s.ok())
+      if (absl::Status s = rows_.Number(*index_[kOffset], "offset", 0, kMostOfOne, &number); !s.ok())
         return s;
       lifetime.offset = Offset(number);
     }

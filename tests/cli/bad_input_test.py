@@ -21,7 +21,8 @@ EVENT_FILES = {
     "size of zero": (E + "alloc,0,0,0\n", ":2:"),
     "size that overflows": (E + "alloc,0,99999999999999999999,0\n", ":2:"),
     "sizes whose sum overflows": (E + f"alloc,0,{2**60},0\nalloc,1,{2**60},0\n", ":3: .*offset"),
-    "more than an offset can be": (E + f"alloc,1,5,0\n\nalloc,0,{2**62},0\nfree,0,,0\n", ":4: .*offset"),
+    "more than an offset can be": (E + f"alloc,1,5,0\n\nalloc,0,{2**61 - 2},0\nfree,0,,0\n", ":4: .*offset"),
+    "a size that no offset is above": (E + f"alloc,0,{2**62},0\n", f":2: bytes is .* from 1 to {2**61 - 2}\n"),
     "more than an offset can be, one after the other": (E + f"alloc,0,{2**60},0\nfree,0,,0\n" * 2, ":4: .*offset"),
 }
 LIFETIME_FILES = {
@@ -32,7 +33,7 @@ LIFETIME_FILES = {
     "negative lower": (L + "a,-1,5,10\n", ":2:"),
     "size that overflows": (L + "a,0,5,99999999999999999999\n", ":2:"),
     "more than an offset can be": (L + f"a,0,5,{2**60}\nb,0,5,{2**60}\n", ":3: .*offset"),
-    "an alignment beyond all offsets": (LA + f"a,0,5,1,{2**61},\n", ":2: .*offset"),
+    "an alignment beyond all offsets": (LA + f"a,0,5,2,{2**61 - 2},\n", ":2: .*offset"),
     "pinned beyond all offsets": (LA + f"a,0,5,8,1,\nb,0,5,8,1,{2**61 - 10}\n", ":3: .*offset"),
     "id used twice": (L + "a,0,5,10\na,5,9,10\n", ":3:"),
 }

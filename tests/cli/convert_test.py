@@ -295,7 +295,7 @@ class Convert(command.CommandTest):
         for big in ("big.reprise", "big.json"):
             for out in ("out.lifetimes.csv", "out.csv", "out.pickle"):
                 self.fails(3, "convert", big, out, says=f"{big}: buffer [12]: the sum of all sizes")
-        self.write("big.csv", "event,id,bytes,stream\nalloc,1,100,0\nalloc,0,4611686018427387904,0\nfree,0,,0\n")
+        self.write("big.csv", "event,id,bytes,stream\nalloc,1,100,0\nalloc,0,2305843009213693950,0\nfree,0,,0\n")
         self.fails(3, "convert", "big.csv", "out.lifetimes.csv", says="big.csv:3: .*largest offset")
         self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("out")])
         self.ok("convert", "big.reprise", "out.folded")

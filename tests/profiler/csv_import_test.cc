@@ -58,7 +58,7 @@ TEST(EventCsv, RefusesAlignmentsThatAreNone) {
   EXPECT_EQ(EventError(kAlignedHeader + "alloc,0,8,0\n"),
             "e.csv:2: 4 fields in place of event,id,bytes,stream,alignment; the row is truncated");
   EXPECT_THAT(EventError(kAlignedHeader + "mark,3,,,,\n"), HasSubstr("6 fields"));
-  const std::string most = std::to_string(int64_t{1} << 61);
+  const std::string most = std::to_string((int64_t{1} << 61) - 2);
   EXPECT_THAT(EventError(kAlignedHeader + "alloc,0,8,0," + most + "\n"),
               StartsWith("e.csv:2: all blocks on top of each other"));
 }
@@ -271,11 +271,25 @@ TEST(LifetimeCsv, RefusesWhatEndsBeyondTheLargestOffset) {
            "," + std::to_string(alignment) + ",\n";
   };
   EXPECT_TRUE(ParseLifetimeCsv(rows(most - 8, 1, "0"), "l.csv").ok());
-  const std::string fault = "l.csv:3: all blocks on top of each other end above the largest offset 2^61 - 1";
+  const std::string fault =
+      "l.csv:3: all blocks on top of each other, each with room to be aligned, end above the largest offset";
   EXPECT_THAT(LifetimeError(rows(most - 7, 1, "0")), StartsWith(fault));
   EXPECT_THAT(LifetimeError(rows(1, most - 7, "0")), StartsWith(fault));
   EXPECT_THAT(LifetimeError(rows(1, 1, std::to_string(most - 8))), StartsWith(fault));
   EXPECT_THAT(LifetimeError(rows(1, 1, std::to_string(int64_t{1} << 62))), StartsWith("l.csv:2: "));
+}
+
+TEST(LifetimeCsv, TheMostThatASizeCanBeIsTaken) {
+  const std::string most = std::to_string((int64_t{1} << 61) - 2);
+  const std::string more = std::to_string((int64_t{1} << 61) - 1);
+  const auto rows = [](const std::string& size) { return "id,lower,upper,size\na,0,3," + size + "\n"; };
+  EXPECT_TRUE(ParseLifetimeCsv(rows(most), "l.csv").ok());
+  EXPECT_THAT(LifetimeError(rows(more)), HasSubstr("from 1 to " + most));
+  const auto events = [](const std::string& bytes) {
+    return "event,id,bytes,stream\nalloc,0," + bytes + ",0\nfree,0,,0\n";
+  };
+  EXPECT_TRUE(ParseEventCsv(events(most), "e.csv").ok());
+  EXPECT_THAT(EventError(events(more)), HasSubstr("from 1 to " + most));
 }
 
 TEST(LifetimeCsv, RefusesAnIdTwiceOrNone) {

@@ -199,8 +199,9 @@ Failure NotSolved(const LoadedInput& input, const PlanOptions& options, const ab
                         FormatDuration(options.seconds)),
             kOutOfTime};
   }
-  // The rest is a solver that cannot do this.
-  return {fmt::format("{}: {}", input.name, MessageOf(error)),
+  // The rest is a solver that cannot do this, which more time would not change.
+  const std::string_view instead = absl::IsUnimplemented(error) ? "; take --solver auto" : "";
+  return {fmt::format("{}: {}{}", input.name, MessageOf(error), instead),
           absl::IsInvalidArgument(error) ? kBadInput : kUsage};
 }
 

@@ -13,6 +13,7 @@
 #include "planner/clique.h"
 #include "planner/divide.h"
 #include "planner/eject.h"
+#include "planner/exact.h"
 #include "planner/exact_solver.h"
 #include "planner/first_fit.h"
 #include "planner/hybrid.h"
@@ -274,6 +275,11 @@ absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
+  if (solvers.size() == 1 && solvers.front().begin == BeginExact && !ExactSearch::CanLookAt(instance)) {
+    return absl::UnimplementedError(
+        fmt::format("exact takes {} buffers at most, fewer where they have gaps; there are {}",
+                    ExactSearch::kMostBuffers, instance.buffers()));
+  }
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
   Budget left = budget;
   left.seconds -= stopwatch.seconds();
@@ -340,7 +346,7 @@ absl::StatusOr<Solution> SolveWith(std::string_view solver, const Problem& probl
         fmt::format("there is no solver \"{}\"; there are {}", solver, fmt::join(SolverNames(), ", ")));
   }
   if (problem.reuse != Reuse::kAllowed)
-    return absl::UnimplementedError("one solver alone knows nothing of lanes; take all of them");
+    return absl::UnimplementedError("one solver alone knows nothing of lanes");
   try {
     return Run(problem, budget, {found, 1});
   } catch (const std::bad_alloc&) {

@@ -74,6 +74,13 @@ class Plan(command.CommandTest):
         self.assertEqual(self.json("plan", "a.csv", "--solver", "best-fit")["solver"], "best-fit")
         self.fails(2, "plan", "a.csv", "--solver", "magic", says='no solver "magic"; there are auto, ')
 
+    def test_a_solver_that_is_not_for_so_many_buffers(self):
+        rows = "".join(f"{i},{i},{i + 9},{1 + i % 977}\n" for i in range(2001))
+        self.write("many.csv", "id,lower,upper,size\n" + rows)
+        for limit in ("10s", "1ms"):
+            self.fails(2, "plan", "many.csv", "--solver", "exact", "--time-limit", limit,
+                       says="many.csv: exact takes 2000 buffers at most, .*; there are 2001; take --solver auto\n")
+
     def test_streams_shared_apart_or_priced(self):
         self.write("lanes.csv", "id,lower,upper,size,stream\na,0,2,4,0\nb,2,4,4,1\nc,4,6,4,0\n")
         slabs = [self.json("plan", "lanes.csv", "--streams", which)["slab"] for which in ("shared", "apart", "1", "1K")]

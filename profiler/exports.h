@@ -14,6 +14,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -23,6 +24,9 @@
 #include "profiler/types.h"
 
 namespace reprise::profiler {
+
+// How the JSON begins.
+inline constexpr std::string_view kJsonExportHead = R"({"format":"reprise-events")";
 
 std::string ToLifetimeCsv(const std::vector<Event>& events);
 // With every column, so that it reads back as the same.

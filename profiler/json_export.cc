@@ -8,8 +8,8 @@
 namespace reprise::profiler {
 std::string ToJson(const std::vector<Event>& events, const StackTable& stacks,
                    const std::vector<Activity>& activities) {
-  std::string json = R"({"format":"reprise-events","version":1,)"
-                     R"("columns":["kind","id","bytes","stream","time_ns","stack"],"events":[)";
+  std::string json(kJsonExportHead);
+  json += R"(,"version":1,"columns":["kind","id","bytes","stream","time_ns","stack"],"events":[)";
   const auto out = std::back_inserter(json);
   static constexpr std::string_view kKinds[] = {"alloc", "free", "mark"};
   static constexpr std::string_view kFrameKinds[] = {"native", "python", "device"};

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "profiler/csv_rows.h"
 #include "profiler/event_check.h"
+#include "profiler/exports.h"
 #include "profiler/lifetimes.h"
 
 namespace reprise::profiler {
@@ -259,6 +260,11 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
     return absl::InvalidArgumentError(
         fmt::format("{}: all of its \"[memory]\" events, {}, are malformed; of the first, {}", name,
                     handler.malformed, handler.first_malformed));
+  }
+  if (handler.by_device.empty() && contents.starts_with(kJsonExportHead)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: an export of `reprise convert`, which is for other programs; name the input that it was made of",
+        name));
   }
   if (handler.by_device.empty()) {
     return absl::InvalidArgumentError(fmt::format(

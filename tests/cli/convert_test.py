@@ -289,6 +289,11 @@ class Convert(command.CommandTest):
             self.write("k.json", content)
             self.fails(3, "stats", "k.json", says=says)
 
+    def test_an_export_is_not_taken_for_a_profiler_trace(self):
+        self.write("e.csv", command.EVENTS)
+        self.ok("convert", "e.csv", "e.json")
+        self.fails(3, "stats", "e.json", says="e.json: an export of `reprise convert`, .*; name the input")
+
     def test_what_could_not_be_read_again_is_not_written(self):
         self.write("big.reprise", traces.trace([100, 1 << 60, 1 << 60]))
         self.write("big.json", json.dumps([memory(k, 1 << 60, k) for k in (1, 2)]))

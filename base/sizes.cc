@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace reprise {
 
 std::optional<int> ShiftOfSize(std::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 0;
-  const size_t letter = std::string_view("KMGTkmgt").find(suffix[0]);
+  const size_t letter = std::string_view("KMGTPEkmgtpe").find(suffix[0]);
   suffix.remove_prefix(1);
   if (letter == std::string_view::npos || !(suffix.empty() || suffix == "B" || suffix == "iB")) {
     return std::nullopt;
   }
-  return 10 * (static_cast<int>(letter % 4) + 1);
+  return 10 * (static_cast<int>(letter % 6) + 1);
 }
 
 std::optional<Bytes> ParseWholeSize(std::string_view text) {
@@ -29,6 +30,11 @@ std::optional<Bytes> ParseWholeSize(std::string_view text) {
   if (!shift || count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) >> *shift)
     return std::nullopt;
   return Bytes(static_cast<int64_t>(count << *shift));
+}
+
+bool IsMoreThanFits(std::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  return digits > 0 && ShiftOfSize(text.substr(digits)) && !ParseWholeSize(text);
 }
 
 std::string FormatSize(Bytes bytes) {

@@ -9,11 +9,14 @@
 
 namespace reprise {
 
-// How many bits a suffix shifts by: "", "B", "K", "KB", "KiB" and so on up to T, all binary, any case of the letter.
+// How many bits a suffix shifts by: "", "B", "K", "KB", "KiB" and so on up to E, all binary, any case of the letter.
 std::optional<int> ShiftOfSize(std::string_view suffix);
 
 // "4096", "64K", "64KB", "64KiB", as the preload library reads them. nullopt: not a size, or more than fits.
 std::optional<Bytes> ParseWholeSize(std::string_view text);
+
+// Whether that is because it is more than 2^63 - 1 bytes.
+bool IsMoreThanFits(std::string_view text);
 
 // "61.20 GiB", "512 B".
 std::string FormatSize(Bytes bytes);

@@ -13,7 +13,11 @@ inline CLI::Option* AddSizeOption(CLI::App& command, const std::string& name, st
                                   const std::string& description) {
   const auto parse = [name, &size](const CLI::results_t& words) {
     size = ParseSize(words[0]);
-    if (!size) throw CLI::ValidationError(name, "\"" + words[0] + "\" is not a size such as 65536 or 1.5GiB");
+    if (!size) {
+      throw CLI::ValidationError(name, "\"" + words[0] + "\" is " +
+                                           (IsTooLarge(words[0]) ? "too large: a size is below 8EiB"
+                                                                 : "not a size such as 65536 or 1.5GiB"));
+    }
     return true;
   };
   return command.add_option(name, parse, description)->type_name("SIZE");

@@ -36,6 +36,12 @@ std::optional<Bytes> ParseSize(std::string_view text) {
   return Bytes(static_cast<int64_t>(bytes));
 }
 
+bool IsTooLarge(std::string_view text) {
+  const auto number = SplitNumber(text);
+  const auto shift = number ? ShiftOfSize(number->second) : std::nullopt;
+  return shift && std::ldexp(number->first, *shift) >= 0x1p63;
+}
+
 std::optional<double> ParseDuration(std::string_view text) {
   const auto number = SplitNumber(text);
   if (!number || number->first == 0) return std::nullopt;

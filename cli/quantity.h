@@ -14,6 +14,9 @@ namespace reprise::cli {
 // library. nullopt: not a size above 0, or more than fits.
 std::optional<Bytes> ParseSize(std::string_view text);
 
+// Whether it is a size, and more than fits.
+bool IsTooLarge(std::string_view text);
+
 // About a year, in seconds: what is longer would overflow clocks.
 inline constexpr double kForEver = 3e7;
 

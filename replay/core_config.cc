@@ -57,7 +57,10 @@ class Reader {
     if (bytes && bytes->count() > 0) {
       *value = *bytes;
     } else {
-      Complain(name, *text, "is not a whole size above 0 such as 64KiB", default_word);
+      Complain(name, *text,
+               IsMoreThanFits(*text) ? "is too large: a size is below 8EiB"
+                                     : "is not a whole size above 0 such as 64KiB",
+               default_word);
     }
   }
 

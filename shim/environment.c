@@ -15,7 +15,7 @@ static int is(const char* name, const char* value) {
 
 /* How many bits a suffix shifts by; -1: no such suffix. Sizes are binary: 4K, 4KB and 4KiB are the same. */
 static int shift_of(const char* suffix) {
-  static const char letters[] = "KMGT";
+  static const char letters[] = "KMGTPE";
   if (!*suffix || strcmp(suffix, "B") == 0) return 0;
   const char upper = *suffix >= 'a' && *suffix <= 'z' ? *suffix - 'a' + 'A' : *suffix;
   const char* const letter = strchr(letters, upper);

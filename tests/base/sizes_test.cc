@@ -14,6 +14,8 @@ TEST(ParseWholeSize, SuffixesAreBinary) {
     EXPECT_EQ(ParseWholeSize(text), kKiB * 64) << text;
   EXPECT_EQ(ParseWholeSize("3MiB"), kMiB * 3);
   EXPECT_EQ(ParseWholeSize("2T"), kGiB * 2048);
+  EXPECT_EQ(ParseWholeSize("3PiB"), kGiB * (int64_t{3} << 20));
+  EXPECT_EQ(ParseWholeSize("7EB"), kGiB * (int64_t{7} << 30));
   EXPECT_EQ(ParseWholeSize("9223372036854775807"), Bytes(9223372036854775807));
 }
 
@@ -22,6 +24,13 @@ TEST(ParseWholeSize, RefusesWhatIsNoSize) {
                            "9223372036854775808", "8388608T", "99999999999999999999"}) {
     EXPECT_EQ(ParseWholeSize(text), std::nullopt) << text;
   }
+}
+
+TEST(ParseWholeSize, TellsWhatIsTooLargeFromWhatIsNoSize) {
+  for (const char* text : {"9223372036854775808", "8388608T", "8EiB", "99999999999999999999"})
+    EXPECT_TRUE(IsMoreThanFits(text)) << text;
+  for (const char* text : {"", "K", "-1", "1.5G", "1Q", "9Q", "0", "7E"})
+    EXPECT_FALSE(IsMoreThanFits(text)) << text;
 }
 
 TEST(FormatSize, ForPeople) {

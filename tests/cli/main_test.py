@@ -38,6 +38,8 @@ class Main(command.CommandTest):
     def test_sizes_and_times_that_are_none(self):
         self.fails(2, "plan", "x.csv", "--capacity", "lots", says='"lots" is not a size')
         self.fails(2, "plan", "x.csv", "--capacity", "-1", says="not a size")
+        for size in ("8EiB", "99999999999999999999", "9000.5PB"):
+            self.fails(2, "plan", "x.csv", "--capacity", size, says=f'"{size}" is too large: a size is below 8EiB')
         self.fails(2, "plan", "x.csv", "--time-limit", "soon", says='"soon" is not a time')
 
     def test_standard_input_is_not_to_be_read_again(self):

@@ -26,6 +26,8 @@ TEST(ParseSize, UnitsAreBinaryHoweverTheyAreSpelt) {
   EXPECT_EQ(Size("3M"), 3 << 20);
   EXPECT_EQ(Size("10GB"), int64_t{10} << 30);
   EXPECT_EQ(Size("2T"), int64_t{2} << 40);
+  EXPECT_EQ(Size("1.5PiB"), int64_t{3} << 49);
+  EXPECT_EQ(Size("7E"), int64_t{7} << 60);
 }
 
 TEST(ParseSize, Fractions) {

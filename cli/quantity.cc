@@ -67,6 +67,8 @@ std::string FormatSignedSize(Bytes bytes, std::string_view otherwise) {
 }
 
 std::string FormatDuration(double seconds) {
+  constexpr double kReadsAsNone = 0.00005;  // to one place of a millisecond
+  if (seconds > 0 && seconds < kReadsAsNone) return fmt::format("{:.1g} ms", 1000 * seconds);
   return seconds < 1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
 }
 

@@ -36,7 +36,7 @@ uint64_t Hash(const JobSignature& job) {
 }
 
 absl::Status Wrong(std::string_view name, std::string_view what) {
-  return absl::InvalidArgumentError(fmt::format("{}: {}", name, what));
+  return absl::InvalidArgumentError(name.empty() ? std::string(what) : fmt::format("{}: {}", name, what));
 }
 
 // A word is any bytes, a text in JSON is UTF-8: there each byte is the character of its number.
@@ -276,16 +276,16 @@ std::string FormatSavedPlan(const SavedPlan& saved) {
 absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name) {
   const size_t beginning = std::min(text.size(), Beginning("").size());
   if (!kHead.starts_with(text.substr(0, kHead.size())))
-    return Wrong(name, "holds no plans that a run has left, which are in the plans.json of its folder");
+    return Wrong(name, "not the plans that a run has left, which are in the plans.json of its folder");
   if (text.substr(0, beginning) != Beginning(text.substr(beginning)))
-    return Wrong(name, "is cut short or damaged: its checksum is not that of its content");
+    return Wrong(name, "cut short or damaged: its checksum is not that of its content");
   const Parsed parsed(text);
   const json& file = parsed.get();
-  if (file.is_discarded()) return Wrong(name, "is not JSON");
+  if (file.is_discarded()) return Wrong(name, "not JSON");
   JsonFields top(file, "the file");
-  if (top.Text("format") != kFormat) return Wrong(name, "is not a file of plans");
+  if (top.Text("format") != kFormat) return Wrong(name, "not a file of plans");
   if (top.Number("version", 0, std::numeric_limits<int32_t>::max()) != kVersion)
-    return Wrong(name, "is of another version");
+    return Wrong(name, "of another version");
   SavedPlan saved;
   static const json& kNothing = *new json();
   const json* const job = top.Any("job");

@@ -68,7 +68,7 @@ class Plan(command.CommandTest):
         # Many buffers that all live at once take longer than no time at all.
         rows = "".join(f"{i},{i},{i + 9000},{1 + i % 977}\n" for i in range(30000))
         self.write("many.csv", "id,lower,upper,size\n" + rows)
-        self.fails(5, "plan", "many.csv", "--time-limit", "0.0001ms", says="no placement within")
+        self.fails(5, "plan", "many.csv", "--time-limit", "0.0001ms", says="no placement within 0.0001 ms;")
 
     def test_solver_by_name(self):
         self.assertEqual(self.json("plan", "a.csv", "--solver", "best-fit")["solver"], "best-fit")

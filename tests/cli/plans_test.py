@@ -100,11 +100,18 @@ class Plans(command.CommandTest):
         ):
             with self.subTest(file, count=count):
                 done = self.run_job("--plan", file, "--out", f"out-{file.replace('/', '-')}-{count}", rounds=count)
-                self.assertIn("are not used", done.err)
+                self.assertRegex(done.err, "the plans in .* are not used: (?!the file: )")
                 self.assertIn(reason, done.err)
                 summary = self.summary(f"out-{file.replace('/', '-')}-{count}")
                 self.assertIn(reason, summary["plans_refused"])
                 self.assertEqual(summary["plans_resumed"], 0)
+
+    def test_plans_that_cannot_be_read_are_named_once(self):
+        run = ("run", "--host", "--", sys.executable, "-c", JOB, "3")
+        done = self.reprise(*run, env={"REPRISE_PLAN": "nosuch"})
+        self.assert_status(done, 0)
+        self.assertRegex(done.err, "reprise: the plans are not used: .*nosuch: .*No such file")
+        self.assertEqual(done.err.count("nosuch"), 1, done.err)
 
     def test_a_job_that_is_killed_has_left_its_plans(self):
         job = ["--", sys.executable, "-c", KILLED]

@@ -86,6 +86,8 @@ TEST(FormatSignedSize, ASignInFront) {
 
 TEST(FormatDuration, ShortOnesInMilliseconds) {
   EXPECT_EQ(FormatDuration(0.0123), "12.3 ms");
+  EXPECT_EQ(FormatDuration(1e-7), "0.0001 ms") << "not 0.0 ms, which no limit can be";
+  EXPECT_EQ(FormatDuration(0), "0.0 ms");
   EXPECT_EQ(FormatDuration(1.239), "1.24 s");
 }
 

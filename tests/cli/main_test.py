@@ -98,6 +98,9 @@ class Main(command.CommandTest):
         self.assertIn("next: reprise check ./-a.csv ./-p.json\n", self.ok("plan", "-o", "-p.json", "--", "-a.csv").err)
         self.ok("check", "./-a.csv", "./-p.json")
 
+    def test_help_names_what_full_output_ends_with(self):
+        self.assertIn("2 usage,\noutput that cannot be written (a full or closed stdout too)", self.ok("--help").out)
+
     def test_full_output(self):
         self.write("a.csv", command.LIFETIMES)
         for words in (["--help"], ["--version"], ["plan", "a.csv"], ["plan", "a.csv", "--json"], ["stats", "a.csv"]):

@@ -205,7 +205,8 @@ void AddReport(CLI::App& app, int& exit_status) {
           "The page, replaced if it is there; by default beside the input, in a run's folder report.html")
       ->type_name("FILE");
   command->add_flag("--redact", options->redact,
-                    "Number paths, functions and libraries; leave out host, command and file name");
+                    "Number paths, functions and libraries; leave out host, command and file name. What "
+                    "stays: how names of known frameworks begin (libtorch, at::), and the process's number");
   AddSizeOption(*command, "--capacity", options->capacity,
                 "Try for each allocator whether that much is enough");
   AddDurationOption(

@@ -76,9 +76,14 @@ void SayIfNotStarted(const std::vector<std::string>& job, const ChildEnd& end) {
                   end.start_error == ENOENT ? "command not found" : strerror(end.start_error)));
 }
 
-// As if it had been started without us, also where what it inherits preloads our library.
-ChildEnd RunPlain(std::string_view why, const std::vector<std::string>& job) {
-  if (LaunchedHere().rank == 0) Say(fmt::format("{}: nothing will be caught", why));
+// As if it had been started without us, also where what it inherits preloads our library. The options stay as they
+// were: this is how one looks whether it is us.
+ChildEnd RunPlain(std::string_view why, const RunOptions& options, const std::vector<std::string>& job) {
+  if (LaunchedHere().rank == 0) {
+    const std::string_view of_no_use = OnlyForWhatIsCaught(options);
+    Say(fmt::format("{}: nothing will be caught{}", why,
+                    of_no_use.empty() ? "" : fmt::format(", and {} comes to nothing", of_no_use)));
+  }
   const ChildEnd end = RunChild(job, {{"REPRISE_MODE", "off"}});
   SayIfNotStarted(job, end);
   return end;
@@ -95,7 +100,7 @@ ChildEnd RunWatched(const RunOptions& options, const std::string& preload,
 }
 
 int Run(const RunOptions& options, const std::vector<std::string>& job) {
-  if (const std::string_view why = WhyOff(options); !why.empty()) return EndLike(RunPlain(why, job));
+  if (const std::string_view why = WhyOff(options); !why.empty()) return EndLike(RunPlain(why, options, job));
   if (!options.host && !options.cuda && !HasCudaDriver()) {
     return Fail("no CUDA driver here; catching the host's memory needs --host", kUsage);
   }
@@ -141,7 +146,7 @@ void AddJobOptions(CLI::App* const command, const JobCommand& kind, const std::v
       "stays.\n\nExample:\n"
       "  reprise run --mode record -- python train.py --epochs 3");
   command->callback([options, command, instead = kind.instead, &job, &exit_status] {
-    if (const std::string why = WhyContradictory(*options); !why.empty()) {
+    if (const std::string_view why = WhyContradictory(*options); !why.empty()) {
       exit_status = Fail(why, kUsage);
       return;
     }

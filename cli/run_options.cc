@@ -1,7 +1,5 @@
 #include "cli/run_options.h"
 
-#include <fmt/format.h>
-
 #include "cli/options.h"
 #include "replay/core_config.h"
 
@@ -73,16 +71,6 @@ void AddLimits(CLI::App& command, RunOptions& options) {
                 "Catch allocations from this size up, 4KiB by default");
 }
 
-// The first of the options that say what is to become of what is caught; empty: none was given.
-std::string_view OnlyForWhatIsCaught(const RunOptions& options) {
-  if (!options.stacks.empty()) return "--stacks";
-  if (options.timeline) return "--timeline";
-  if (!options.out.empty()) return "--out";
-  if (!options.plan.empty()) return "--plan";
-  if (!options.cache.empty()) return "--cache";
-  return options.report ? "--report" : "";
-}
-
 }  // namespace
 
 // In the order in which --help has them.
@@ -97,11 +85,7 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       "ranks");
 }
 
-std::string WhyContradictory(const RunOptions& options) {
-  if (options.mode == "off") {
-    if (const std::string_view of_no_use = OnlyForWhatIsCaught(options); !of_no_use.empty())
-      return fmt::format("{} is of no use with --mode off, which catches nothing; leave one out", of_no_use);
-  }
+std::string_view WhyContradictory(const RunOptions& options) {
   if (options.timeline && options.host)
     return "--timeline is of what a CUDA device does; with --host there is none";
   if (options.oversubscribe && options.host)
@@ -111,6 +95,15 @@ std::string WhyContradictory(const RunOptions& options) {
   if (options.mode == "record" && !options.cache.empty())
     return "--cache is for plans, which --mode record neither makes nor follows";
   return "";
+}
+
+std::string_view OnlyForWhatIsCaught(const RunOptions& options) {
+  if (!options.stacks.empty()) return "--stacks";
+  if (options.timeline) return "--timeline";
+  if (!options.out.empty()) return "--out";
+  if (!options.plan.empty()) return "--plan";
+  if (!options.cache.empty()) return "--cache";
+  return options.report ? "--report" : "";
 }
 
 }  // namespace reprise::cli

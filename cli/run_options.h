@@ -30,6 +30,9 @@ struct RunOptions {
 void AddRunOptions(CLI::App& command, RunOptions& options);
 
 // What two of them say against each other; empty: nothing.
-std::string WhyContradictory(const RunOptions& options);
+std::string_view WhyContradictory(const RunOptions& options);
+
+// The first of the options that say what is to become of what is caught; empty: none was given.
+std::string_view OnlyForWhatIsCaught(const RunOptions& options);
 
 }  // namespace reprise::cli

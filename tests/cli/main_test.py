@@ -73,6 +73,13 @@ class Main(command.CommandTest):
         self.assertEqual(os.listdir(self.folder), ["a.csv"])
         self.ok("run", "--mode", "off", "--", "test", "-z", "")
 
+    def test_off_says_what_comes_to_nothing(self):
+        for options in (["--stacks", "native"], ["--timeline"], ["--out", "o"], ["--plan", "plans.json"], ["--cache", "kept"],
+                        ["--report"]):
+            done = self.reprise("run", "--mode", "off", *options, "--", "sh", "-c", "exit 4")
+            self.assert_status(done, 4)
+            self.assertEqual(done.err, f"reprise: --mode is off: nothing will be caught, and {options[0]} comes to nothing\n")
+
     def test_a_name_in_brackets_is_one_name(self):
         for name in ("[a,b]", "[e]"):
             self.write(name, command.EVENTS)
@@ -150,9 +157,6 @@ class Main(command.CommandTest):
             (["--host", "--oversubscribe"], "--oversubscribe is for the memory of CUDA devices"),
             (["--host", "--mode", "record", "--plan", "plans.json"], "--plan is to be followed"),
             (["--host", "--mode", "record", "--cache", "kept"], "--cache is for plans"),
-            *((["--mode", "off", *of_no_use], f"{of_no_use[0]} is of no use with --mode off")
-              for of_no_use in (["--stacks", "native"], ["--timeline"], ["--out", "o"], ["--plan", "plans.json"],
-                                ["--cache", "kept"], ["--report"])),
         ):
             for words in (["run", *options], ["slurm", *options], ["slurm", *options, "submit", "-N2"]):
                 with self.subTest(words=words):

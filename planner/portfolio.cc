@@ -270,16 +270,21 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
   }
 }
 
+// The exact search alone has no answer to what is too large for it, however long it has.
+absl::Status CanTry(std::span<const Solver> solvers, const Instance& instance) {
+  if (solvers.size() > 1 || solvers.front().begin != BeginExact || ExactSearch::CanLookAt(instance))
+    return absl::OkStatus();
+  return absl::UnimplementedError(
+      fmt::format("{} takes {} buffers at most, fewer where they have gaps; there are {}",
+                  solvers.front().name, ExactSearch::kMostBuffers, instance.buffers()));
+}
+
 absl::StatusOr<Solution> Run(const Problem& problem, const Budget& budget, std::span<const Solver> solvers) {
   const Stopwatch stopwatch;
   if (absl::Status status = Validate(problem); !status.ok()) return status;
   const Instance instance = Compress(problem, budget.rules.on(kTurnCycles));
   const int64_t bound = LowerBound(instance).count();
-  if (solvers.size() == 1 && solvers.front().begin == BeginExact && !ExactSearch::CanLookAt(instance)) {
-    return absl::UnimplementedError(
-        fmt::format("exact takes {} buffers at most, fewer where they have gaps; there are {}",
-                    ExactSearch::kMostBuffers, instance.buffers()));
-  }
+  if (const absl::Status status = CanTry(solvers, instance); !status.ok()) return status;
   const bool decides = problem.capacity && problem.capacity->count() >= bound;
   Budget left = budget;
   left.seconds -= stopwatch.seconds();

@@ -74,6 +74,7 @@ class Main(command.CommandTest):
         self.ok("run", "--mode", "off", "--", "test", "-z", "")
 
     def test_off_says_what_comes_to_nothing(self):
+        self.write("plans.json", "{}")
         for options in (["--stacks", "native"], ["--timeline"], ["--out", "o"], ["--plan", "plans.json"], ["--cache", "kept"],
                         ["--report"]):
             done = self.reprise("run", "--mode", "off", *options, "--", "sh", "-c", "exit 4")

@@ -9,8 +9,8 @@ import unittest
 
 from instructions import count
 
-# 1554 with GCC 12 on x86-64, 1639 with GCC 13, and some more for other compilers.
-MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1660
+# 1602 with GCC 12 on x86-64, 1699 with GCC 13, and some more for other compilers.
+MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1720
 ROUNDS, PAIRS = 3, 2000 * 48
 
 

@@ -9,8 +9,8 @@ import unittest
 
 from instructions import count
 
-# 1232 and 27 with GCC 12 on x86-64, 1292 and 29 with GCC 13, and a little more for other compilers.
-MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1300
+# 1253 and 27 with GCC 12 on x86-64, 1317 and 29 with GCC 13, and a little more for other compilers.
+MOST_INSTRUCTIONS_OF_A_SERVED_PAIR = 1330
 MOST_INSTRUCTIONS_ADDED_TO_A_SMALL_PAIR = 30
 ROUNDS, PAIRS = 3, 2000 * 48
 

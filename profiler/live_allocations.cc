@@ -3,14 +3,8 @@
 namespace reprise::profiler {
 
 LiveAllocations::Change LiveAllocations::Add(const Event& event) {
-  switch (event.kind) {
-    case EventKind::kAlloc:
-      return AddAlloc(event);
-    case EventKind::kFree:
-      return AddFree(event);
-    case EventKind::kMark:
-      break;
-  }
+  if (event.kind == EventKind::kAlloc) return AddAlloc(event);
+  if (event.kind == EventKind::kFree) return AddFree(event);
   return {};
 }
 

@@ -76,7 +76,7 @@ std::string PlansOf(const std::string& named, int device) {
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
   const absl::StatusOr<std::string> text = ReadRegularFile(path, kMostPlanBytes);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, "");
+  const absl::StatusOr<SavedPlan> saved = ParseSavedPlan(*text, path);
   if (!saved.ok()) return saved.status();
   if (absl::Status same = CheckIsFor(*saved, job); !same.ok()) return same;
   absl::StatusOr<std::vector<Sequence::Expected>> plans = ToExpect(*saved);
@@ -211,11 +211,11 @@ PlansSummary CoreSession::ExpectPlans(Engine& engine, const std::string& kind, i
   }
   if (used.ok()) used = Expect(plans.read, job, engine);
   if (!used.ok()) {
+    // Wherever this stands the file is named beside it, and ranks with the same reason are counted together.
     plans.refused = std::string(used.message());
-    // Of a file that cannot be read the reason has the name already.
-    const bool named = plans.refused.find(plans.read) != std::string::npos;
-    Log(LogLevel::kWarn,
-        fmt::format("the plans{} are not used: {}", named ? "" : " in " + plans.read, plans.refused));
+    if (const std::string name = plans.read + ": "; plans.refused.starts_with(name))
+      plans.refused.erase(0, name.size());
+    Log(LogLevel::kWarn, fmt::format("the plans in {} are not used: {}", plans.read, plans.refused));
   }
   return plans;
 }

@@ -36,7 +36,7 @@ uint64_t Hash(const JobSignature& job) {
 }
 
 absl::Status Wrong(std::string_view name, std::string_view what) {
-  return absl::InvalidArgumentError(name.empty() ? std::string(what) : fmt::format("{}: {}", name, what));
+  return absl::InvalidArgumentError(fmt::format("{}: {}", name, what));
 }
 
 // A word is any bytes, a text in JSON is UTF-8: there each byte is the character of its number.

@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<Sequence::Expected>> ToExpect(const SavedPlan& saved)
 
 // The file's text: JSON that begins with a checksum of the rest.
 std::string FormatSavedPlan(const SavedPlan& saved);
-// The inverse, strict. InvalidArgument names `name`, unless that is empty, and what is wrong. Safe on hostile input.
+// The inverse, strict. InvalidArgument names `name` and what is wrong. Safe on hostile input.
 absl::StatusOr<SavedPlan> ParseSavedPlan(std::string_view text, std::string_view name);
 
 }  // namespace reprise::replay

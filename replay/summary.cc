@@ -233,9 +233,8 @@ std::string SummaryText(const Summary& summary) {
       counters.withheld, counters.plans_failed, counters.unknown_frees, host.late_frees, host.errors);
   if (host.passed_while_opening > 0) {
     text += fmt::format(
-        "  of those passed {} were other threads', made while the first one of all was: a thread that "
-        "allocates "
-        "before there are others spares that\n",
+        "  of those passed {} were other threads' while the first request was served: one before they begin "
+        "spares that\n",
         host.passed_while_opening);
   }
   text += PlansRow(summary.plans, counters);

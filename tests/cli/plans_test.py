@@ -110,7 +110,7 @@ class Plans(command.CommandTest):
         run = ("run", "--host", "--", sys.executable, "-c", JOB, "3")
         done = self.reprise(*run, env={"REPRISE_PLAN": "nosuch"})
         self.assert_status(done, 0)
-        self.assertRegex(done.err, "reprise: the plans are not used: .*nosuch: .*No such file")
+        self.assertRegex(done.err, "reprise: the plans in .*nosuch are not used: .*No such file")
         self.assertEqual(done.err.count("nosuch"), 1, done.err)
 
     def test_a_job_that_is_killed_has_left_its_plans(self):

@@ -93,7 +93,7 @@ TEST(SummaryText, SaysWhatThreadsThatBeginTogetherCost) {
   Summary summary = Served();
   EXPECT_THAT(SummaryText(summary), Not(HasSubstr("other threads'")));
   summary.host_counters.passed_while_opening = 3;
-  EXPECT_THAT(SummaryText(summary), HasSubstr("\n  of those passed 3 were other threads', "));
+  EXPECT_THAT(SummaryText(summary), HasSubstr("\n  of those passed 3 were other threads' "));
 }
 
 TEST(SummaryText, ThePeakOfADeviceIsTheJobsOnlyWhereTheEngineWasToldOfAll) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "planner/first_fit.h"
@@ -32,6 +34,46 @@ FirstFit::Outcome GoRound(std::span<const int32_t> order, int64_t height, FirstF
     first_fit.Insert(i, offsets[i]);
   }
   return FirstFit::Outcome::kComplete;
+}
+
+// Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
+void SortByStart(std::span<int32_t> long_lived, const Instance& instance) {
+  std::ranges::stable_sort(long_lived, [&](int32_t a, int32_t b) {
+    return instance.begin[a] != instance.begin[b] ? instance.begin[a] < instance.begin[b]
+                                                  : instance.end[a] > instance.end[b];
+  });
+}
+
+// What lives for most of the time lies lowest. The others come in runs, within which they begin and nobody ends, and those of a
+// run by their ends: where a part of what a batch leaves stays for longer, the rest leaves one hole so, and not many.
+void SortByRun(std::span<int32_t> long_lived, const Instance& instance) {
+  // By the beginning of each slot; a lifetime that wraps ends in the round after this one.
+  std::vector<int32_t> ended(2 * instance.slots + 1, 0);
+  for (const int32_t i : long_lived) ++ended[instance.end[i]];
+  std::partial_sum(ended.begin(), ended.end(), ended.begin());
+  std::ranges::stable_sort(long_lived, {}, [&](int32_t i) {
+    const bool passes = 2 * instance.length(i) <= instance.slots;
+    return std::tuple(passes, ended[instance.begin[i]], instance.end[i]);
+  });
+}
+
+// Lays the long-lived, which lead `order`, as they come, below the least height that holds them, and the others around them.
+void LayInTurn(std::vector<int32_t> order, size_t long_lived, int64_t load, FirstFit& first_fit,
+               Search& search, std::string_view name) {
+  const std::span first(order.data(), long_lived);
+  std::vector<int64_t> offsets(search.instance().buffers(), 0);
+  auto outcome = FirstFit::Outcome::kTooHigh;
+  for (double excess = 0; outcome == FirstFit::Outcome::kTooHigh && excess <= kMostExcess;
+       excess = std::max(kLeastExcess, 2 * excess)) {
+    const auto height = load + static_cast<int64_t>(excess * static_cast<double>(load));
+    if (height >= search.best_slab()) return;
+    outcome = GoRound(first, height, first_fit, search, offsets);
+  }
+  if (outcome != FirstFit::Outcome::kComplete) return;
+  std::ranges::stable_sort(first, {}, [&](int32_t i) { return offsets[i]; });
+  const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
+  outcome = first_fit.Place(order, limit, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
 }
 
 }  // namespace
@@ -67,26 +109,12 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   std::vector<int32_t> order = SortedBy(Order::kSize, instance);
   const auto others = std::stable_partition(order.begin(), order.end(), is_long_lived);
   const std::span long_lived(order.begin(), others);
-  // Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
-  std::ranges::stable_sort(long_lived, [&](int32_t a, int32_t b) {
-    return instance.begin[a] != instance.begin[b] ? instance.begin[a] < instance.begin[b]
-                                                  : instance.end[a] > instance.end[b];
-  });
   const int64_t load = std::ranges::max(LoadOfSlots(instance, is_long_lived));
   FirstFit first_fit(instance, search.memory());
-  std::vector<int64_t> offsets(instance.buffers(), 0);
-  auto outcome = FirstFit::Outcome::kTooHigh;
-  for (double excess = 0; outcome == FirstFit::Outcome::kTooHigh && excess <= kMostExcess;
-       excess = std::max(kLeastExcess, 2 * excess)) {
-    const auto height = load + static_cast<int64_t>(excess * static_cast<double>(load));
-    if (height >= search.best_slab()) return;
-    outcome = GoRound(long_lived, height, first_fit, search, offsets);
+  for (const auto sort : {SortByStart, SortByRun}) {
+    sort(long_lived, instance);
+    LayInTurn(order, long_lived.size(), load, first_fit, search, name);
   }
-  if (outcome != FirstFit::Outcome::kComplete) return;
-  std::ranges::stable_sort(long_lived, {}, [&](int32_t i) { return offsets[i]; });
-  const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
-  outcome = first_fit.Place(order, limit, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
 }
 
 }  // namespace reprise::planner

@@ -232,6 +232,15 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, cons
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }
 
+// Those that have one turn have it.
+void OpenOnce(std::vector<Member>& members, Search& search, const Times& times) {
+  std::erase_if(members, [&](Member& member) {
+    if (member.solver->opens != Opens::kOnce || !times.CanBegin(member, search.seconds())) return false;
+    member.TakeTurn(search, 0);
+    return true;
+  });
+}
+
 // Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
 // there once several work.
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
@@ -260,7 +269,10 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
   }
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
   const bool divides = !crowded && !members[0].empty() && members[0].front().solver == &solvers.front();
-  if (divides && first.steps() > kQuick && !first.Over()) open(first, kPatience * first.steps());
+  if (const int64_t answer = first.steps(); divides && answer > kQuick && !first.Over()) {
+    OpenOnce(members[0], first, times);
+    open(first, kPatience * answer);
+  }
   if (!team) gather();
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });

@@ -16,21 +16,23 @@ const Budget kPlenty{.seconds = 3600};
 
 // Weights, and micro-batches of a stage that has eight in flight, one as much as twice as long as another: the way up of
 // one, then the way down of the one eight before it. What a layer keeps on the way up goes on the way down; meanwhile
-// something larger than that lives for a moment.
-Problem OneForwardOneBackward(int64_t micro_batches) {
+// something larger than that lives for a moment. A part of it waits for `delay` more micro-batches, for its gradients of weights
+// (zero bubble: Qi, Wan, Huang and Lin, *Zero bubble pipeline parallelism*, 2024).
+Problem OneForwardOneBackward(int64_t micro_batches, int64_t delay = 0) {
   constexpr int64_t kInFlight = 8, kLayers = 4, kMoments = 4;
   RandomProblems random(71);
   Problem problem;
   const auto moment = [](int64_t pass, int64_t step) { return kMoments * (kLayers * pass + step); };
-  const int64_t end = moment(2 * (micro_batches + kInFlight), 0);
+  const int64_t end = moment(2 * (micro_batches + kInFlight + delay), 0);
   for (int i = 0; i < 3; ++i) problem.buffers.push_back(Block(0, end, 50'000));
   for (int64_t batch = 0; batch < micro_batches; ++batch) {
     const int64_t up = 2 * batch, down = 2 * (batch + kInFlight) - 1;
     const int64_t size = 1000 + random.Below(1000);
     for (int64_t layer = 0; layer < kLayers; ++layer) {
       const int64_t upwards = moment(up, layer), downwards = moment(down, kLayers - 1 - layer);
-      for (const int64_t of_size : {1, 3, 4})
+      for (const int64_t of_size : {1, 4})
         problem.buffers.push_back(Block(upwards + 1, downwards + 2, of_size * size));
+      problem.buffers.push_back(Block(upwards + 1, downwards + 2 + moment(2 * delay, 0), 3 * size));
       problem.buffers.push_back(Block(upwards, upwards + 3, 6 * size));
       problem.buffers.push_back(Block(downwards, downwards + 3, 6 * size));
     }
@@ -73,6 +75,28 @@ TEST(NextFit, APipelineComesCloseToItsBound) {
   ASSERT_TRUE(with.ok() && without.ok());
   EXPECT_LE(with->placement.slab.count(), search.best_slab());
   EXPECT_GT(without->placement.slab.count(), search.best_slab());
+}
+
+TEST(NextFit, WhatWaitsForLongerLeavesOneHole) {
+  const Problem problem = OneForwardOneBackward(100, 3);
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), kPlenty);
+  PlaceLongByNextFit(search, "tested");
+  ASSERT_NE(search.best_slab(), Search::kNothing) << "in the order of starts it is no queue";
+  EXPECT_LE(search.best_slab(), search.target() * 106 / 100);
+  ExpectValid(problem, search);
+}
+
+TEST(NextFit, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
+  const Problem problem = OneForwardOneBackward(18'000);
+  const auto first = Solve(problem, {.seconds = 3600, .steps = 1});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->solver, "divide");
+  EXPECT_GT(first->steps, 2'000'000) << "soon enough for all to begin at once";
+  const auto next = Solve(problem, {.seconds = 3600, .steps = 7 * first->steps});
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->solver, "next-fit-long");
+  EXPECT_LT(next->placement.slab, first->placement.slab);
 }
 
 TEST(NextFit, LaysNothingThatCannotComeOutLower) {

@@ -7,8 +7,10 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/bound.h"
 #include "planner/first_fit.h"
 #include "planner/orders.h"
+#include "planner/part.h"
 
 namespace reprise::planner {
 namespace {
@@ -55,6 +57,18 @@ void SortByRun(std::span<int32_t> long_lived, const Instance& instance) {
     const bool passes = 2 * instance.length(i) <= instance.slots;
     return std::tuple(passes, ended[instance.begin[i]], instance.end[i]);
   });
+}
+
+// That the long-lived cannot be below, whatever lies around them: the load, and where buffers are pinned what these leave.
+int64_t LeastHeight(std::span<const int32_t> long_lived, const Instance& instance) {
+  std::vector<int32_t> part(long_lived.begin(), long_lived.end());
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i)) part.push_back(i);
+  }
+  std::vector<int64_t> pinned;
+  pinned.reserve(part.size());
+  for (const int32_t i : part) pinned.push_back(instance.pinned[i]);
+  return LowerBound(PartOf(instance, part, pinned).instance).count();
 }
 
 // Lays the long-lived, which lead `order`, as they come, below the least height that holds them, and the others around them.
@@ -109,7 +123,7 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   std::vector<int32_t> order = SortedBy(Order::kSize, instance);
   const auto others = std::stable_partition(order.begin(), order.end(), is_long_lived);
   const std::span long_lived(order.begin(), others);
-  const int64_t load = std::ranges::max(LoadOfSlots(instance, is_long_lived));
+  const int64_t load = LeastHeight(long_lived, instance);
   FirstFit first_fit(instance, search.memory());
   for (const auto sort : {SortByStart, SortByRun}) {
     sort(long_lived, instance);

@@ -14,13 +14,12 @@ namespace reprise::planner {
 // free buffers live equally long, or there is none.
 int32_t LeastOfLong(const Instance& instance);
 
-// Where micro-batches pass through a pipeline, what waits is a queue: it leaves in
-// the order in which it came. First-fit puts each one where there is room, and in between lies what lives for a moment;
-// soon holes are everywhere. Next-fit goes round instead, in the order of starts, then with those that begin in one go in
-// the order of their ends: each one comes on top of the one before, and at the bottom again where it would end above a
-// height, so that what leaves makes room in one piece. The height is a little more than the load of the long-lived, and
-// where that is not enough, more. They settle from the bottom up, and first-fit puts the others around them, the largest
-// first.
+// Where micro-batches pass through a pipeline, what waits is a queue: it leaves in the order in which it came. First-fit
+// puts each one where there is room, and in between lies what lives for a moment; soon holes are everywhere. Next-fit goes
+// round instead, in the order of starts, then with those that begin in one go in the order of their ends: each one comes on
+// top of the one before, and at the bottom again where it would end above a height, so that what leaves makes room in one
+// piece. The height is the least that there is for the long-lived alone, around what is pinned, and where that is not
+// enough, a little more. They settle from the bottom up, and first-fit puts the others around them, the largest first.
 void PlaceLongByNextFit(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

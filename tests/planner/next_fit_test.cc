@@ -87,6 +87,20 @@ TEST(NextFit, WhatWaitsForLongerLeavesOneHole) {
   ExpectValid(problem, search);
 }
 
+TEST(NextFit, GoesRoundAboveWhatIsPinned) {
+  Problem problem = OneForwardOneBackward(100);
+  int64_t offset = 0;
+  for (int i = 0; i < 3; ++i) {  // the weights
+    problem.buffers[i].pinned = Offset(offset);
+    offset += 100'000;
+  }
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), kPlenty);
+  PlaceLongByNextFit(search, "tested");
+  EXPECT_LE(search.best_slab(), search.target() * 102 / 100);
+  ExpectValid(problem, search);
+}
+
 TEST(NextFit, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
   const Problem problem = OneForwardOneBackward(18'000);
   const auto first = Solve(problem, {.seconds = 3600, .steps = 1});

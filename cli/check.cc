@@ -87,7 +87,7 @@ std::string FindingText(const Finding& finding) {
 }
 
 int CheckPlan(const CheckOptions& options) {
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  const absl::StatusOr<LoadedInput> input = LoadAllocations(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemOf(*input);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);

@@ -62,10 +62,6 @@ int Compare(const CompareOptions& options) {
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const std::vector<profiler::Event>& events = input->content.trace.events;
   const Bytes live_peak = profiler::LivePeakOf(events).bytes;
-  if (live_peak == Bytes(0)) {
-    return Fail(fmt::format("{}: there is not one allocation in it, nothing to compare", input->name),
-                kBadInput);
-  }
   absl::StatusOr<std::vector<Contender>> tried = AllContenders(events, options.capacity);
   if (!tried.ok()) return Fail(fmt::format("{}: {}", input->name, MessageOf(tried.status())), kUsage);
   std::vector<Contender> contenders = *std::move(tried);

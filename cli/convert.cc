@@ -55,6 +55,9 @@ bool IsInput(std::string_view format) {
 // Whether what it writes counts, read again, as all of the job, be it that or not.
 bool IsTakenForWhole(std::string_view format) { return format == "events" || format == "lifetimes"; }
 
+// Whether what it writes is of use for what the device did alone.
+bool ShowsTimeLine(std::string_view format) { return format == "perfetto" || format == "json"; }
+
 bool IsAlloc(const profiler::Event& event) { return event.kind == profiler::EventKind::kAlloc; }
 
 // Places for a snapshot: those of a plain arena. An input's own addresses would be one segment with holes of
@@ -89,7 +92,7 @@ absl::StatusOr<std::string> Converted(const LoadedInput& input, std::string_view
   const std::vector<profiler::Event>& events =
       input.is_lifetimes() ? of_lifetimes.events : input.content.trace.events;
   // What no command of ours would take is not written.
-  if (IsInput(format) && std::ranges::any_of(events, IsAlloc)) {
+  if (IsInput(format)) {
     if (const absl::Status placeable = CheckProblem(input); !placeable.ok()) return placeable;
   }
   const profiler::StackTable& stacks = input.content.trace.stacks;
@@ -137,7 +140,8 @@ int Convert(const ConvertOptions& options) {
   if (format.empty()) {
     return Fail(fmt::format("{}: no known ending; name a format with --to", options.output), kUsage);
   }
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.input);
+  const absl::StatusOr<LoadedInput> input =
+      ShowsTimeLine(format) ? LoadInput(options.input) : LoadAllocations(options.input);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   const absl::StatusOr<std::string> converted = Converted(*input, format);
   if (!converted.ok()) return Fail(converted.status(), kBadInput);

@@ -47,15 +47,6 @@ std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& wor
   return std::pair(word.substr(0, at), batch);
 }
 
-// Errors: the input's.
-absl::StatusOr<MeasuredInput> MeasuredEvents(const std::string& path) {
-  absl::StatusOr<MeasuredInput> measured = Measured(LoadEvents(path, "fit"));
-  if (measured.ok() && measured->stats.allocs == 0) {
-    return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", path));
-  }
-  return measured;
-}
-
 // Errors: those of the machine's limits.
 absl::StatusOr<std::vector<Contender>> ContendersFor(const std::string& path, const MeasuredInput& measured) {
   absl::StatusOr<std::vector<Contender>> contenders =
@@ -217,7 +208,7 @@ int Fit(const FitOptions& options) {
                   kUsage);
     }
     const auto& [path, batch] = *split;
-    absl::StatusOr<MeasuredInput> measured = MeasuredEvents(path);
+    absl::StatusOr<MeasuredInput> measured = Measured(LoadEvents(path, "fit"));
     if (!measured.ok()) return Fail(measured.status(), kBadInput);
     absl::StatusOr<std::vector<Contender>> contenders = ContendersFor(path, *measured);
     if (!contenders.ok()) return Fail(contenders.status(), kUsage);

@@ -48,6 +48,10 @@ bool CanBePlaced(const std::vector<profiler::Event>& events) {
   return left < planner::kMostHeight;
 }
 
+absl::Status NothingIn(const LoadedInput& input) {
+  return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", input.name));
+}
+
 // One block after another, without a problem of them all.
 Bytes LowerBoundOfEvents(const std::vector<profiler::Event>& events) {
   planner::Grains grains;
@@ -80,6 +84,13 @@ absl::Status NotReadable(const std::string& path, absl::Status why) {
 
 }  // namespace
 
+bool HasAllocation(const LoadedInput& input) {
+  const auto is_alloc = [](const profiler::Event& event) {
+    return event.kind == profiler::EventKind::kAlloc;
+  };
+  return !input.content.lifetimes.empty() || std::ranges::any_of(input.content.trace.events, is_alloc);
+}
+
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   LoadedInput input;
   input.name = path == "-" ? "standard input" : path;
@@ -91,11 +102,18 @@ absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   input.symbols = Symbols().Name(&input.content.trace.stacks);
   input.hash = fmt::format("fnv1a-64:{:016x}", Fnv1a(*contents));
   for (const std::string& note : input.content.trace.notes) Say(fmt::format("{}: {}", input.name, note));
+  if (!HasAllocation(input) && input.content.trace.activities.empty()) return NothingIn(input);
+  return input;
+}
+
+absl::StatusOr<LoadedInput> LoadAllocations(const std::string& path) {
+  absl::StatusOr<LoadedInput> input = LoadInput(path);
+  if (input.ok() && !HasAllocation(*input)) return NothingIn(*input);
   return input;
 }
 
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command) {
-  absl::StatusOr<LoadedInput> input = LoadInput(path);
+  absl::StatusOr<LoadedInput> input = LoadAllocations(path);
   if (input.ok() && input->is_lifetimes()) {
     return absl::InvalidArgumentError(
         fmt::format("{}:1: a lifetime CSV; {} needs events in order, a trace, an event CSV or a snapshot",
@@ -149,10 +167,6 @@ absl::StatusOr<planner::Problem> ProblemOf(const LoadedInput& input) {
       const profiler::Event& alloc = events[static_cast<size_t>(block.alloc.count())];
       add(block.alloc, block.free, alloc.bytes, AlignmentOf(alloc)).lane = lanes.Of(alloc.stream);
     }
-  }
-  if (problem.buffers.empty()) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: there is not one allocation in it, nothing to place", input.name));
   }
   const auto name = [&](size_t i) { return fmt::format("buffer {}", NameOfBuffer(input, i)); };
   if (const absl::Status valid = planner::Validate(problem, name); !valid.ok()) {

@@ -22,8 +22,15 @@ struct LoadedInput {
   bool is_lifetimes() const { return content.format == profiler::InputFormat::kLifetimeCsv; }
 };
 
-// Says on stderr what the reader noted (a trace cut short). Errors name the file and the line or byte.
+bool HasAllocation(const LoadedInput& input);
+
+// Says on stderr what the reader noted (a trace cut short). Errors name the file and the line or byte. InvalidArgument
+// too where it has neither an allocation nor a time line: of what is not there every figure would be 0, and pass for one
+// that was measured.
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path);
+
+// With an allocation in it, as all need but who can show a time line alone.
+absl::StatusOr<LoadedInput> LoadAllocations(const std::string& path);
 
 // Of those that have events in their order: InvalidArgument says of a lifetime CSV that `command` needs them.
 absl::StatusOr<LoadedInput> LoadEvents(const std::string& path, std::string_view command);

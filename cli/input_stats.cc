@@ -109,6 +109,7 @@ absl::StatusOr<InputStats> StatsOfInput(const LoadedInput& input, profiler::Foun
       const auto peak_at = static_cast<size_t>(result.stats.peak_at);
       const int64_t time_ns = peak_at < trace.events.size() ? trace.events[peak_at].time_ns : 0;
       result.device = profiler::StatsOf(trace.activities, time_ns);
+      if (result.stats.allocs == 0) result.device->at.clear();  // there is no peak that it would be at
     }
   }
   if (result.stats.allocs == 0) return result;

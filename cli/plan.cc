@@ -123,7 +123,7 @@ int PlanOneInput(const PlanOptions& options) {
   if (options.json && options.output == "-") {
     return Fail("--json and -o - are both for standard output; give the plan a file", kUsage);
   }
-  const absl::StatusOr<LoadedInput> input = LoadInput(options.inputs[0]);
+  const absl::StatusOr<LoadedInput> input = LoadAllocations(options.inputs[0]);
   if (!input.ok()) return Fail(input.status(), kBadInput);
   absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
   if (!problem.ok()) return Fail(problem.status(), kBadInput);

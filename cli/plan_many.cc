@@ -112,7 +112,7 @@ PlanRow PlanOne(const PlanOptions& options, const std::string& input_path, const
   const auto failed = [&](const absl::Status& error, int status) {
     return Failed(input_path, {MessageOf(error), status});
   };
-  const absl::StatusOr<LoadedInput> input = LoadInput(input_path);
+  const absl::StatusOr<LoadedInput> input = LoadAllocations(input_path);
   if (!input.ok()) return failed(input.status(), kBadInput);
   const absl::StatusOr<planner::Problem> problem = ProblemToPlan(*input, options);
   if (!problem.ok()) return failed(problem.status(), kBadInput);

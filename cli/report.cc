@@ -164,7 +164,7 @@ int ReportOn(const std::vector<std::string>& inputs, ReportOptions options) {
 absl::StatusOr<Report> MakeReport(const ReportOptions& options) {
   const absl::StatusOr<std::string> trace = TraceOf(options.input);
   if (!trace.ok()) return trace.status();
-  absl::StatusOr<LoadedInput> input = LoadInput(*trace);
+  absl::StatusOr<LoadedInput> input = LoadAllocations(*trace);
   if (!input.ok()) return input.status();
   PageOptions page{.redacted = options.redact, .capacity = options.capacity, .created = UtcNow()};
   RunCounters counters = CountersOf(SummaryBeside(*trace), input->content.trace.metadata);

@@ -146,9 +146,7 @@ int Simulate(const SimulateOptions& options) {
     exit_status = kNegative;
   }
   exit_status = Finish(options.json ? ResultJson(*result) : ResultText(*result), exit_status);
-  if (!options.json && result->counters.requests > 0) {
-    SayNextOf("plan", options.input, " -o FILE.plan.json");
-  }
+  if (!options.json) SayNextOf("plan", options.input, " -o FILE.plan.json");
   return exit_status;
 }
 

@@ -194,6 +194,7 @@ std::string DeviceRows(const MeasuredInput& result) {
   if (device.by_name.size() > kMostShown) {
     text += fmt::format("  and {} more, under --json\n", device.by_name.size() - kMostShown);
   }
+  if (result.stats.allocs == 0) return text;  // and no peak
   text += "  under way when the peak was asked for\n";
   for (const profiler::Activity& activity : device.at) {
     const bool marker = activity.kind == profiler::ActivityKind::kMarker;
@@ -216,7 +217,7 @@ std::string StatsText(const MeasuredInput& result) {
                     fmt::format("{} allocations of {}, {} frees, {} marks", stats.allocs,
                                 FormatSize(stats.allocated), stats.frees, stats.marks));
   }
-  if (stats.allocs == 0) return text;
+  if (stats.allocs == 0) return text + DeviceRows(result);
   text +=
       StatRow("live peak", FormatSize(stats.live_peak),
               fmt::format("first at {} {}", result.input.is_lifetimes() ? "tick" : "event", stats.peak_at));

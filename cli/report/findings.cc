@@ -36,10 +36,6 @@ class Gatherer {
     absl::StatusOr<InputStats> stats = StatsOfInput(input_, &found);
     if (!stats.ok()) return stats.status();
     findings_.stats = *std::move(stats);
-    if (findings_.stats.stats.allocs == 0) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: there is not one allocation in it, nothing to report", input_.name));
-    }
     findings_.events = events_.size();
     findings_.blocks = BlocksOf(events_, limits_.blocks);
     findings_.points = PointsOf(events_, findings_.blocks, limits_.points);

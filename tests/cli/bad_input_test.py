@@ -1,9 +1,11 @@
 """Why this exists: whatever is wrong with a file, every command that reads it ends with status 3 and says where."""
 
+import json
 import os
 import unittest
 
 import command
+import traces
 
 E = "event,id,bytes,stream\n"
 L = "id,lower,upper,size\n"
@@ -96,10 +98,35 @@ class BadInput(command.CommandTest):
         self.write("out/trace.reprise", "no trace, and not read")
         self.fails(3, "stats", "out", says="name a file in it, such as out/trace.reprise\n")
 
-    def test_nothing_to_place(self):
-        self.write("none.csv", E)
-        self.fails(3, "plan", "none.csv", says="none.csv: there is not one allocation")
-        self.fails(3, "check", "none.csv", "good.plan.json", says="none.csv: there is not one allocation")
+    def test_no_allocation(self):
+        self.write("events.csv", E + "mark,1,,\n")
+        self.write("lifetimes.csv", "id,lower,upper,size\n")
+        self.write("some.csv", command.EVENTS)
+        formats = "events lifetimes json perfetto speedscope folded snapshot".split()
+        for none in ("events.csv", "lifetimes.csv"):
+            commands = [["stats", none], ["stats", "--json", none], ["plan", none, "-o", "out"], ["check", none, "good.plan.json"],
+                        ["report", none, "-o", "out"], ["diff", none, "some.csv"], ["diff", "some.csv", none],
+                        *(["convert", none, "out", "--to", format] for format in formats)]
+            if none == "events.csv":
+                commands += [["simulate", none], ["simulate", "--json", none], ["compare", none], ["fit", "some.csv@1", f"{none}@2"]]
+            for words in commands:
+                with self.subTest(words=words):
+                    done = self.fails(3, *words, says=f"^reprise: {none}: there is not one allocation in it\n$")
+                    self.assertEqual(done.out, "")
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_a_time_line_without_an_allocation(self):
+        self.write("t.reprise", traces.trace([], kernels=3))
+        out = self.ok("stats", "t.reprise").out
+        self.assertIn("kernel time        3.0 ms  of the device's streams, in 3", out)
+        self.assertNotIn("peak", out)
+        device = self.json("stats", "t.reprise")["device_activity"]
+        self.assertEqual((device["totals"][0]["count"], device["at_peak"]), (3, []))
+        self.assertEqual(len(json.loads(self.ok("convert", "t.reprise", "-", "--to", "json").out)["activities"]), 3)
+        self.ok("convert", "t.reprise", "out.pftrace")
+        for words in (["simulate", "t.reprise"], ["compare", "t.reprise"], ["plan", "t.reprise"], ["report", "t.reprise"],
+                      ["convert", "t.reprise", "out.csv"], ["convert", "t.reprise", "out.folded"]):
+            self.fails(3, *words, says="t.reprise: there is not one allocation in it")
 
     def test_standard_input_is_named(self):
         self.fails(3, "plan", "-", input=b"", says="standard input: .*empty")

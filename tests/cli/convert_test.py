@@ -373,9 +373,6 @@ class Convert(command.CommandTest):
         self.write("l.csv", f"id,lower,upper,size\na,0,9,100\nb,1,9,{half}\nlarge,2,9,{large}\n")
         self.fails(3, "convert", "l.csv", "out.pickle", says="l.csv: buffer large: there is no place for a block of")
         self.assertFalse(os.path.exists(self.path("out.pickle")))
-        self.write("none.csv", "event,id,bytes,stream\n")
-        for out in ("none.lifetimes.csv", "none.pickle"):
-            self.ok("convert", "none.csv", out)
 
     def test_what_cannot_be_converted(self):
         self.fails(2, "convert", "e.csv", "out.doc", says="no known ending")

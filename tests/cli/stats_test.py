@@ -42,12 +42,6 @@ class Stats(command.CommandTest):
         self.assertEqual([c["from"] for c in stats["histogram"]], [32, 64])
         self.assertIsNone(stats["iteration"])
 
-    def test_where_there_is_nothing_nothing_is_next(self):
-        self.write("e.csv", "event,id,bytes,stream\n")
-        self.write("l.csv", "id,lower,upper,size\n")
-        for words in (["stats", "e.csv"], ["stats", "l.csv"], ["simulate", "e.csv"]):
-            self.assertNotIn("next:", self.ok(*words).err)
-
     def test_iterations(self):
         self.write("job.csv", job(8))
         stats = self.json("stats", "job.csv")
@@ -140,10 +134,11 @@ class Stats(command.CommandTest):
         self.write("a.csv", "id,lower,upper,size\na,0,1,65712603955\n")
         self.assertIn("61.20 GiB", self.ok("stats", "a.csv").out)
 
-    def test_no_allocation_is_no_error(self):
-        self.write("e.csv", "event,id,bytes,stream\n")
-        self.assertEqual(self.json("stats", "e.csv")["live_peak"], 0)
-        self.ok("stats", "e.csv")
+    def test_an_input_without_an_allocation_is_told_and_the_others_are_shown(self):
+        self.write("none.csv", "event,id,bytes,stream\n")
+        self.write("a.csv", "id,lower,upper,size\na,0,1,4\n")
+        done = self.fails(3, "stats", "none.csv", "a.csv", says="none.csv: there is not one allocation in it\n")
+        self.assertRegex(done.out, "^a.csv: ")
 
 
 if __name__ == "__main__":

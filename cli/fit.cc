@@ -79,10 +79,12 @@ std::string Caveats(const FitModel& model) {
       text += fmt::format("  {}: {}; the job's peak may be above its\n", Printable(run.input.name), why);
     }
     const auto& peaks = run.stats.peaks;
-    if (!peaks) {
-      text +=
-          fmt::format("  {}: no iteration was found, so how far the peaks of others lie apart is not known\n",
-                      Printable(run.input.name));
+    if (!peaks || peaks->rounds < 2) {
+      text += fmt::format(
+          "  {}: fewer than two iterations are known to be whole, so how far the peaks of others lie apart "
+          "is "
+          "not known\n",
+          Printable(run.input.name));
     } else if (Apart(run) > Bytes(0)) {
       text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", Printable(run.input.name),
                           peaks->rounds, FormatSize(Apart(run)));

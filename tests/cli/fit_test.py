@@ -9,6 +9,7 @@ from random import Random
 
 import command
 import snapshots
+import stats_test
 import traces
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/command-pages.d"))
@@ -169,6 +170,15 @@ class Fit(command.CommandTest):
         for name in failed:
             self.assertNotIn(name, rows)
             self.assertIn(f"2.csv: {name}: found no room", done.err)
+
+    def test_where_too_few_iterations_were_seen_that_is_said(self):
+        says = "fewer than two iterations are known to be whole, so how far the peaks of others lie apart is not known\n"
+        for rounds, few in ((3, True), (5, True), (9, False)):  # none is found, one, and several
+            self.write("8.csv", stats_test.job(rounds))
+            self.write("16.csv", stats_test.job(rounds).replace("alloc,1000000,65536", "alloc,1000000,131072"))
+            out = self.ok("fit", "8.csv@8", "16.csv@16").out
+            with self.subTest(rounds=rounds):
+                (self.assertIn if few else self.assertNotIn)(f"  8.csv: {says}", out)
 
     def test_a_trace_that_is_not_all_of_its_job_is_named(self):
         self.write("8.reprise", traces.trace([8 * MIB]))

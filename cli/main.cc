@@ -35,8 +35,8 @@ std::string Footer() {
 Environment of a job under Reprise (set by reprise run, or by hand with LD_PRELOAD):
 {}
 Sizes are binary: 65536, 64K, 64KB and 64KiB are the same. Exit status: 0 fine, 1 a negative finding, 2 usage,
-output that cannot be written (a full or closed stdout too) or a limit of the machine, 3 bad input, 4 does not fit
-the capacity, 5 out of time without a placement.
+output that cannot be written (a full or closed stdout too) or a limit of the machine, 3 bad input, or one without an
+allocation, 4 does not fit the capacity, 5 out of time without a placement.
 
 Example:
   reprise run --host -- python train.py)",

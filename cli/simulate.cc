@@ -54,11 +54,12 @@ std::string Count(int64_t count) { return fmt::format("{}", count); }
 std::string PlanRows(const replay::SimulationResult& result) {
   const replay::Counters& c = result.counters;
   if (c.plans == 0) return Row("slab", "none", "no plan was adopted");
-  return Row("iterations", Count(c.iterations), fmt::format("found, the last of {} allocations", c.period)) +
+  return Row("iterations", Count(c.iterations),
+             fmt::format("found, the last of {} allocations of at least 4 KiB", c.period)) +
          Row("plans", Count(c.plans),
              fmt::format("adopted, the first in iteration {}", c.first_planned_iteration)) +
          Row("planned", FormatShare(result.planned_bytes_after_plan),
-             fmt::format("of the bytes since the first plan, {} of the requests",
+             fmt::format("of the bytes since the first plan, {} of the requests, those of at least 4 KiB",
                          FormatShare(result.planned_after_plan))) +
          Row("slab", FormatSize(c.slab),
              fmt::format("height of the last plan; lower bound {}", FormatSize(c.lower_bound)));

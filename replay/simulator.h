@@ -33,11 +33,11 @@ struct SimulationOptions {
 
 struct SimulationResult {
   Counters counters;
-  Bytes reserved_peak;                  // as the memory source counted it, recording included
-  Bytes granule;                        // in which it came
-  int64_t memory_calls = 0;             // that took memory from it
-  int64_t overlaps = 0;                 // as an independent checker counted them
-  double planned_after_plan = 0;        // share of the requests after the first adoption, by count
+  Bytes reserved_peak;            // as the memory source counted it, recording included
+  Bytes granule;                  // in which it came
+  int64_t memory_calls = 0;       // that took memory from it
+  int64_t overlaps = 0;           // as an independent checker counted them
+  double planned_after_plan = 0;  // share of the requests of at least kSmallBlock after the first adoption
   double planned_bytes_after_plan = 0;  // and by bytes
   std::vector<Sequence::Known> plans;   // known at the end
   double seconds = 0;                   // wall time of the whole simulation

@@ -47,7 +47,8 @@ std::string PlanRows(const Counters& counters) {
              fmt::format("of the bytes since the first plan, from iteration {}",
                          counters.first_planned_iteration)) +
          Row("iterations", std::to_string(counters.iterations),
-             fmt::format("the last of {} allocations; plans adopted: {}{}", counters.period, counters.plans,
+             fmt::format("the last of {} allocations of at least 4 KiB; plans adopted: {}{}", counters.period,
+                         counters.plans,
                          counters.threads == 0
                              ? ""
                              : fmt::format("; {} threads, each for itself", counters.threads)));

@@ -37,6 +37,17 @@ class Simulate(command.CommandTest):
         self.assertRegex(done.out, r"live peak +376.00 KiB")
         self.assertIn("next: reprise plan job.csv", done.err)
 
+    def test_what_is_too_small_for_a_plan_is_in_no_share_of_it(self):
+        small = lambda row: f"alloc,{10**7 + int(row.split(',')[1])},100,0\n{row}\n"
+        rows = job(40).splitlines()
+        self.write("small.csv", "".join(small(row) if row.startswith("alloc") else f"{row}\n" for row in rows))
+        result = self.json("simulate", "small.csv")
+        self.assertLess(result["planned"], (result["requests"] - result["first_planned_request"]) * 0.6)
+        self.assertEqual(result["planned_after_plan"], 1)
+        out = self.ok("simulate", "small.csv").out
+        self.assertIn("100.00 % of the requests, those of at least 4 KiB\n", out)
+        self.assertRegex(out, "iterations +[0-9]+  found, the last of 12 allocations of at least 4 KiB\n")
+
     def test_capacity(self):
         self.ok("simulate", "job.csv", "--capacity", "64MiB")
         self.write("big.csv", f"event,id,bytes,stream\nalloc,0,{64 << 20},0\n")

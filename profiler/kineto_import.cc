@@ -35,16 +35,20 @@ struct MemoryEvent {
 
 using MemoryEvents = std::map<DeviceKey, std::vector<MemoryEvent>>;
 
-// In order of time. At the begin at least as much was live as is missing later. A double: nothing has been summed
-// yet, and no file makes it overflow.
+// In order of time; as the Sequencer takes them: what is freed without having come was there at the begin. A double:
+// nothing has been summed yet, and no file makes it overflow.
 double LivePeakOf(const std::vector<MemoryEvent>& events) {
-  double live = 0, least = 0, most = 0;
+  absl::flat_hash_map<uint64_t, double> live_at;  // by address, every one seen
+  double before = 0, change = 0, most = 0;
   for (const MemoryEvent& event : events) {
-    live += static_cast<double>(event.bytes);
-    least = std::min(least, live);
-    most = std::max(most, live);
+    const auto bytes = static_cast<double>(event.bytes);
+    const auto [it, unseen] = live_at.try_emplace(event.address, 0);
+    const double left = std::exchange(it->second, std::max(bytes, 0.0));
+    if (unseen && bytes < 0) before -= bytes;
+    change += unseen ? bytes : it->second - left;
+    most = std::max(most, change);
   }
-  return most - least;
+  return before + most;
 }
 
 // In order of time, `recorded` being the live peak of what is told. What is there when the profiler is switched on is

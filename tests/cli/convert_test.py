@@ -261,6 +261,17 @@ class Convert(command.CommandTest):
             if unseen != 0:
                 self.fails(3, "diff", "k.json", "k.json", "--fail-above", "649", says="switched on")
 
+    def test_kineto_device_with_the_largest_peak_as_it_is_read(self):
+        """What device 1 frees was there at the begin, though as much has come before it goes."""
+        events = [memory(1, 600, 1), memory(1, 400, 1, device=1), memory(2, -400, 2, device=1)]
+        self.write("k.json", json.dumps(events))
+        done = self.ok("stats", "k.json", "--json")
+        stats = json.loads(done.out)
+        self.assertEqual((stats["device"], stats["live_peak"]), (1, 800))
+        self.assertIn("not type 1 number 0 (up to 600 B live)", done.err)
+        self.write("k.json", json.dumps(events + [memory(9, 300, 9)]))
+        self.assertIn("not type 1 number 1 (up to 800 B live)", self.ok("stats", "k.json").err)
+
     def test_kineto_times_at_both_ends(self):
         far = float(1 << 52)
         for ts, lived, says in ((far, 1 << 53, "switched on\n$"), (2 * far, 1, "2 malformed memory events were ignored; of the first, .ts. is f")):

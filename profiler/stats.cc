@@ -102,7 +102,10 @@ class Follower {
   void MeasureRounds(Rounds seen, FoundIteration* found) {
     const std::vector<Round>& rounds = seen.rounds;
     // One whole round: the one before the latest instance of the cut, which may just have begun.
-    stats_.iteration->peak = rounds[rounds.size() - 2].peak;
+    const Round& whole = rounds[rounds.size() - 2];
+    stats_.iteration->peak = whole.peak;
+    // What was live when it began, so that the one is on top of the other: by the latest cut a leak has added to that.
+    if (whole.cut) stats_.iteration->persistent = whole.live_before;
     FollowCuts(rounds);
     if (found == nullptr) return;
     found->event_of_slot = std::move(seen.event_of_slot);

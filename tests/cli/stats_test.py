@@ -130,6 +130,15 @@ class Stats(command.CommandTest):
         self.assertIn("next: reprise plan a.csv", self.fails(3, "stats", "a.csv", "nowhere.csv", says="nowhere.csv").err)
         self.assertNotIn("next:", self.fails(3, "stats", "nowhere.csv", says="nowhere.csv").err)
 
+    def test_an_iteration_that_leaks_is_on_top_of_what_was_live_when_it_began(self):
+        rows = job(8).splitlines()
+        kept = lambda row: f"{row}\nalloc,{2 * 10**6 + int(row.split(',')[1])},1000,0"
+        self.write("leak.csv", "\n".join(kept(row) if row.startswith("mark") else row for row in rows) + "\n")
+        stats = self.json("stats", "leak.csv")
+        self.assertEqual(stats["leak"]["bytes_per_iteration"], 1000)
+        self.assertEqual(stats["iteration"]["peak"] - stats["iteration"]["persistent"], 312 * KIB)
+        self.assertRegex(self.ok("stats", "leak.csv").out, "iteration +312.00 KiB  on top of that at its peak")
+
     def test_people_read_sizes_with_units(self):
         self.write("a.csv", "id,lower,upper,size\na,0,1,65712603955\n")
         self.assertIn("61.20 GiB", self.ok("stats", "a.csv").out)

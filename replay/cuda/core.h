@@ -254,6 +254,7 @@ class Core {
     if (ordinal >= 0 && ordinal < kMostDevices) peers_ |= uint64_t{1} << ordinal;
   }
   void AddPeer(cu_context context);
+  void AddUser(Device& device, cu_address block, cu_stream stream, cu_context user);
   bool TakePeer(cu_context context);
   using Visit = ContextVisits::Visit;
   using Ending = ContextVisits::Ending;

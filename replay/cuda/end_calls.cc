@@ -170,6 +170,26 @@ void Core::AddPeer(cu_context context) {
     peer_contexts_.push_back(context);
 }
 
+// What frees a block on a stream while nothing may be waited for may still use it when something may: where that is another
+// context than the block's, it is waited for as a peer is. Not a green one, whose end nobody would hear of: a wait for the
+// primary one is for those as well. The stream is not captured, so it may be asked, but not the legacy one.
+void Core::AddUser(Device& device, cu_address block, cu_stream stream, cu_context user) {
+  {
+    const Engine::Guard guard = device.Lock();
+    const auto found = device.engine().Find(guard, Offset(device.OffsetOf(block)));
+    if (!found || device.ContextOf(guard, found->info.stream) == user) return;
+  }
+  const int ordinal = DeviceIn(user);
+  const auto is_known = [&] {
+    return DeviceThatKnows(user) != nullptr || (stream != kLegacyStream && !driver_.InGreenContext(stream));
+  };
+  if (user != Primary(ordinal) && is_known()) {
+    AddPeer(user);
+  } else {
+    AddPeer(ordinal);
+  }
+}
+
 // True: it was one.
 bool Core::TakePeer(cu_context context) {
   const std::lock_guard lock(peer_contexts_mutex_);

@@ -315,7 +315,7 @@ Result Core::FreeOurs(Device& device, cu_address block, bool in_order, std::opti
     visits_.AwaitEnding(context);
   }
 #ifndef REPRISE_BREAK_SYNC_FREE  // in a test's own build alone: shows that the test would notice
-  if (own != nullptr) {
+  if (own != nullptr || !peers.empty()) {
     const std::optional<Result> finished = FinishQueued(own.get(), peers);
     if (!finished) return Park(device, block, id);
     waited = *finished;
@@ -329,11 +329,11 @@ Result Core::FreeOurs(Device& device, cu_address block, bool in_order, std::opti
   return freed ? waited : kInvalidValue;
 }
 
-// Waits for everything queued in the context, and by peers. nullopt: not now. While something is being captured no context
-// may be synchronised, nor can one that must not be current here.
+// Waits for everything queued in the context, if there is one, and by peers. nullopt: not now. While something is being
+// captured no context may be synchronised, nor can one that must not be current here.
 std::optional<Result> Core::FinishQueued(cu_context context, const std::vector<Visit>& peers) {
   const NotCancelled not_cancelled;
-  const ContextScope scope(driver_, context);
+  const ContextScope scope(driver_, context == nullptr ? driver_.Current() : context);
   const std::shared_lock waiting(waiting_);
   if (captures_.load() != 0 || !scope.ok()) return std::nullopt;
   for (const Visit& peer : peers) {
@@ -341,7 +341,7 @@ std::optional<Result> Core::FinishQueued(cu_context context, const std::vector<V
     if (!in_peer.ok()) return std::nullopt;
     driver_.CtxSynchronize();  // what went wrong there is not this free's
   }
-  return driver_.CtxSynchronize();
+  return context == nullptr ? kSuccess : driver_.CtxSynchronize();
 }
 
 // A free of the driver's own may wait for the device or not, so it cannot stand in for a wait that must not be now: the block
@@ -420,10 +420,11 @@ Result Core::FreeAsync(cu_address block, cu_stream stream, DefaultStream means) 
   // waited for instead.
   if (!place || place->device != device) {
     cu_context context = nullptr;
-    if (const Result known = driver_.StreamGetCtx(KeyOf(stream, means).handle, &context); known != kSuccess)
-      return known;
+    const cu_stream handle = KeyOf(stream, means).handle;
+    if (const Result known = driver_.StreamGetCtx(handle, &context); known != kSuccess) return known;
     const std::optional<Result> finished = FinishQueued(context, Peers());
     if (finished && *finished != kSuccess) return *finished;
+    if (!finished) AddUser(*device, block, handle, context);
     return FreeOurs(*device, block, /*in_order=*/finished.has_value());
   }
   const Engine::Guard guard = device->Lock();

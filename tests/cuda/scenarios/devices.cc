@@ -365,6 +365,40 @@ SCENARIO(contexts_of_one_device) {
   CheckBytes();
 }
 
+// Beside a capture nobody can be waited for, and the order of a stream that is new then is not known: what it has still to do
+// is waited for later, where it is in another context than the block it frees, and where that one's has ended.
+SCENARIO(contexts_of_one_device_and_frees_beside_a_capture) {
+  const CUstream own = NewStream();
+  const CUstream captured = NewStream();
+  const CUcontext contexts[] = {MainContext(), NewContext(0)};
+  for (int i = 0; i < kContexts; ++i) {
+    DO(cuCtxSetCurrent(contexts[0]));
+    const CUcontext gone = i % 2 == 0 ? NewContext(0) : nullptr;
+    CUdeviceptr block = 0;
+    DO(cuMemAllocAsync(&block, kMiB, NewStream()));
+    DO(cuCtxSynchronize());
+    if (gone != nullptr) DO(cuCtxDestroy(gone));
+    DO(cuCtxSetCurrent(contexts[i % 2]));
+    const CUstream user = NewStream();
+    DO(WorkFill(block, kMiB, i, user));
+    for (int k = 0; k < 20; ++k) WorkVerify(block, kMiB, i, user);
+    DO(cuCtxSetCurrent(contexts[0]));
+    CUgraph graph = nullptr;
+    DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+    DO(cuMemFreeAsync(block, user));
+    if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+    CUdeviceptr next[3] = {};
+    for (CUdeviceptr& each : next) cuMemAllocAsync(&each, kMiB, own);
+    for (const CUdeviceptr each : next) WorkFill(each, kMiB, 1000 + i, own);
+    DO(cuStreamSynchronize(own));
+    for (const CUdeviceptr each : next) cuMemFreeAsync(each, own);
+    DO(cuStreamSynchronize(user));
+  }
+  CheckBytes();
+  DO(cuCtxDestroy(contexts[1]));
+  DO(cuCtxSetCurrent(contexts[0]));
+}
+
 SCENARIO(stream_handles_with_a_meaning) {
   for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
     UseOn(stream, 5);

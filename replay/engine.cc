@@ -137,6 +137,14 @@ std::optional<BlockInfo> Engine::FreeBlock(const Guard& guard, Offset offset, St
   return info;
 }
 
+std::optional<BlockInfo> Engine::Disown(const Guard&, Offset offset) {
+  const Arena::Block block = arena_.Find(offset);
+  if (!block) return std::nullopt;
+  const BlockInfo info = Arena::Info(block);
+  Arena::Info(block).owner = 0;
+  return info;
+}
+
 std::optional<Engine::Found> Engine::Find(const Guard&, Offset inside) {
   const Arena::Block block = arena_.FindAround(inside);
   if (!block) return std::nullopt;

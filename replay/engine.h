@@ -174,6 +174,8 @@ class Engine {
   bool Free(const Guard&, Offset block, Stream stream);
   // The same, with what it was.
   std::optional<BlockInfo> FreeBlock(const Guard&, Offset block, Stream stream);
+  // The live block that begins at `block` is nobody's from now on (BlockInfo::owner); what it was.
+  std::optional<BlockInfo> Disown(const Guard&, Offset block);
   // The live block that `inside` lies in.
   struct Found {
     Offset begin;

@@ -345,8 +345,13 @@ std::optional<Result> Core::FinishQueued(cu_context context, const std::vector<V
 }
 
 // A free of the driver's own may wait for the device or not, so it cannot stand in for a wait that must not be now: the block
-// stays live until one may be.
+// stays live until one may be. To the program it is freed, and of no pool any more.
 Result Core::Park(Device& device, cu_address block, BlockId id) {
+  {
+    const Engine::Guard guard = device.Lock();
+    const auto info = device.engine().Disown(guard, Offset(device.OffsetOf(block)));
+    if (info) device.CountOut(guard, *info);
+  }
   const std::lock_guard lock(parked_mutex_);
   parked_.push_back({&device, block, id});
   any_parked_ = true;

@@ -49,6 +49,7 @@ uint64_t BufferId(int device, BlockId block) {
 std::optional<Engine::Found> Core::FindBlock(cu_address address, Device** device, Bytes* bytes) {
   *device = FindOwner(address);
   if (*device == nullptr) return std::nullopt;
+  if (IsParked(**device, address)) return std::nullopt;
   const Engine::Guard guard = (*device)->Lock();
   std::optional<Engine::Found> found = (*device)->engine().Find(guard, Offset((*device)->OffsetOf(address)));
   // The arena's rounding is not the job's to see.

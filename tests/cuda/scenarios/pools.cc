@@ -446,3 +446,28 @@ SCENARIO(pool_block_freed_without_a_wait) {
 }
 
 #endif
+
+// What is freed beside a capture, on a stream that is new then, is no part of its pool any more, nor is it anybody's block.
+SCENARIO(pool_block_freed_beside_a_capture) {
+  const CUmemoryPool pool = NewPool(0);
+  const CUstream captured = NewStream();
+  const CUstream other = NewStream();
+  CUdeviceptr block = 0;
+  DO(cuMemAllocFromPoolAsync(&block, kMiB, pool, captured));
+  DO(cuStreamSynchronize(captured));
+  NOTE(PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(cuMemFreeAsync(block, other));
+  DO(cuStreamSynchronize(other));
+  NOTE(PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+#ifndef __CUDACC__
+  unsigned type = 0;
+  DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
+#endif
+  DO(cuMemFreeAsync(block, other));
+  CUgraph graph = nullptr;
+  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  NOTE(PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  DO(cuMemPoolDestroy(pool));
+  for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
+}

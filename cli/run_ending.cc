@@ -68,7 +68,8 @@ std::string WhyNothingCaught(bool host) {
   }
   return "a static binary, a program of another C library (musl), with an allocator of its own or under a "
          "sanitizer, one with more rights than its caller (setuid) or without our variables (env -i, "
-         "srun --export=NONE), or no aligned allocation above the threshold";
+         "srun --export=NONE), no aligned allocation above the threshold, or none yet of a process that "
+         "still runs";
 }
 
 // An errno; 0: a folder that is not there can be made. Tried too.

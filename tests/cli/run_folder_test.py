@@ -52,6 +52,13 @@ class RunFolder(command.CommandTest):
         self.assertNotIn("deep", done.err)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_process_that_goes_on_alone_and_has_asked_for_nothing_yet(self):
+        os.mkfifo(self.path("end"))
+        done = self.run_host("--", "sh", "-c", "cat end >/dev/null 2>&1 &")
+        os.close(os.open(self.path("end"), os.O_WRONLY))
+        self.assert_status(done, 0)
+        self.assertRegex(done.err, r"nothing was caught \(.*or none yet of a process that still runs\)\n")
+
     def test_folder_that_may_not_be_made_is_named(self):
         os.mkdir(self.path("read only"), 0o555)
         for out in ("read only/x", self.path("read only/deep/er")):

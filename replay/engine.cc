@@ -327,8 +327,12 @@ bool Engine::Adopt(Sequence& sequence, const Sequence::Step& step) {
     return false;
   }
   const CycleAt cycle = {sequence.candidate().cycle, step.token - step.slot, whole_.now()};
-  sequence.Adopt(split_ ? std::vector<Sequence::Staying>()
-                        : WhatStays(arena_, cycle, sequence.candidate_from()));
+  if (split_) {
+    sequence.Adopt(sequence.candidate_from());
+  } else {
+    const Tick from = BeginOf(arena_, cycle, sequence.candidate_from());
+    sequence.Adopt(from, WhatStays(arena_, cycle, from));
+  }
   arena_.SetPlanEnd(PlansEnd(sequence));
   CountPlan(sequence);
   BeginFirstCycle(sequence, step);

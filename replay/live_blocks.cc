@@ -74,6 +74,17 @@ InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleA
   return found;
 }
 
+Tick BeginOf(const Arena& arena, const CycleAt& cycle, Tick first) {
+  const Tick half = first + static_cast<int64_t>(cycle.slots.size()) / 2;
+  Tick begin = first;
+  arena.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {
+    if (info.token < first || info.token >= half) return;
+    const bool looks_like_one = cycle.SlotBy(info.token, info.requested, info.stream) != Matcher::kNoSlot;
+    if (looks_like_one && cycle.SlotOf(info) == Matcher::kNoSlot) begin = std::max(begin, info.token + 1);
+  });
+  return begin;
+}
+
 std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from) {
   std::vector<Sequence::Staying> stays;
   arena.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {

@@ -44,6 +44,11 @@ struct InTheWay {
 };
 InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleAt& cycle);
 
+// Where a job comes from its start into the cycle, whose sizes there are from the token `first` on: behind what looks like a
+// slot of the half round from there, and stays. So may what a job allocates last while it starts, an optimizer's state where
+// each later step ends with a temporary of that size.
+Tick BeginOf(const Arena& arena, const CycleAt& cycle, Tick first);
+
 // Those from before the token `from` that are no instances, by token.
 std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from);
 

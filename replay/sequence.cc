@@ -71,7 +71,7 @@ void Sequence::Leave(FollowedPlan& used) {
   used.EndFirstCycle();
 }
 
-void Sequence::Adopt(std::vector<Staying> stays) {
+void Sequence::Adopt(Tick from, std::vector<Staying> stays) {
   if (active_ != nullptr) {
     Leave(*active_);
     waiting_.push_back(std::move(active_));
@@ -86,6 +86,7 @@ void Sequence::Adopt(std::vector<Staying> stays) {
       return a->last_used < b->last_used;
     }));
   }
+  active_->cycle.from = from;
   active_->stays = std::move(stays);
   active_->BeginUse();
   active_->Count(history_.now() - 1, 0, Bytes(0), last_stream_);  // the present allocation, which is the cut

@@ -120,9 +120,10 @@ class Sequence {
   // or what could not be asked for, puts off the next one.
   ServingPlan& candidate() { return pending_.plan(); }
   const ServingPlan& candidate() const { return pending_.plan(); }
-  // Where its first round began, as far as is known.
+  // From where on the sizes are its cycle's, as far as is known.
   Tick candidate_from() const { return pending_.cycle().from; }
-  void Adopt(std::vector<Staying> stays = {});
+  // `from`: where its first round began.
+  void Adopt(Tick from, std::vector<Staying> stays = {});
   // The adopted plan's first cycle lies like this.
   void BeginWith(std::vector<ServingPlan::Slot> slots) {
     active_->plan.later = std::exchange(active_->plan.slots, std::move(slots));

@@ -90,6 +90,21 @@ TEST_F(LiveBlocks, OfTheStartThatAreNoInstancesStay) {
   EXPECT_THAT(tokens, ElementsAre(3, 9));
 }
 
+// Half a round is two allocations.
+TEST_F(LiveBlocks, TheCycleBeginsBehindWhatLooksLikeASlotAndStays) {
+  Add(96, KibiBytes(8));
+  EXPECT_EQ(BeginOf(arena, Cycle(130), Tick(97)), Tick(97)) << "of the start";
+  Add(98, KibiBytes(9));
+  EXPECT_EQ(BeginOf(arena, Cycle(130), Tick(97)), Tick(97)) << "of no slot's size";
+  Add(97, KibiBytes(16));
+  EXPECT_EQ(BeginOf(arena, Cycle(99), Tick(97)), Tick(97)) << "as old as it may be";
+  EXPECT_EQ(BeginOf(arena, Cycle(130), Tick(97)), Tick(98));
+  Add(99, KibiBytes(32));
+  EXPECT_EQ(BeginOf(arena, Cycle(130), Tick(98)), Tick(98)) << "it stays in every round";
+  Add(100, KibiBytes(8));
+  EXPECT_EQ(BeginOf(arena, Cycle(130), Tick(97)), Tick(98)) << "in its cycle by then";
+}
+
 TEST_F(LiveBlocks, ThatOutliveTheirRoundAreToKeepTheirPlace) {
   PlanRequest request{.iteration = {.period = 8, .origin = Tick(100)}};
   for (const profiler::Slot& slot : slots) request.iteration.slots.push_back(slot);

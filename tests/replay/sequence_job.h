@@ -27,7 +27,7 @@ class SequenceJob {
     live_ += Bytes(bytes);
     if (step.at_cut) {
       adopted_at.push_back(step.slot);
-      sequence.Adopt();
+      sequence.Adopt(sequence.candidate_from());
     }
     resumed += step.resumed;
     slots.push_back(step.slot);

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "tests/replay/training_job.h"
 
 namespace reprise::replay {
@@ -41,6 +44,28 @@ TEST(Simulator, ASecondRunIsPlannedFromItsFirstRecurringIteration) {
   EXPECT_EQ(result.planned_bytes_after_plan, 1.0);
   EXPECT_EQ(result.overlaps, 0);
   EXPECT_LE(result.reserved_peak, Simulated(script).reserved_peak);
+}
+
+// Each step ends with a temporary, the first one with a block of that size which stays: by sizes alone the cycle begins there.
+TEST(Simulator, WhatEndsTheStartIsInNoPlansWayInTheSecondRun) {
+  constexpr int64_t kScale = 64 << 10;
+  EventScript script;
+  for (int step = 0; step < 8; ++step) {
+    std::vector<BlockId> activations;
+    for (int i = 0; i < 80; ++i) activations.push_back(script.Alloc((i % 5 + 3) * kScale + i * 512));
+    while (!activations.empty()) {
+      script.Free(script.Alloc(2 * kScale + static_cast<int64_t>(activations.size()) * 1024));
+      script.Free(activations.back());
+      activations.pop_back();
+    }
+    for (int i = 0; step == 0 && i < 20; ++i) script.Alloc((i + 1) * kScale);
+    const BlockId last = script.Alloc(6 * kScale);
+    if (step > 0) script.Free(last);
+  }
+  const SimulationResult result = Simulated(script, {.second_run = true});
+  EXPECT_EQ(result.counters.plans_resumed, 1);
+  EXPECT_EQ(result.counters.conflicts, 0);
+  EXPECT_EQ(result.planned_bytes_after_plan, 1.0);
 }
 
 TEST(Simulator, CountsEveryRequestOnce) {

@@ -14,7 +14,7 @@
 #include "base/printable.h"
 #include "base/shell.h"
 #include "cli/status.h"
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 
 namespace reprise::cli {
 namespace {

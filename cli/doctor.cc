@@ -32,7 +32,7 @@
 #include "cli/status.h"
 #include "cli/subprocess.h"
 #include "cli/variables.h"
-#include "replay/core_config.h"
+#include "replay/core/config.h"
 #include "replay/saved_plan.h"
 
 namespace reprise::cli {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/merge.h"
-#include "replay/launcher.h"
+#include "replay/core/launcher.h"
 
 namespace reprise::cli {
 

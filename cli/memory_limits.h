@@ -8,7 +8,7 @@
 namespace reprise::cli {
 
 // What is reserved would count against them, so that a job could fail where it would have run: the core
-// leaves memory as it is (replay/core_host.cc).
+// leaves memory as it is (replay/core/host.cc).
 struct MemoryLimit {
   const char* of;         // what is limited
   const char* lifted_by;  // the shell's command

@@ -27,7 +27,7 @@
 #include "cli/or_null.h"
 #include "cli/ranks_report.h"
 #include "cli/status.h"
-#include "replay/summary.h"
+#include "replay/core/summary.h"
 
 namespace reprise::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/rank_files.h"
-#include "replay/rank_summaries.h"
+#include "replay/core/rank_summaries.h"
 
 namespace reprise::cli {
 

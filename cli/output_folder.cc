@@ -18,8 +18,8 @@
 #include "cli/merge.h"
 #include "cli/rank_files.h"
 #include "profiler/trace_reader.h"
-#include "replay/core_config.h"
-#include "replay/rank_summaries.h"
+#include "replay/core/config.h"
+#include "replay/core/rank_summaries.h"
 
 namespace reprise::cli {
 namespace {

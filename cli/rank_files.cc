@@ -15,7 +15,7 @@
 
 #include "base/units.h"
 #include "cli/merge.h"
-#include "replay/rank_summaries.h"
+#include "replay/core/rank_summaries.h"
 
 namespace reprise::cli {
 namespace {

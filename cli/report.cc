@@ -28,7 +28,7 @@
 #include "cli/report/redact.h"
 #include "cli/status.h"
 #include "profiler/trace_format.h"
-#include "replay/rank_summaries.h"
+#include "replay/core/rank_summaries.h"
 
 namespace reprise::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "cli/run_options.h"
 
 #include "cli/options.h"
-#include "replay/core_config.h"
+#include "replay/core/config.h"
 
 namespace reprise::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/not_cancelled.h"
-#include "replay/core_trace.h"
+#include "replay/core/trace.h"
 
 namespace reprise::replay::cuda {
 

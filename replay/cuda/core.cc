@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/exceptions.h"
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 
 namespace reprise::replay::cuda {
 

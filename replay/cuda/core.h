@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/hash_map.h"
-#include "replay/core_session.h"
+#include "replay/core/session.h"
 #include "replay/cuda/capture_table.h"
 #include "replay/cuda/context_visits.h"
 #include "replay/cuda/device.h"

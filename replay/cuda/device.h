@@ -14,11 +14,11 @@
 
 #include "absl/status/statusor.h"
 #include "replay/background_runner.h"
-#include "replay/core_session.h"
+#include "replay/core/served_engine.h"
+#include "replay/core/session.h"
 #include "replay/cuda/device_memory.h"
 #include "replay/cuda/driver.h"
 #include "replay/cuda/streams.h"
-#include "replay/served_engine.h"
 
 namespace reprise::replay::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/exceptions.h"
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 #include "replay/cuda/core.h"
 
 // The C library's own registration: for no library, so that the handlers stay until the process is gone.

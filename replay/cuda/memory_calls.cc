@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/not_cancelled.h"
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 #include "replay/cuda/core.h"
 
 namespace reprise::replay::cuda {

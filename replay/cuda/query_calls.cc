@@ -1,7 +1,7 @@
 // What a pointer is: for one of ours the block that it lies in, not the arena.
 #include <fmt/format.h>
 
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 #include "replay/cuda/core.h"
 
 namespace reprise::replay::cuda {

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "replay/core_log.h"
-#include "replay/core_trace.h"
+#include "replay/core/log.h"
+#include "replay/core/trace.h"
 
 namespace reprise::replay::cuda {
 

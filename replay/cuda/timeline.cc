@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/exceptions.h"
 #include "base/own_threads.h"
-#include "replay/core_log.h"
+#include "replay/core/log.h"
 
 namespace reprise::replay::cuda {
 namespace {

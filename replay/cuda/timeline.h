@@ -25,7 +25,7 @@
 #include "base/hash_map.h"
 #include "profiler/activities.h"
 #include "profiler/shared_stacks.h"
-#include "replay/core_trace.h"
+#include "replay/core/trace.h"
 #include "replay/cuda/cupti.h"
 #include "replay/cuda/cupti_records.h"
 

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <vector>
 
-#include "replay/stack_source.h"
+#include "replay/stacks/stack_source.h"
 
 using reprise::replay::Stacks;
 using reprise::replay::StackSource;

@@ -17,6 +17,8 @@ ALLOWED = {
     "cli": ("cli/", "replay/", "planner/", "profiler/", "base/"),
     "shim": ("shim/", "replay/abi.h", "replay/cuda_calls.def"),
 }
+# The process that is served: what serves it, and what is simulated, knows nothing of it.
+PROCESS = ("replay/core/", "replay/cuda/", "replay/stacks/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
 
@@ -30,9 +32,11 @@ def violations(root):
                 quote, target = match.groups()
                 # "absl/..." is a library's; a quoted name without a folder is somebody's of ours, and hides whose.
                 ours = target.split("/")[0] in (*ALLOWED, "tests") or (quote == '"' and "/" not in target)
+                line = source.count("\n", 0, match.start(2)) + 1
                 if ours and not target.startswith(allowed):
-                    line = source.count("\n", 0, match.start(2)) + 1
                     yield f"{path}:{line}: {folder}/ may not include {target} (only {', '.join(allowed)})"
+                if folder == "replay" and target.startswith(PROCESS) and not path.startswith(PROCESS):
+                    yield f"{path}:{line}: the engine may not include {target}, of the process"
 
 
 if __name__ == "__main__":

@@ -45,6 +45,12 @@ class IncludeDirection(TreeTest):
     def test_replay_does_not_know_the_command(self):
         self.check("replay/core/open.cc", '#include "cli/run.h"', "replay/core/open.cc:3")
 
+    def test_the_engine_does_not_know_the_process(self):
+        self.check("replay/engine.cc", '#include "replay/core/config.h"', "replay/engine.cc:3")
+
+    def test_the_process_knows_the_engine_and_itself(self):
+        self.check("replay/core/open.cc", '#include "replay/engine.h"\n#include "replay/stacks/source.h"')
+
     def test_shim_knows_the_seam(self):
         self.check("shim/host.c", '#include "replay/abi.h"')
 

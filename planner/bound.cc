@@ -281,7 +281,8 @@ Bytes LowerBound(const Instance& instance) {
 }
 
 void Grains::Add(int64_t alignment) {
-  int64_t& common = common_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(alignment)))];
+  const auto power = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(alignment)));
+  int64_t& common = common_[power % common_.size()];  // it is below that anyway; GCC 13 warns otherwise
   common = std::gcd(common, alignment);
 }
 

@@ -81,9 +81,8 @@ std::string Caveats(const FitModel& model) {
     const auto& peaks = run.stats.peaks;
     if (!peaks || peaks->rounds < 2) {
       text += fmt::format(
-          "  {}: fewer than two iterations are known to be whole, so how far the peaks of others lie apart "
-          "is "
-          "not known\n",
+          "  {}: fewer than two iterations are known to be whole, "
+          "so how far the peaks of others lie apart is not known\n",
           Printable(run.input.name));
     } else if (Apart(run) > Bytes(0)) {
       text += fmt::format("  {}: the peaks of {} iterations lie {} apart\n", Printable(run.input.name),

@@ -48,6 +48,13 @@ bool CanBePlaced(const std::vector<profiler::Event>& events) {
   return left < planner::kMostHeight;
 }
 
+bool HasAllocation(const LoadedInput& input) {
+  const auto is_alloc = [](const profiler::Event& event) {
+    return event.kind == profiler::EventKind::kAlloc;
+  };
+  return !input.content.lifetimes.empty() || std::ranges::any_of(input.content.trace.events, is_alloc);
+}
+
 absl::Status NothingIn(const LoadedInput& input) {
   return absl::InvalidArgumentError(fmt::format("{}: there is not one allocation in it", input.name));
 }
@@ -83,13 +90,6 @@ absl::Status NotReadable(const std::string& path, absl::Status why) {
 }
 
 }  // namespace
-
-bool HasAllocation(const LoadedInput& input) {
-  const auto is_alloc = [](const profiler::Event& event) {
-    return event.kind == profiler::EventKind::kAlloc;
-  };
-  return !input.content.lifetimes.empty() || std::ranges::any_of(input.content.trace.events, is_alloc);
-}
 
 absl::StatusOr<LoadedInput> LoadInput(const std::string& path) {
   LoadedInput input;

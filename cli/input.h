@@ -22,8 +22,6 @@ struct LoadedInput {
   bool is_lifetimes() const { return content.format == profiler::InputFormat::kLifetimeCsv; }
 };
 
-bool HasAllocation(const LoadedInput& input);
-
 // Says on stderr what the reader noted (a trace cut short). Errors name the file and the line or byte. InvalidArgument
 // too where it has neither an allocation nor a time line: of what is not there every figure would be 0, and pass for one
 // that was measured.

@@ -15,7 +15,7 @@
 namespace reprise::planner {
 namespace {
 
-// Of the load of the long-lived: by how much the height may be above it, at first beyond nothing, and at most; in between it
+// Of the least height for the long-lived: by how much the height may be above it, at first beyond nothing, and at most; in between it
 // is doubled again and again. What needs more is no queue.
 constexpr double kLeastExcess = 1.0 / 256;
 constexpr double kMostExcess = 1.0 / 16;
@@ -72,14 +72,14 @@ int64_t LeastHeight(std::span<const int32_t> long_lived, const Instance& instanc
 }
 
 // Lays the long-lived, which lead `order`, as they come, below the least height that holds them, and the others around them.
-void LayInTurn(std::vector<int32_t> order, size_t long_lived, int64_t load, FirstFit& first_fit,
+void LayInTurn(std::vector<int32_t> order, size_t long_lived, int64_t least_height, FirstFit& first_fit,
                Search& search, std::string_view name) {
   const std::span first(order.data(), long_lived);
   std::vector<int64_t> offsets(search.instance().buffers(), 0);
   auto outcome = FirstFit::Outcome::kTooHigh;
   for (double excess = 0; outcome == FirstFit::Outcome::kTooHigh && excess <= kMostExcess;
        excess = std::max(kLeastExcess, 2 * excess)) {
-    const auto height = load + static_cast<int64_t>(excess * static_cast<double>(load));
+    const auto height = least_height + static_cast<int64_t>(excess * static_cast<double>(least_height));
     if (height >= search.best_slab()) return;
     outcome = GoRound(first, height, first_fit, search, offsets);
   }
@@ -123,11 +123,11 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   std::vector<int32_t> order = SortedBy(Order::kSize, instance);
   const auto others = std::stable_partition(order.begin(), order.end(), is_long_lived);
   const std::span long_lived(order.begin(), others);
-  const int64_t load = LeastHeight(long_lived, instance);
+  const int64_t least_height = LeastHeight(long_lived, instance);
   FirstFit first_fit(instance, search.memory());
   for (const auto sort : {SortByStart, SortByRun}) {
     sort(long_lived, instance);
-    LayInTurn(order, long_lived.size(), load, first_fit, search, name);
+    LayInTurn(order, long_lived.size(), least_height, first_fit, search, name);
   }
 }
 

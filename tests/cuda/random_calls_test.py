@@ -10,7 +10,7 @@ import os
 import sys
 import unittest
 
-from cuda_programs import CudaTest, built
+from cuda_programs import CudaTest, built, option
 
 STEPS = 1500
 # Fixed, so that what fails here fails again. Of two faults that such programs have found, both of frees beside a capture,
@@ -18,15 +18,6 @@ STEPS = 1500
 SEEDS = range(1, 26)
 
 TWO_DEVICES = {"SIMCUDA_DEVICES": "2"}
-
-
-def option(arguments, name, default):
-    if name not in arguments:
-        return default
-    at = arguments.index(name)
-    value = int(arguments[at + 1])
-    del arguments[at:at + 2]
-    return value
 
 
 class RandomCalls(CudaTest):

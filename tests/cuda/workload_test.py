@@ -9,7 +9,7 @@ import os
 import sys
 import unittest
 
-from cuda_programs import CudaTest, built
+from cuda_programs import CudaTest, built, option
 
 SEEDS = 200
 ITERATIONS = 12
@@ -85,8 +85,5 @@ class Workload(CudaTest):
 
 
 if __name__ == "__main__":
-    if "--seeds" in sys.argv:
-        at = sys.argv.index("--seeds")
-        SEEDS = int(sys.argv[at + 1])
-        del sys.argv[at:at + 2]
+    SEEDS = option(sys.argv, "--seeds", SEEDS)
     unittest.main()

@@ -15,6 +15,7 @@
 
 #include "base/units.h"
 #include "cli/merge.h"
+#include "profiler/trace_reader.h"
 #include "replay/core/rank_summaries.h"
 
 namespace reprise::cli {
@@ -52,6 +53,14 @@ std::string CommonPart(std::string_view name) {
   name.remove_suffix(kTraceEnd.size());
   if (name.starts_with("-device")) name.remove_prefix(std::min(name.find('.'), name.size()));
   return std::string(name);
+}
+
+// The rank that a trace says it is of; -1: of none, or that cannot be read. Where each rank has a folder of its own
+// their files have the same names.
+int RankIn(const std::string& trace) {
+  const absl::StatusOr<profiler::TraceMetadata> metadata = profiler::ReadTraceMetadata(trace);
+  if (!metadata.ok() || metadata->rank < 0 || metadata->rank >= replay::kMostRanks) return -1;
+  return metadata->rank > 0 || metadata->world_size > 1 ? static_cast<int>(metadata->rank) : -1;
 }
 
 class Files {
@@ -105,6 +114,8 @@ class Files {
       std::ranges::sort(files.traces, {}, [](const std::string& trace) {
         return std::pair(fs::path(trace).filename().string().size(), trace);
       });
+      if (files.rank < 0 && files.summary.empty() && !files.traces.empty())
+        files.rank = RankIn(files.traces.front());
       below.processes.push_back(std::move(files));
     }
     below.errors = std::move(errors_);

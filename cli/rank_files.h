@@ -18,8 +18,8 @@ bool IsPlans(std::string_view name);
 struct RankFiles {
   std::string summary;              // empty: it has left none
   std::vector<std::string> traces;  // one a device, by its number; without those that nothing was written to
-  int rank = -1;                    // as the names say; -1: they do not
-  int restart = 0;                  // the same
+  int rank = -1;                    // as the names say, or a trace without a summary; -1: they do not
+  int restart = 0;                  // as the names say
 };
 
 struct FilesBelow {

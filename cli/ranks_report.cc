@@ -28,16 +28,36 @@ constexpr int kMostMissingNamed = 100;
 
 std::string ParentOf(std::string_view path) { return std::filesystem::path(path).parent_path().string(); }
 
-// Whether a rank that has left a trace alone is one of those that the job is missing. Several runs of it are told
-// apart by their names; one may have several, a host's each.
-bool MayBeOf(const JobRanks& job, const RankFiles& files) {
-  if (files.rank >= job.world_size) return false;
-  const absl::StatusOr<profiler::TraceMetadata> metadata = profiler::ReadTraceMetadata(files.traces.front());
-  if (!metadata.ok() || metadata->job.empty()) return true;
-  if (metadata->job != job.job || metadata->step != job.step) return false;
-  return job.run == 0 || std::ranges::any_of(job.ranks, [&](const ProcessSummary& rank) {
-           return rank.run == metadata->run;
-         });
+// A rank that has left no summary, as its trace tells of it.
+struct TraceAlone {
+  const RankFiles* files;
+  std::string folder;
+  std::string job, step, run;  // empty: not known
+  int64_t world_size;
+
+  bool has_number() const { return !job.empty() && job != "0"; }
+};
+
+TraceAlone AloneOf(const RankFiles& files) {
+  profiler::TraceMetadata metadata =
+      profiler::ReadTraceMetadata(files.traces.front()).value_or(profiler::TraceMetadata{});
+  return {.files = &files,
+          .folder = ParentOf(files.traces.front()),
+          .job = std::move(metadata.job),
+          .step = std::move(metadata.step),
+          .run = std::move(metadata.run),
+          .world_size = metadata.world_size};
+}
+
+// Whether it is one of those that the job is missing; `beside`: it lies where others of the job have left their
+// summaries. Elsewhere, as each rank or host may have a folder, only what has a number is known again. Several runs of
+// the job are told apart by their names; one may have several, a host's each.
+bool MayBeOf(const JobRanks& job, const TraceAlone& alone, bool beside) {
+  if (alone.files->restart != job.restart || alone.files->rank >= job.world_size) return false;
+  if (alone.job.empty()) return beside;
+  if (alone.job != job.job || alone.step != job.step || !(beside || alone.has_number())) return false;
+  return job.run == 0 ||
+         std::ranges::any_of(job.ranks, [&](const ProcessSummary& rank) { return rank.run == alone.run; });
 }
 
 // Which files are whose: of each rank those beside its summary; of a rank without one those that name it.
@@ -48,28 +68,30 @@ class Assigner {
       if (!each.summary.empty()) {
         of_summary_[each.summary] = &each;
       } else if (each.rank >= 0 && !each.traces.empty()) {
-        without_summary_[{ParentOf(each.traces.front()), each.restart}].insert({each.rank, &each});
+        alone_.push_back(AloneOf(each));
       }
     }
+    std::ranges::stable_sort(alone_, {}, [](const TraceAlone& each) { return each.files->rank; });
   }
 
   std::vector<RankFiles> Of(const JobRanks& job) {
     std::vector<RankFiles> files;
     std::set<std::string> folders;
+    std::set<int> known;
     for (const ProcessSummary& rank : job.ranks) {
       folders.insert(ParentOf(rank.file));
+      known.insert(rank.launched.rank);
       files.push_back(*of_summary_.at(rank.file));
       files.back().rank = rank.launched.rank;
     }
-    for (const std::string& folder : folders) {
-      const auto left = without_summary_.find({folder, job.restart});
-      if (left == without_summary_.end()) continue;
-      std::erase_if(left->second, [&](const auto& each) {
-        const bool missing =
-            std::ranges::none_of(files, [&](const RankFiles& known) { return known.rank == each.first; }) &&
-            MayBeOf(job, *each.second);
-        if (missing) files.push_back(*each.second);
-        return missing;
+    for (const bool beside : {true, false}) {
+      std::erase_if(alone_, [&](const TraceAlone& each) {
+        if (folders.contains(each.folder) != beside || known.contains(each.files->rank) ||
+            !MayBeOf(job, each, beside))
+          return false;
+        known.insert(each.files->rank);
+        files.push_back(*each.files);
+        return true;
       });
     }
     return files;
@@ -79,35 +101,32 @@ class Assigner {
   std::vector<std::pair<JobRanks, std::vector<RankFiles>>> TracesAlone(
       const std::vector<JobRanks>& jobs) const {
     std::set<Start> known;
-    std::set<Place> known_places;
+    std::set<std::pair<std::string, int>> known_places;
     for (const JobRanks& job : jobs) {
       for (const ProcessSummary& rank : job.ranks) {
-        const Place place = {ParentOf(rank.file), job.restart};
-        known_places.insert(place);
-        known.insert({place, job.job, job.step});
+        const std::string folder = ParentOf(rank.file);
+        known_places.insert({folder, job.restart});
+        known.insert({job.job == "0" ? folder : "", job.restart, job.job, job.step});
       }
     }
     std::map<Start, std::pair<JobRanks, std::vector<RankFiles>>> by_start;
-    for (const auto& [place, ranks] : without_summary_) {
-      for (const auto& [rank, each] : ranks) {
-        const profiler::TraceMetadata metadata =
-            profiler::ReadTraceMetadata(each->traces.front()).value_or(profiler::TraceMetadata{});
-        const bool named = !metadata.job.empty();
-        const Start start = {place, named ? metadata.job : "0", named ? metadata.step : "0"};
-        if (named ? known.contains(start) : known_places.contains(place)) continue;
-        auto& [job, files] = by_start[start];
-        if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank
-        files.push_back(*each);
-        const int64_t said = std::min<int64_t>(metadata.world_size, replay::kMostRanks);
-        job.world_size = std::max({job.world_size, static_cast<int>(said), rank + 1});
-      }
+    for (const TraceAlone& each : alone_) {
+      const bool named = !each.job.empty();
+      const int restart = each.files->restart;
+      const Start start = {each.has_number() ? "" : each.folder, restart, named ? each.job : "0",
+                           named ? each.step : "0"};
+      if (named ? known.contains(start) : known_places.contains({each.folder, restart})) continue;
+      auto& [job, files] = by_start[start];
+      const int rank = each.files->rank;
+      if (!files.empty() && files.back().rank == rank) continue;  // a further process of that rank
+      files.push_back(*each.files);
+      const int64_t said = std::min<int64_t>(each.world_size, replay::kMostRanks);
+      job.world_size = std::max({job.world_size, static_cast<int>(said), rank + 1});
     }
     std::vector<std::pair<JobRanks, std::vector<RankFiles>>> alone;
     for (auto& [start, found] : by_start) {
       JobRanks& job = found.first;
-      Place place;
-      std::tie(place, job.job, job.step) = start;
-      job.restart = place.second;
+      std::tie(std::ignore, job.restart, job.job, job.step) = start;
       job.missing_count = job.world_size;
       for (int rank = 0; rank < std::min(job.world_size, kMostMissingNamed); ++rank)
         job.missing.push_back(rank);
@@ -117,11 +136,11 @@ class Assigner {
   }
 
  private:
-  using Place = std::pair<std::string, int>;  // a folder, and how often the job had been put back
-  using Start = std::tuple<Place, std::string, std::string>;  // with a job and its step
+  // A folder, where the job has no number; how often it had been put back; the job and its step.
+  using Start = std::tuple<std::string, int, std::string, std::string>;
 
   std::map<std::string, const RankFiles*> of_summary_;
-  std::map<Place, std::multimap<int, const RankFiles*>> without_summary_;
+  std::vector<TraceAlone> alone_;  // by rank
 };
 
 std::vector<std::string> AllOf(const FilesBelow& files) {

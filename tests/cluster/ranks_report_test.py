@@ -83,6 +83,21 @@ class RanksReport(RanksByHand):
         self.assertEqual([trace["rank"] for trace in head["jobs"][0]["traces"]], [0, 1, 2])
         self.assertEqual(head["jobs"][0]["rows"][0]["most_rank"], 2)
 
+    def test_it_is_so_where_each_rank_or_host_has_a_folder(self):
+        run = (command.REPRISE, "run", "--host", "--mode", "record", "--out")
+        for out, folders in (("%j/%r", ("9/0", "9/1", "9/2")), ("%j/$HOST", ("9/a", "9/a", "9/b"))):
+            self.end([self.start(rank, 3, *run, out.replace("$HOST", folder[-1]), "--", *UNEVEN, str(rank), "1",
+                                 SLURM_JOB_ID="9") for rank, folder in enumerate(folders)])
+            for missing in ([2], [0, 1, 2]):
+                for folder in {folders[rank] for rank in missing}:
+                    for summary in glob.glob(self.path(f"{folder}/summary*")):
+                        os.remove(summary)
+                head = head_of(self.page("9"))
+                (job,) = head["merge"]["jobs"]
+                self.assertEqual((job["job"], job["world_size"], job["missing"]), ("9", 3, missing))
+                self.assertEqual([trace["rank"] for trace in head["jobs"][0]["traces"]], [0, 1, 2])
+            shutil.rmtree(self.path("9"))
+
     def test_a_trace_alone_is_of_its_own_step(self):
         run = (command.REPRISE, "run", "--host", "--mode", "record", "--stacks", "python", "--out", "out", "--", *UNEVEN)
         job = {"SLURM_JOB_ID": "9"}

@@ -104,6 +104,7 @@ class Assigner {
     std::set<std::pair<std::string, int>> known_places;
     for (const JobRanks& job : jobs) {
       for (const ProcessSummary& rank : job.ranks) {
+        if (rank.launched.launcher.empty()) continue;  // no rank: a launcher, say, whose ranks those are
         const std::string folder = ParentOf(rank.file);
         known_places.insert({folder, job.restart});
         known.insert({job.job == "0" ? folder : "", job.restart, job.job, job.step});

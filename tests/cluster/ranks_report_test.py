@@ -130,6 +130,15 @@ class RanksReport(RanksByHand):
                          [("1", 1, 2, [2]), ("0", 0, 0, [0, 1, 2]), ("1", 0, 0, [0, 1, 2])])
         self.assertEqual([[trace["rank"] for trace in job["traces"]] for job in head["jobs"]], [[0, 1]] * 3)
 
+    def test_traces_alone_beside_the_summary_of_what_started_them(self):
+        self.record("out", [0, 3])
+        for rank in (0, 1):
+            os.remove(self.path(f"out/summary.rank{rank}.json"))
+        self.ok("run", "--host", "--mode", "record", "--out", "out", "--", *UNEVEN, "0", "1")
+        head = head_of(self.page("out"))
+        self.assertEqual([job["missing"] for job in head["merge"]["jobs"]], [[], [0, 1]])
+        self.assertEqual([[trace["rank"] for trace in job["traces"]] for job in head["jobs"]], [[0], [0, 1]])
+
     def test_a_name_with_a_number_that_no_rank_has_is_no_rank(self):
         os.mkdir(self.path("out"))
         for rank in (0, 1, (1 << 31) - 1):

@@ -76,6 +76,7 @@ std::string DraftFor(const std::string& path) {
   static std::atomic<unsigned> drafts{0};
   char host[256] = "";
   gethostname(host, sizeof host - 1);
+  std::ranges::replace(host, '/', '_');  // a host may have any name
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return fmt::format("{}reprise.{}.{}.{}{:09}.{}.part", FolderOf(path), host, getpid(), now.tv_sec,

@@ -1,6 +1,7 @@
 """Where a run's files go: into a folder that the job does not meet before there is something in it, and where they
 cannot, that is said, with the reason."""
 
+import ctypes
 import os
 import resource
 import sys
@@ -44,6 +45,19 @@ class RunFolder(command.CommandTest):
         self.assertIn("cannot make the folder /proc/x", done.err)
         self.assertRegex(done.err, r"no files came: /proc/x cannot be made \(.*\)\n")
         self.assertNotIn("nothing was caught", done.err)
+
+    def test_on_a_host_whose_name_no_file_can_have(self):
+        def odd_host():
+            libc = ctypes.CDLL(None)
+            if libc.unshare(0x04000000) != 0 or libc.sethostname(b"a/b", 3) != 0:  # CLONE_NEWUTS
+                os._exit(77)
+
+        done = self.run_host("--out", "out", "--cache", "cache", "--", sys.executable, "-c", JOB, "0", preexec_fn=odd_host)
+        if done.returncode == 77:
+            self.skipTest("the name of the host cannot be changed here")
+        self.assert_status(done, 0)
+        self.assertIn("summary.json", os.listdir(self.path("out")))
+        self.assertNotIn("cannot", done.err)
 
     def test_folder_that_nobody_was_there_to_make(self):
         done = self.run_host("--out", "deep/er", "--", "env", "-i", "true")

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdlib>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "base/shell.h"
 #include "cli/console.h"
+#include "replay/core/config.h"
 
 namespace reprise::cli {
 namespace {
@@ -22,14 +22,9 @@ replay::Launched LaunchedHere() {
 }
 
 std::string FolderOfRanks(const replay::Launched& launched) {
-  std::string folder = "reprise-out";
-  if (launched.job == "0") return folder;
-  folder += '/';
-  for (const char c : launched.job) {
-    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
-    folder += plain ? c : '_';
-  }
-  return folder;
+  if (launched.job == "0") return "reprise-out";
+  return replay::ExpandOut("reprise-out/%j", {.launched = launched})
+      .value_or("");  // the pattern is a good one
 }
 
 void SayMerged(const MergedSummaries& merged) {

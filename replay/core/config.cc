@@ -13,11 +13,13 @@ namespace {
 
 constexpr size_t kMostRunName = 128;  // it stands in every file
 
-// Names come from schedulers and may hold anything; a folder's name may not.
+// Names come from schedulers and may hold anything; a folder's name may not, and ".." leads to another folder.
 std::string AsFileName(std::string_view text) {
   std::string name(text);
+  const bool dots = name.find_first_not_of('.') == name.npos;
   for (char& c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    if (!plain || dots) c = '_';
   }
   return name;
 }

@@ -104,6 +104,7 @@ TEST(CoreConfig, RecordingHasAFolder) {
 TEST(CoreConfig, ExpandsNamesInTheFolder) {
   EXPECT_EQ(Read({{"REPRISE_OUT", "o/%h.%p.%r.%j%%"}}).out, "o/node_1.42.3..._77%");
   EXPECT_EQ(Read({{"REPRISE_OUT", "o/%j.%s"}}).out, "o/.._77.2");
+  EXPECT_EQ(ExpandOut("o/%h/%j", {.host = "..", .launched = {.job = "."}}), "o/__/_") << "no other folder";
 }
 
 TEST(CoreConfig, ABadValueIsItsDefaultAndOneLine) {

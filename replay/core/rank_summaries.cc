@@ -350,14 +350,15 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
 
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
   NumberLaunchers(processes);
-  std::map<std::tuple<std::string, std::string, int>, Processes> jobs;
+  // Names that are numbers in their order: step 10 comes behind step 2.
+  std::map<std::tuple<size_t, std::string, size_t, std::string, int>, Processes> jobs;
   for (ProcessSummary& each : processes) {
-    auto& job = jobs[{each.launched.job, each.launched.step, each.launched.restart}];
-    job.push_back(std::move(each));
+    const Launched& of = each.launched;
+    jobs[{of.job.size(), of.job, of.step.size(), of.step, of.restart}].push_back(std::move(each));
   }
   std::vector<JobRanks> gathered;
   for (auto& [name, all] : jobs) {
-    std::vector<Run> runs = ByRun(std::move(all), /*numbered=*/std::get<0>(name) != "0");
+    std::vector<Run> runs = ByRun(std::move(all), /*numbered=*/std::get<1>(name) != "0");
     for (size_t i = 0; i < runs.size(); ++i) {
       gathered.push_back(Gather(std::move(runs[i]).Take()));
       if (runs.size() > 1) gathered.back().run = static_cast<int>(i) + 1;

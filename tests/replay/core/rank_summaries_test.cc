@@ -338,6 +338,10 @@ TEST(RankSummaries, JobsAndStepsApart) {
   EXPECT_EQ(jobs[1].restart, 1);
   EXPECT_EQ(jobs[1].live_peak, Bytes(2));
   EXPECT_THAT(ByJob({}), IsEmpty());
+  ProcessSummary tenth = next;
+  tenth.launched.step = "10";
+  next.launched.step = "2";
+  EXPECT_EQ(ByJob({tenth, next})[0].step, "2") << "the first is the first by number";
 }
 
 ProcessSummary Unnumbered(int rank, double started, double ended) {

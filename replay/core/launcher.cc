@@ -69,13 +69,18 @@ Launched LaunchedBy(const Lookup& lookup) {
     if (!rank || (row.also != nullptr && Text(lookup, row.also) == nullptr)) continue;
     int world_size = Number(lookup, row.world_size).value_or(0);
     if (world_size <= *rank) world_size = 0;  // cannot be what it says
-    // One that has started this process alone tells it from no other: one around it may.
-    if (!launched.launcher.empty() && world_size == 1) continue;
+    const std::optional<int> local_rank = Number(lookup, row.local_rank);
+    if (launched.OneOfMany()) {
+      // Slurm's own PMI is MPICH's but for the rank on the host, which only the step says.
+      if (!local_rank || *rank != launched.rank || world_size != launched.world_size) continue;
+    } else if (!launched.launcher.empty() && world_size == 1) {
+      continue;  // one that has started this process alone tells it from no other: one around it may.
+    }
     launched.launcher = row.launcher;
     launched.rank = *rank;
     launched.world_size = world_size;
-    launched.local_rank = Number(lookup, row.local_rank).value_or(0);
-    if (launched.OneOfMany()) break;
+    launched.local_rank = local_rank.value_or(0);
+    if (launched.OneOfMany() && local_rank) break;
   }
   return launched;
 }

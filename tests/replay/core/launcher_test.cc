@@ -84,6 +84,17 @@ TEST(Launcher, OneThatHasStartedOneAloneDoesNotHideTheRanksAroundIt) {
   EXPECT_FALSE(StartedIn(each_alone).OneOfMany());
 }
 
+TEST(Launcher, WhereOneDoesNotSayTheRankOnTheHostOneThatSaysTheSameOtherwiseDoes) {
+  Environment pmi2 = kStep;  // srun --mpi=pmi2
+  pmi2.insert({{"PMI_RANK", "5"}, {"PMI_SIZE", "16"}});
+  ExpectRank(pmi2, "Slurm", 5, 1, 16);
+  pmi2["PMI_RANK"] = "6";
+  ExpectRank(pmi2, "MPICH", 6, 0, 16);
+  pmi2["PMI_RANK"] = "5";
+  pmi2["PMI_SIZE"] = "8";
+  ExpectRank(pmi2, "MPICH", 5, 0, 8);
+}
+
 TEST(Launcher, ABatchScriptIsNoRank) {
   ExpectRank({{"SLURM_JOB_ID", "77"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}, "", 0, 0, 1);
 }

@@ -6,7 +6,15 @@
 library=${REPRISE_LIBRARY:-/opt/reprise/lib/libreprise.so} # libreprise-host.so for the memory of the host
 partitions=""                                              # "gpu gpu-long"; empty: all
 
-set_for_task() { printf 'export %s\n' "$1"; } # as it is: echo would read what begins with a backslash in a folder's name
+# As it is: echo would read what begins with a backslash in a folder's name. A folder whose name has a line break cannot be
+# set so: what follows would be a line of its own.
+set_for_task() {
+  case $1 in
+    *"
+"*) ;;
+    *) printf 'export %s\n' "$1" ;;
+  esac
+}
 
 case ${REPRISE_DISABLE:-0} in 0) ;; *) exit 0 ;; esac
 if [ -n "$partitions" ]; then

@@ -249,9 +249,11 @@ class OnTheCluster(command.CommandTest):
         self.batch(line, REPRISE_DISABLE="1", **host)
         self.batch(line, REPRISE_LIBRARY="/nowhere/libreprise.so")
         self.assertEqual(os.listdir(self.path("reprise-out")), [number])
-        said = subprocess.run(["sh", os.environ["REPRISE_PROLOG"]], check=True, stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, **host, "SLURM_SUBMIT_DIR": r"/projects/a\tb%"}).stdout
-        self.assertIn("export REPRISE_OUT=/projects/a\\tb%%/reprise-out/%j\n", said)
+        said = {folder: subprocess.run(["sh", os.environ["REPRISE_PROLOG"]], check=True, stdout=subprocess.PIPE, text=True,
+                                       env={**os.environ, **host, "SLURM_SUBMIT_DIR": folder}).stdout
+                for folder in (r"/projects/a\tb%", "/projects/a\nexport A=b")}
+        self.assertIn("export REPRISE_OUT=/projects/a\\tb%%/reprise-out/%j\n", said[r"/projects/a\tb%"])
+        self.assertEqual(said["/projects/a\nexport A=b"].count("\n"), 1, "the library alone")
         # What it sets for CUDA is what `reprise run` sets.
         names = ("PYTORCH_CUDA_ALLOC_CONF", "TF_GPU_ALLOCATOR", "XLA_PYTHON_CLIENT_ALLOCATOR",
                  "XLA_PYTHON_CLIENT_PREALLOCATE")

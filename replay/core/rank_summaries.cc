@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -308,6 +309,39 @@ void NumberLaunchers(Processes& processes) {
   }
 }
 
+// Of ranks that ran at the same time.
+void EvenRestart(std::span<ProcessSummary* const> at_once) {
+  std::map<int, int> by_rank;
+  int most = 0;
+  for (const ProcessSummary* const each : at_once) {
+    const auto [said, added] = by_rank.try_emplace(each->launched.rank, each->launched.restart);
+    if (said->second != each->launched.restart)
+      return;  // two starts after all: the clocks of their hosts differ
+    most = std::max(most, each->launched.restart);
+  }
+  for (ProcessSummary* const each : at_once) each->launched.restart = most;
+}
+
+// torchrun counts on each node for itself how often it has started ranks again: not where it had to only because another
+// node did. What ran at the same time is of one start, and that is the highest number that one of its ranks was told.
+void EvenRestarts(Processes& processes) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<ProcessSummary*>> jobs;
+  for (ProcessSummary& each : processes) {
+    const Launched& of = each.launched;
+    if (of.launcher.empty() || each.started == 0) continue;
+    jobs[{of.job, of.step, of.job == "0" ? each.run : ""}].push_back(&each);
+  }
+  for (auto& [name, ranks] : jobs) {
+    std::ranges::stable_sort(ranks, {}, &ProcessSummary::started);
+    for (size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
+      double ended = 0;
+      for (end = begin; end < ranks.size() && (end == begin || ranks[end]->started <= ended); ++end)
+        ended = std::max(ended, ranks[end]->ended);
+      EvenRestart(std::span(ranks).subspan(begin, end - begin));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<double> JobRanks::LargestOverMedian() const {
@@ -349,6 +383,7 @@ absl::StatusOr<ProcessSummary> ParseSummary(std::string_view text, std::string_v
 }
 
 std::vector<JobRanks> ByJob(std::vector<ProcessSummary> processes) {
+  EvenRestarts(processes);
   NumberLaunchers(processes);
   // Names that are numbers in their order: step 10 comes behind step 2.
   std::map<std::tuple<size_t, std::string, size_t, std::string, int>, Processes> jobs;

@@ -344,6 +344,33 @@ TEST(RankSummaries, JobsAndStepsApart) {
   EXPECT_EQ(ByJob({tenth, next})[0].step, "2") << "the first is the first by number";
 }
 
+// Nodes of two ranks each: on one a rank failed and torchrun counts that, on the other it starts its ranks again as well.
+TEST(RankSummaries, RanksThatRanAtTheSameTimeAreOfOneStart) {
+  const auto said = [](int rank, int restart, double started, double ended) {
+    ProcessSummary process = Rank(rank, 10 * (restart + 1));
+    process.launched.restart = restart;
+    process.started = started;
+    process.ended = ended;
+    return process;
+  };
+  std::vector<ProcessSummary> processes = {said(0, 0, 10, 20), said(1, 0, 10, 20), said(2, 0, 11, 21),
+                                           said(3, 0, 11, 21), said(0, 1, 30, 40), said(1, 1, 30, 40),
+                                           said(2, 0, 31, 41), said(3, 0, 31, 41)};
+  auto jobs = ByJob(processes);
+  ASSERT_THAT(jobs, SizeIs(2));
+  for (const JobRanks& job : jobs) {
+    EXPECT_THAT(job.ranks, SizeIs(4)) << job.restart;
+    EXPECT_THAT(job.missing, IsEmpty()) << job.restart;
+    EXPECT_THAT(job.further, IsEmpty()) << job.restart;
+  }
+  EXPECT_EQ(jobs[1].restart, 1);
+  EXPECT_EQ(jobs[1].started, 30);
+  for (ProcessSummary& each : processes) each.ended += 10;  // of the first start until after the second began
+  jobs = ByJob(processes);
+  ASSERT_THAT(jobs, SizeIs(2)) << "as they said it, where the times tell nothing";
+  EXPECT_THAT(jobs[1].missing, ElementsAre(2, 3));
+}
+
 ProcessSummary Unnumbered(int rank, double started, double ended) {
   ProcessSummary process = Rank(rank, 100, 2);
   process.launched.launcher = "torchrun";

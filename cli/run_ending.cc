@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -181,17 +182,30 @@ std::string FolderAbovePattern(const std::string& pattern) {
   return above.empty() ? "." : above;
 }
 
+// Where each process names its folder by itself.
+void SayFilesBelow(const RunOptions& options, const OutputFolder& folder, std::string_view no_report) {
+  const std::string above = FolderAbovePattern(NamedPattern(options));
+  Say(fmt::format("files are below {}, in folders that each process names by {}", above, folder.pattern));
+  if (options.report) Say(fmt::format("no report: {}", no_report));
+  SayNext(fmt::format("merge {}", QuotedFile(above)));
+}
+
 // One of several ranks: the others may still be running. One of them says where the files are, unless whoever
 // started them all will.
 void SayAsRank(const RunOptions& options, const OutputFolder& folder, const ChildEnd& end) {
-  if (LaunchedHere().rank != 0 || getenv("REPRISE_RUN") != nullptr || folder.path.empty()) return;
+  constexpr std::string_view kNoReport = "other ranks may still be running";
+  if (LaunchedHere().rank != 0 || getenv("REPRISE_RUN") != nullptr || folder.pattern.empty()) return;
   SayIfOursMayBeWhy(options, end);
+  if (folder.path.empty()) {
+    SayFilesBelow(options, folder, kNoReport);
+    return;
+  }
   if (WhyNotWritable(folder.path) != 0) {  // this rank cannot have left any there, or none has
     SayNothingCaught(options.host, folder);
     return;
   }
   Say(fmt::format("files of all ranks are in {}", folder.path));
-  if (options.report) Say("no report: other ranks may still be running");
+  if (options.report) Say(fmt::format("no report: {}", kNoReport));
   SayNext(fmt::format("{} {}", options.report ? "report" : "merge", QuotedFile(folder.path)));
 }
 
@@ -207,10 +221,7 @@ void SayWhatCame(const RunOptions& options, const OutputFolder& folder, const Ch
     return;
   }
   if (folder.path.empty()) {
-    const std::string above = FolderAbovePattern(NamedPattern(options));
-    Say(fmt::format("files are below {}, in folders that each process names by {}", above, folder.pattern));
-    if (options.report) Say("no report: which folders they are in, only the job's processes know");
-    SayNext(fmt::format("merge {}", QuotedFile(above)));
+    SayFilesBelow(options, folder, "which folders they are in, only the job's processes know");
     return;
   }
   const std::vector<std::string> summaries = NewFiles(folder, IsSummary);

@@ -103,6 +103,13 @@ class Ranks(RanksByHand):
         self.assertEqual(os.listdir(self.folder), ["reprise-out"])
         self.assertEqual(len(self.job("reprise-out")["ranks"]), 4)
 
+    def test_the_first_says_where_each_has_a_folder(self):
+        words = (command.REPRISE, "run", "--host", "--out", "runs/%r", "--", *ROUNDS, "5")
+        said = self.end([self.start(rank, 3, *words) for rank in range(3)])
+        self.assertRegex(said[0], r"files are below runs, .*\nreprise: next: reprise merge runs\n\Z")
+        self.assertEqual(said[1:], ["", ""])
+        self.assertEqual(len(self.job("runs")["ranks"]), 3)
+
     def test_ranks_that_leave_traces_alone_are_ranks(self):
         self.write("job.py", f"import os, runpy, sys\ntry:\n    runpy.run_path({ROUNDS[-1]!r})\nexcept SystemExit:\n    os._exit(0)\n")
         self.write("job.sh", f"for RANK in 0 1; do export RANK; {sys.executable} -B job.py 100; done\n")

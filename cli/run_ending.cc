@@ -79,7 +79,9 @@ int WhyNotMade(const std::string& folder) {
   fs::path first = fs::absolute(folder, error).lexically_normal();
   while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
   if (mkdir(first.c_str(), 0700) == 0) return rmdir(first.c_str()) == 0 ? 0 : errno;
-  return errno == EEXIST ? 0 : errno;
+  const int why = errno;
+  // Somebody may have made it meanwhile. What is there and is none is a link to nothing.
+  return why == EEXIST && fs::is_directory(first, error) ? 0 : why;
 }
 
 void SayNothingCaught(bool host, const OutputFolder& folder) {

@@ -46,6 +46,14 @@ class RunFolder(command.CommandTest):
         self.assertRegex(done.err, r"no files came: /proc/x cannot be made \(.*\)\n")
         self.assertNotIn("nothing was caught", done.err)
 
+    def test_link_to_a_folder_that_is_gone_is_named(self):
+        os.symlink("gone", self.path("out"))
+        for out in ("out", "out/deeper"):
+            done = self.run_host("--out", out, "--", sys.executable, "-c", JOB, "0")
+            self.assert_status(done, 0)
+            self.assertRegex(done.err, rf"no files came: {out} cannot be made \(.*\)\n")
+            self.assertNotIn("nothing was caught", done.err)
+
     def test_on_a_host_whose_name_no_file_can_have(self):
         def odd_host():
             libc = ctypes.CDLL(None)

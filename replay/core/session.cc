@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/exceptions.h"
 #include "base/files.h"
+#include "base/fnv1a.h"
 #include "base/own_threads.h"
 #include "replay/core/log.h"
 #include "replay/core/plan_cache.h"
@@ -71,6 +72,21 @@ std::string PlansOf(const std::string& named, int device) {
   const std::filesystem::path own = path.parent_path() / (PlansName(device) + name.substr(first.size() - 1));
   std::error_code error;
   return std::filesystem::exists(own, error) ? own.string() : named;
+}
+
+// Only what this process has left there itself, `left` is the hash of it: a job may have a summary.json of its own, and
+// write it into the same folder. By what is in it, as not every file system tells reliably which file it is.
+absl::Status ReplaceOwn(const std::string& path, std::string_view text, std::optional<uint64_t>& left) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+    const absl::StatusOr<std::string> there = ReadRegularFile(path, kMostPlanBytes);
+    if (left && !there.ok()) return there.status();
+    if (!left || Fnv1a(*there) != *left)
+      return absl::AlreadyExistsError(fmt::format("{} is there already, and not as it was left", path));
+  }
+  absl::Status written = ReplaceFile(path, text);
+  if (written.ok()) left = Fnv1a(text);
+  return written;
 }
 
 absl::Status Expect(const std::string& path, const JobSignature& job, Engine& engine) {
@@ -248,11 +264,7 @@ bool CoreSession::LeavePlans(const std::vector<Sequence::Known>& known, const st
   }
   if (out_ && !text.empty()) {
     const std::string path = out_->PathOf(PlansName(device), ".json");
-    // The first device's name was claimed with the trace's; of a further one somebody may have kept a file.
-    std::error_code error;
-    const absl::Status written = path != plans.beside && std::filesystem::exists(path, error)
-                                     ? absl::AlreadyExistsError(fmt::format("{} is there already", path))
-                                     : ReplaceFile(path, text);
+    const absl::Status written = ReplaceOwn(path, text, plans.left_beside);
     if (written.ok())
       plans.beside = path;
     else
@@ -301,7 +313,7 @@ void CoreSession::WriteInterim(const std::function<Summary()>& so_far) {
     summary.running = true;
     const std::lock_guard lock(summary_file_);
     if (!summary.complete || reported_) return;
-    const absl::Status written = WriteSummary(out_->summary_path(), summary);
+    const absl::Status written = ReplaceOwn(out_->summary_path(), SummaryJson(summary), summary_left_);
     if (written.ok())
       interim_left_ = true;
     else
@@ -324,7 +336,7 @@ void CoreSession::WriteLast(const Summary& summary) {
     stays("what was counted since could not be read");
     return;
   }
-  const absl::Status written = WriteSummary(out_->summary_path(), summary);
+  const absl::Status written = ReplaceOwn(out_->summary_path(), SummaryJson(summary), summary_left_);
   if (!written.ok()) Log(LogLevel::kWarn, std::string(written.message()));
 }
 

@@ -1,6 +1,7 @@
 // One process under Reprise, whatever it catches: its configuration, its files, its summary.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -102,8 +103,9 @@ class CoreSession {
   std::unique_ptr<SharedSolves> solves_;        // null: there is nobody to share with, or nowhere
   profiler::SharedStacks names_of_activities_;  // where there are no stacks
   std::timed_mutex summary_file_;
-  bool interim_left_ = false;  // one of the process as it was is in the file
-  bool reported_ = false;      // the last summary is written
+  std::optional<uint64_t> summary_left_;  // a hash of what is in the file
+  bool interim_left_ = false;             // one of the process as it was is in the file
+  bool reported_ = false;                 // the last summary is written
   bool folder_tried_ = false;
   // The first device's trace has not begun: an empty file keeps others from our names. No reader could do anything
   // with it, so it goes at the end.

@@ -4,7 +4,6 @@
 
 #include <string_view>
 
-#include "base/files.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/shell.h"
@@ -283,10 +282,6 @@ std::string SummaryJson(const Summary& summary) {
   }
   json.EndObject();
   return json.text() + "\n";
-}
-
-absl::Status WriteSummary(const std::string& path, const Summary& summary) {
-  return ReplaceFile(path, SummaryJson(summary));
 }
 
 }  // namespace reprise::replay

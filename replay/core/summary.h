@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "base/units.h"
 #include "replay/core/config.h"
 #include "replay/engine.h"
@@ -44,11 +44,12 @@ struct TraceSummary {
 
 // Plans from one run to the next (saved_plan.h).
 struct PlansSummary {
-  std::string read;                // the file; empty: there was none
-  std::string refused;             // why it was not to be used
-  std::string written;             // the file; empty: none
-  std::string beside;              // the same or another, beside the summary; empty: none
-  std::set<std::string> not_kept;  // why they are not where they were to be; each is said once
+  std::string read;                     // the file; empty: there was none
+  std::string refused;                  // why it was not to be used
+  std::string written;                  // the file; empty: none
+  std::string beside;                   // the same or another, beside the summary; empty: none
+  std::optional<uint64_t> left_beside;  // a hash of what is in it
+  std::set<std::string> not_kept;       // why they are not where they were to be; each is said once
 };
 
 // One engine.
@@ -120,8 +121,5 @@ std::string SummaryText(const Summary& summary);
 
 // One JSON object; the counters under the names that `simulate --json` uses.
 std::string SummaryJson(const Summary& summary);
-
-// Atomically. Errors name the path.
-absl::Status WriteSummary(const std::string& path, const Summary& summary);
 
 }  // namespace reprise::replay

@@ -46,6 +46,14 @@ class RunFolder(command.CommandTest):
         self.assertRegex(done.err, r"no files came: /proc/x cannot be made \(.*\)\n")
         self.assertNotIn("nothing was caught", done.err)
 
+    def test_a_summary_of_the_jobs_own_stays(self):
+        """Written where ours has its name, and is not there yet or is of some time before."""
+        job = JOB.replace("sys.exit", "print") + "\nopen('out/summary.json', 'w').write('mine')\n"
+        done = self.run_host("--out", "out", "--", sys.executable, "-c", job, "0")
+        self.assert_status(done, 0)
+        self.assertEqual(self.read("out/summary.json"), b"mine")
+        self.assertIn("out/summary.json is there already, and not as it was left\n", done.err)
+
     def test_link_to_a_folder_that_is_gone_is_named(self):
         os.symlink("gone", self.path("out"))
         for out in ("out", "out/deeper"):

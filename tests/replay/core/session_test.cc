@@ -95,6 +95,20 @@ TEST_F(CoreSessionTest, OneWithoutCountersIsWrittenWhereThereIsNone) {
   EXPECT_EQ(Left()["complete"], false);
 }
 
+// A job may keep a summary.json of its own in the folder that it names for ours.
+TEST_F(CoreSessionTest, WhatTheJobHasWrittenUnderTheSameNameStays) {
+  ASSERT_TRUE(ReplaceFile(folder_ / "summary.json", R"({"loss": 1})").ok());
+  session_->Report(SummaryWith(2));
+  EXPECT_EQ(Left()["loss"], 1);
+}
+
+TEST_F(CoreSessionTest, SoDoesWhatItHasWrittenOverOurs) {
+  TendUntilOneIsLeft();
+  ASSERT_TRUE(ReplaceFile(folder_ / "summary.json", R"({"loss": 1})").ok());
+  session_->Report(SummaryWith(2));
+  EXPECT_EQ(Left()["loss"], 1);
+}
+
 TEST_F(CoreSessionTest, TheLastSummaryWaitsForADiskThatIsSlow) {
   std::latch disk(1);
   slow_rename = &disk;

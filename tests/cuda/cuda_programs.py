@@ -3,19 +3,9 @@ preload library."""
 import unittest
 
 import preloading
-from preloading import built
+from preloading import built, option
 
 __all__ = ["CudaTest", "built", "option"]
-
-
-def option(arguments, name, default):
-    """The number behind `name`, taken out of what unittest.main() sees."""
-    if name not in arguments:
-        return default
-    at = arguments.index(name)
-    value = int(arguments[at + 1])
-    del arguments[at:at + 2]
-    return value
 
 
 class CudaTest(unittest.TestCase):

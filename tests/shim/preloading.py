@@ -54,3 +54,13 @@ def full_pipe():
 def run(command, preload=(), cwd=None, **variables):
     return subprocess.run(command, env=clean_environment(preload, **variables), cwd=cwd, capture_output=True,
                           text=True, timeout=TIMEOUT)
+
+
+def option(arguments, name, default):
+    """The number behind `name`, taken out of what unittest.main() sees."""
+    if name not in arguments:
+        return default
+    at = arguments.index(name)
+    value = int(arguments[at + 1])
+    del arguments[at:at + 2]
+    return value

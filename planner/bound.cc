@@ -99,11 +99,12 @@ class ObstacleTree {
 class AlignedRoom {
  public:
   AlignedRoom(const Instance& instance, int64_t grain)
-      : instance_(instance), grain_(grain), obstacles_(instance, grain) {}
+      : instance_(instance), grain_(grain), obstacles_(instance, grain), in_use_(instance.buffers()) {}
 
   void Start(int32_t buffer) {
     if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, true);
     if (!IsAligned(buffer)) return;
+    in_use_[buffer] = true;
     const int64_t rounded = RoundUpTo(instance_.size[buffer], grain_);
     room_ += rounded;
     if (grain_ > 1) slack_.emplace(rounded - instance_.size[buffer], buffer);
@@ -111,30 +112,28 @@ class AlignedRoom {
 
   void Stop(int32_t buffer) {
     if (!instance_.is_free(buffer)) return obstacles_.Set(buffer, false);
-    if (IsAligned(buffer)) room_ -= RoundUpTo(instance_.size[buffer], grain_);
+    if (!IsAligned(buffer)) return;
+    in_use_[buffer] = false;
+    room_ -= RoundUpTo(instance_.size[buffer], grain_);
   }
 
-  // The least height for those in use in `slot`.
-  int64_t Height(int32_t slot) { return room_ == 0 ? 0 : obstacles_.HeightFor(room_) - LargestSlack(slot); }
+  // The least height for those in use.
+  int64_t Height() { return room_ == 0 ? 0 : obstacles_.HeightFor(room_) - LargestSlack(); }
 
  private:
   bool IsAligned(int32_t buffer) const { return grain_ == 1 || instance_.alignment[buffer] % grain_ == 0; }
 
   // The topmost buffer wastes nothing behind it; which one that is, is unknown.
-  int64_t LargestSlack(int32_t slot) {
-    const auto in_use = [&](int32_t buffer) {
-      const std::span<const Range> ranges = instance_.ranges(buffer);
-      return std::any_of(ranges.begin(), ranges.end(),
-                         [&](const Range& range) { return range.begin <= slot && slot < range.end; });
-    };
-    while (!slack_.empty() && !in_use(slack_.top().second)) slack_.pop();
+  int64_t LargestSlack() {
+    while (!slack_.empty() && !in_use_[slack_.top().second]) slack_.pop();
     return slack_.empty() ? 0 : slack_.top().first;
   }
 
   const Instance& instance_;
   const int64_t grain_;
   ObstacleTree obstacles_;
-  int64_t room_ = 0;                                        // what the free buffers in use need
+  std::vector<bool> in_use_;                                // of the free buffers
+  int64_t room_ = 0;                                        // what those in use need
   std::priority_queue<std::pair<int64_t, int32_t>> slack_;  // of free buffers in use, and of some past ones
 };
 
@@ -162,7 +161,7 @@ class Sweep {
       for (; end < ends_.size() && ends_[end].first <= slot; ++end) aligned.Stop(ends_[end].second);
       for (; start < starts_.size() && starts_[start].first <= slot; ++start)
         aligned.Start(starts_[start].second);
-      bound = std::max(bound, aligned.Height(slot));
+      bound = std::max(bound, aligned.Height());
     }
     return bound;
   }

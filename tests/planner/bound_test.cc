@@ -2,6 +2,7 @@
 // reached. The comparison with brute force is in solvers_property_test.cc; here is what each term is worth.
 #include "planner/bound.h"
 
+#include <ctime>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -69,6 +70,22 @@ TEST(LowerBound, CountsWhatTheCoarselyAlignedWasteAmongOthers) {
             Bytes(129));
   EXPECT_EQ(LowerBound(Problem{{Block(0, 2, 20, 24), Block(0, 2, 20, 40), Block(0, 2, 1, 3)}}), Bytes(44))
       << "two are multiples of 8";
+}
+
+// Who wastes the most is asked for in every slot: to look through its ranges for that would be quadratic.
+TEST(LowerBound, OneBufferMayHaveVeryManyGaps) {
+  constexpr int64_t kGaps = 200'000;
+  Problem problem{{Block(0, 4 * kGaps + 1, 1, 64)}};
+  for (int64_t i = 0; i < kGaps; ++i) {
+    problem.buffers[0].gaps.push_back({Tick(4 * i + 1), Tick(4 * i + 3)});
+    problem.buffers.push_back(Block(4 * i + 1, 4 * i + 2, 60, 64));
+  }
+  const clock_t begin = clock();
+  EXPECT_EQ(LowerBound(problem), Bytes(60));
+  EXPECT_LT(clock() - begin, 5 * CLOCKS_PER_SEC) << "a hundredth of that is enough";
+  problem.buffers.push_back(Block(4 * kGaps, 4 * kGaps + 1, 60, 64));
+  EXPECT_EQ(LowerBound(problem), Bytes(65))
+      << "in use again after its last gap, 63 of its bytes wasted below or above";
 }
 
 TEST(LowerBound, ObstaclesTakeTheRowsWhoseFirstByteTheyHave) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stack_room.h"
 #include "planner/exact.h"
 #include "planner/first_fit.h"
 #include "planner/orders.h"
@@ -38,6 +40,17 @@ int64_t GrainOf(const Instance& instance) {
     if (instance.alignment[i] > 1) grain = std::gcd(grain, instance.alignment[i]);
   }
   return std::max<int64_t>(grain, 1);
+}
+
+// The search goes deeper with each buffer that it places, by some 130 bytes of the stack and by twice that where time falls
+// apart; and what is there besides.
+constexpr size_t kStackOfABuffer = 320;
+constexpr size_t kStackOfTheRest = size_t{32} << 10;
+
+// A thread of a job may have a small one. Where nothing is known of it, it is taken to be as large as usual.
+bool HasStackFor(const Instance& instance) {
+  const size_t room = StackRoom();
+  return room == 0 || room >= kStackOfTheRest + kStackOfABuffer * static_cast<size_t>(instance.buffers());
 }
 
 // Of a grain, what a size lacks at most that is nearly a multiple of it.
@@ -165,7 +178,8 @@ class ExactTurns {
 }  // namespace
 
 Turn BeginExact(Search& search, std::string_view name) {
-  if (!ExactSearch::CanLookAt(search.instance())) return [] { return false; };
+  const Instance& instance = search.instance();
+  if (!ExactSearch::CanLookAt(instance) || !HasStackFor(instance)) return [] { return false; };
   return [exact = std::make_shared<ExactTurns>(search, name)] { return exact->Run(); };
 }
 

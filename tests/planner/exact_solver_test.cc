@@ -1,6 +1,8 @@
 // Why: how the exact search is asked decides what it answers in the time that there is.
 #include "planner/exact_solver.h"
 
+#include <pthread.h>
+
 #include "gtest/gtest.h"
 #include "planner/portfolio.h"
 #include "planner/validator.h"
@@ -30,6 +32,33 @@ TEST(ExactSolver, DecidesWhatIsNearlyAPackingOfOneGrain) {
   const int with = Decided(budget);
   budget.rules.SwitchOff("exact-coarse");
   EXPECT_GT(with, Decided(budget) + 2);
+}
+
+// What it is asked about has nearly as many levels as buffers. Returns whether it had an answer.
+void* Deep(void*) {
+  RandomProblems random(5);
+  Problem problem;
+  for (int i = 0; i < 1990; ++i)
+    problem.buffers.push_back(Block(i, 4000 - i, 1024 * (1 + random.Below(300)), 512 << random.Below(4)));
+  static char answered;
+  const auto solution = SolveWith("exact", problem, {.seconds = 3600, .steps = 5'000'000});
+  EXPECT_TRUE(solution.ok() || absl::IsUnimplemented(solution.status())) << solution.status();
+  return solution.ok() ? &answered : nullptr;
+}
+
+// A job may have set how large its threads' stacks are, and one that overflows ends the job.
+TEST(ExactSolver, StaysWithinTheStack) {
+  for (const size_t kib : {64, 128, 192, 256, 512, 8192}) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kib << 10);
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, &attributes, Deep, nullptr), 0);
+    void* answered = nullptr;
+    pthread_join(thread, &answered);
+    pthread_attr_destroy(&attributes);
+    EXPECT_EQ(answered != nullptr, kib > 640) << kib;
+  }
 }
 
 }  // namespace

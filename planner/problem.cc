@@ -198,16 +198,19 @@ void Normalise(std::vector<Range>& ranges, size_t first) {
 // The slot of a cycle with the least bytes in use across its begin: those in use on both sides of it.
 int32_t QuietestBegin(const Instance& instance) {
   std::vector<int64_t> across(instance.slots + 1, 0);  // as differences
+  // Pinned ones that only their gaps keep apart may be more together than an offset can be.
+  const int64_t most = kMostHeight / std::max(instance.buffers(), 1);
   for (int32_t i = 0; i < instance.buffers(); ++i) {
     if (instance.length(i) % instance.slots == 0) continue;  // always there, or never
     // The boundaries within the lifetime, gaps included: what wraps there has one offset on both sides.
     const int32_t first = instance.begin[i] + 1;
     const int32_t last = instance.end[i];  // one past; modulo slots
-    across[std::min(first, instance.slots)] += instance.size[i];
-    across[std::min(last, instance.slots)] -= instance.size[i];
+    const int64_t bytes = std::min(instance.size[i], most);
+    across[std::min(first, instance.slots)] += bytes;
+    across[std::min(last, instance.slots)] -= bytes;
     if (last > instance.slots) {
-      across[0] += instance.size[i];
-      across[last - instance.slots] -= instance.size[i];
+      across[0] += bytes;
+      across[last - instance.slots] -= bytes;
     }
   }
   for (int32_t slot = 1; slot < instance.slots; ++slot) across[slot] += across[slot - 1];

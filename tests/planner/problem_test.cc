@@ -183,5 +183,15 @@ TEST(LoadOfSlots, LeavesObstaclesOutWhereOnlyWhatIsFreeCounts) {
   EXPECT_THAT(LoadOfSlots(instance, [&](int32_t i) { return instance.is_free(i); }), ElementsAre(5, 1));
 }
 
+// All cross tick 15, never two at once: their sum is not a number that a sum of sizes can be.
+TEST(Compress, ACycleDoesNotBeginAmongObstaclesThatOnlyGapsKeepApart) {
+  Problem problem{.period = 100};
+  for (int64_t k = 0; k < 10; ++k)
+    problem.buffers.push_back(WithGaps(Pinned(k, 32 + k, int64_t{1} << 60, 0), {{k + 1, 31 + k}}));
+  problem.buffers.push_back(Block(3, 20, 8));
+  ASSERT_TRUE(Validate(problem).ok()) << Validate(problem);
+  EXPECT_FALSE(Compress(problem).cyclic) << "from tick 42 on nothing is in use";
+}
+
 }  // namespace
 }  // namespace reprise::planner

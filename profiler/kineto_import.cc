@@ -272,7 +272,8 @@ absl::StatusOr<KinetoTrace> ParseKineto(std::string_view contents, std::string_v
   }
   if (handler.by_device.empty()) {
     return absl::InvalidArgumentError(fmt::format(
-        "{}: no \"[memory]\" event in it; expected a trace of PyTorch's profiler with profile_memory=True",
+        "{}: no \"[memory]\" event in it; expected a trace of PyTorch's profiler with "
+        "profile_memory=True (of what a run leaves, its trace.reprise is an input, no summary and no plans)",
         name));
   }
   for (auto& [device, events] : handler.by_device) std::ranges::stable_sort(events, {}, &MemoryEvent::ts);

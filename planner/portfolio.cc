@@ -103,16 +103,15 @@ constexpr Solver kSolvers[] = {
     {"improve", BeginImprove, {1, 1, 0}, Opens::kNever},
 };
 
-// In steps: what a thread works in the first round, and twice as much in each that follows. Little, so that
-// small instances are not kept waiting for what cannot help them.
+// In steps: for how many more who divides goes on before the others begin; what a thread works in the first round, and
+// twice as much in each that follows. Little, so that small instances are not kept waiting for what cannot help them.
 constexpr int64_t kFirstGrant = 400'000;
 
 // In steps: what the first turn of one that is not cheap takes at most. The hybrid's round without noise was seen to take 4 to
 // 19 million on lines of some 20,000 buffers, and others might not come to more than a first try.
 constexpr int64_t kMostToOpen = 5'000'000;
 
-// Of the first answer's steps: for how many more its solver goes on before the others begin. After a quick one,
-// of at most so many steps, they begin at once.
+// Of the first answer's steps: for how many more who divides goes on, unless that was a quick one, of at most so many steps.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kQuick = 2'000'000;
 
@@ -217,9 +216,7 @@ struct Times {
 // beginning it is too late.
 void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, const Times& times) {
   int64_t shares = 0;
-  for (const Member& member : members) {
-    if (member.solver->opens != Opens::kOnce) shares += member.share;
-  }
+  for (const Member& member : members) shares += member.share;
   for (Member& member : members) {
     // The search that the rounds end by may not have looked at the clock since: nobody is left here for it.
     if (search.Over()) return members.clear();
@@ -232,11 +229,11 @@ void TakeTurns(std::vector<Member>& members, Search& search, int64_t grant, cons
   std::erase_if(members, [](const Member& member) { return !member.active; });
 }
 
-// Those that have one turn have it.
+// Those that have one turn have it, if it is not too late.
 void OpenOnce(std::vector<Member>& members, Search& search, const Times& times) {
   std::erase_if(members, [&](Member& member) {
-    if (member.solver->opens != Opens::kOnce || !times.CanBegin(member, search.seconds())) return false;
-    member.TakeTurn(search, 0);
+    if (member.solver->opens != Opens::kOnce) return false;
+    if (times.CanBegin(member, search.seconds())) member.TakeTurn(search, 0);
     return true;
   });
 }
@@ -258,21 +255,20 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
       members.push_back(MembersFor(team->search(worker), solvers, crowded));
   };
   // One answer is there before anything else begins: soon, and a large problem does not take twice the
-  // memory. Where it took long, the others would take long too, and who divides goes on for a while: a large
-  // problem is better improved part by part, unless it is crowded.
+  // memory. Then whoever has one turn: on some families little else comes near. Where the answer took long, the others would
+  // take long too, and who divides goes on for longer: a large problem is better improved part by part, unless it is crowded.
   if (first.Over()) return;
   if (first.instance().cyclic && first.instance().buffers() <= kMostToOpenTogether) {
     gather();
     team->Round([&](int worker) { open(team->search(worker), kFirstGrant); });
   } else {
-    open(first, kFirstGrant);
+    open(first, 0);
   }
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
   const bool divides = !crowded && !members[0].empty() && members[0].front().solver == &solvers.front();
-  if (const int64_t answer = first.steps(); divides && answer > kQuick && !first.Over()) {
-    OpenOnce(members[0], first, times);
-    open(first, kPatience * answer);
-  }
+  const int64_t answer = first.steps();
+  if (!first.Over()) OpenOnce(members[0], first, times);
+  if (divides && !first.Over()) open(first, answer > kQuick ? kPatience * answer : kFirstGrant);
   if (!team) gather();
   const auto left = [&] {
     return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });

@@ -20,7 +20,7 @@ struct Shares {
 };
 
 // Where a solver's first turn takes what it needs, as it is cheap; on lines, up to a limit, as nothing better is there yet.
-// Once: it is cheap and has no other turn, so nobody else's share is less for it.
+// Once: it is cheap, and has its only turn right behind the first answer.
 enum class Opens { kNever, kOnLines, kAlways, kOnce };
 
 struct Solver {

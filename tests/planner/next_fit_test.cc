@@ -101,6 +101,17 @@ TEST(NextFit, GoesRoundAboveWhatIsPinned) {
   ExpectValid(problem, search);
 }
 
+TEST(NextFit, HasItsTurnRightBehindTheFirstAnswer) {
+  const Problem problem = OneForwardOneBackward(300);
+  const auto first = Solve(problem, {.seconds = 3600, .steps = 0});
+  ASSERT_TRUE(first.ok());
+  const auto next = Solve(problem, {.seconds = 3600, .steps = 4 * first->steps});
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->solver, "next-fit-long");
+  EXPECT_LT(next->placement.slab.count(), 1.02 * static_cast<double>(next->lower_bound.count()));
+  EXPECT_GT(first->placement.slab.count(), 1.04 * static_cast<double>(next->lower_bound.count()));
+}
+
 TEST(NextFit, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
   const Problem problem = OneForwardOneBackward(18'000);
   const auto first = Solve(problem, {.seconds = 3600, .steps = 1});

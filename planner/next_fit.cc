@@ -125,7 +125,7 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   const std::span long_lived(order.begin(), others);
   const int64_t least_height = LeastHeight(long_lived, instance);
   FirstFit first_fit(instance, search.memory());
-  for (const auto sort : {SortByStart, SortByRun}) {
+  for (const auto sort : {SortByRun, SortByStart}) {
     sort(long_lived, instance);
     LayInTurn(order, long_lived.size(), least_height, first_fit, search, name);
   }

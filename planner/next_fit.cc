@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/bound.h"
@@ -15,10 +17,11 @@
 namespace reprise::planner {
 namespace {
 
-// Of the least height for the long-lived: by how much the height may be above it, at first beyond nothing, and at most; in between it
-// is doubled again and again. What needs more is no queue.
-constexpr double kLeastExcess = 1.0 / 256;
-constexpr double kMostExcess = 1.0 / 16;
+// By how much the height may be above the least for the long-lived, in 256ths of that, one after the other. What needs more is
+// no queue.
+constexpr int kExcesses[] = {0, 1, 2, 4, 8, 16};
+// Of what is between the last two: how often it is halved, where the placement is the best so far.
+constexpr int kHalvings = 3;
 
 // Each on top of the one before, and where that would end above `height`, as low as there is room; too high where even
 // that ends above it.
@@ -71,23 +74,69 @@ int64_t LeastHeight(std::span<const int32_t> long_lived, const Instance& instanc
   return LowerBound(PartOf(instance, part, pinned).instance).count();
 }
 
-// Lays the long-lived, which lead `order`, as they come, below the least height that holds them, and the others around them.
-void LayInTurn(std::vector<int32_t> order, size_t long_lived, int64_t least_height, FirstFit& first_fit,
-               Search& search, std::string_view name) {
+// Heights below which they go round: the lowest that was tried and is enough, and one that is not; the same where no
+// less is to be had.
+struct Heights {
+  int64_t too_low;
+  int64_t enough;
+};
+
+// Up from `least`, by little and then by more. nullopt: none is enough, or below the best placement.
+std::optional<Heights> RiseUntilEnough(std::span<const int32_t> order, int64_t least, FirstFit& first_fit,
+                                       Search& search, std::vector<int64_t>& offsets) {
+  int64_t too_low = least;
+  for (const int excess : kExcesses) {
+    const int64_t height = least + static_cast<int64_t>(excess / 256.0 * static_cast<double>(least));
+    if (height >= search.best_slab()) return std::nullopt;
+    const FirstFit::Outcome outcome = GoRound(order, height, first_fit, search, offsets);
+    if (outcome == FirstFit::Outcome::kComplete) return Heights{too_low, height};
+    if (outcome == FirstFit::Outcome::kStopped) return std::nullopt;
+    too_low = height;
+  }
+  return std::nullopt;
+}
+
+// Whether less than the last step was enough, and `offsets` are the lower ones.
+bool TakeBack(std::span<const int32_t> order, Heights heights, FirstFit& first_fit, Search& search,
+              std::vector<int64_t>& offsets) {
+  bool lower = false;
+  std::vector<int64_t> tried(offsets.size(), 0);
+  for (int halving = 0; halving < kHalvings && heights.too_low + 1 < heights.enough; ++halving) {
+    const int64_t between = heights.too_low + (heights.enough - heights.too_low) / 2;
+    const FirstFit::Outcome outcome = GoRound(order, between, first_fit, search, tried);
+    if (outcome == FirstFit::Outcome::kStopped) return lower;
+    if (outcome == FirstFit::Outcome::kTooHigh) {
+      heights.too_low = between;
+      continue;
+    }
+    heights.enough = between;
+    offsets.swap(tried);
+    lower = true;
+  }
+  return lower;
+}
+
+// The long-lived, which lead `order`, from the bottom up as they lie, and the others around them. Whether that is the best
+// so far.
+bool LayAll(std::vector<int32_t> order, size_t long_lived, std::vector<int64_t> offsets, FirstFit& first_fit,
+            Search& search, std::string_view name) {
+  std::ranges::stable_sort(std::span(order.data(), long_lived), {}, [&](int32_t i) { return offsets[i]; });
+  const int64_t best = search.best_slab();
+  const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
+  const FirstFit::Outcome outcome = first_fit.Place(order, limit, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+  return search.best_slab() < best;
+}
+
+// In the turn that `order` has for the long-lived, which lead it.
+void LayInTurn(const std::vector<int32_t>& order, size_t long_lived, int64_t least_height,
+               FirstFit& first_fit, Search& search, std::string_view name) {
   const std::span first(order.data(), long_lived);
   std::vector<int64_t> offsets(search.instance().buffers(), 0);
-  auto outcome = FirstFit::Outcome::kTooHigh;
-  for (double excess = 0; outcome == FirstFit::Outcome::kTooHigh && excess <= kMostExcess;
-       excess = std::max(kLeastExcess, 2 * excess)) {
-    const auto height = least_height + static_cast<int64_t>(excess * static_cast<double>(least_height));
-    if (height >= search.best_slab()) return;
-    outcome = GoRound(first, height, first_fit, search, offsets);
-  }
-  if (outcome != FirstFit::Outcome::kComplete) return;
-  std::ranges::stable_sort(first, {}, [&](int32_t i) { return offsets[i]; });
-  const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
-  outcome = first_fit.Place(order, limit, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+  const auto heights = RiseUntilEnough(first, least_height, first_fit, search, offsets);
+  if (!heights || !LayAll(order, long_lived, offsets, first_fit, search, name)) return;
+  if (TakeBack(first, *heights, first_fit, search, offsets))
+    LayAll(order, long_lived, std::move(offsets), first_fit, search, name);
 }
 
 }  // namespace

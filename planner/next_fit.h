@@ -19,7 +19,8 @@ int32_t LeastOfLong(const Instance& instance);
 // round instead, those that begin in one go in the order of their ends, then all in that of their starts: each one comes on
 // top of the one before, and at the bottom again where it would end above a height, so that what leaves makes room in one
 // piece. The height is the least that there is for the long-lived alone, around what is pinned, and where that is not
-// enough, a little more. They settle from the bottom up, and first-fit puts the others around them, the largest first.
+// enough, a little more, of which some is taken back if the placement is the best so far. They settle from the bottom up,
+// and first-fit puts the others around them, the largest first.
 void PlaceLongByNextFit(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -87,6 +87,15 @@ TEST(NextFit, WhatWaitsForLongerLeavesOneHole) {
   ExpectValid(problem, search);
 }
 
+TEST(NextFit, TakesBackWhatTheLastStepWasTooMuch) {
+  const Problem problem = OneForwardOneBackward(300, 2);
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), kPlenty);
+  PlaceLongByNextFit(search, "tested");
+  EXPECT_LE(search.best_slab(), search.target() * 104 / 100) << "the step up is one to 1/32";
+  ExpectValid(problem, search);
+}
+
 TEST(NextFit, GoesRoundAboveWhatIsPinned) {
   Problem problem = OneForwardOneBackward(100);
   int64_t offset = 0;

@@ -174,7 +174,8 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
   const std::span long_lived(order.begin(), others);
   const int64_t least_height = LeastHeight(long_lived, instance);
   FirstFit first_fit(instance, search.memory());
-  for (const auto sort : {SortByRun, SortByStart}) {
+  // Where both come to the bound the first is kept, and jobs that were served by it had fewer conflicts.
+  for (const auto sort : {SortByStart, SortByRun}) {
     sort(long_lived, instance);
     LayInTurn(order, long_lived.size(), least_height, first_fit, search, name);
   }

@@ -16,7 +16,7 @@ int32_t LeastOfLong(const Instance& instance);
 
 // Where micro-batches pass through a pipeline, what waits is a queue: it leaves in the order in which it came. First-fit
 // puts each one where there is room, and in between lies what lives for a moment; soon holes are everywhere. Next-fit goes
-// round instead, those that begin in one go in the order of their ends, then all in that of their starts: each one comes on
+// round instead, in the order of starts, then with those that begin in one go in the order of their ends: each one comes on
 // top of the one before, and at the bottom again where it would end above a height, so that what leaves makes room in one
 // piece. The height is the least that there is for the long-lived alone, around what is pinned, and where that is not
 // enough, a little more, of which some is taken back if the placement is the best so far. They settle from the bottom up,

@@ -1,4 +1,5 @@
 /* A library that is loaded for a moment by random_host: it has a block of its own while it is there. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tests/cuda/random_world.h"
+#include "tests/random_move.h"
 
 namespace {
 
@@ -24,12 +25,7 @@ struct Options {
   bool captures = true;
 };
 
-struct Move {
-  size_t weight;
-  void (*play)(World&);
-};
-
-constexpr Move kMoves[] = {
+constexpr Move<World> kMoves[] = {
     {32, Allocate},         {28, FreeBlock},     {12, UseBlock},       {3, OpenStream},
     {3, CloseStream},       {1, OpenContext},    {1, EndContext},      {1, EndPrimaryContext},
     {4, BeginOrEndCapture}, {5, AskAboutBlock},  {2, AskAboutPools},   {2, AskForMemory},
@@ -42,19 +38,10 @@ constexpr int kLayers = 12;
 constexpr int kIterationsInOrder = 60, kIterationsSynchronous = 16;
 constexpr size_t kStepsBetweenThreads = 30;
 
-void (*SomeMove(World& world))(World&) {
-  size_t weights = 0;
-  for (const Move& move : kMoves) weights += move.weight;
-  size_t drawn = world.Draw(weights);
-  const Move* move = kMoves;
-  for (; drawn >= move->weight; ++move) drawn -= move->weight;
-  return move->play;
-}
-
 void PlayStep(World& world, const Options& options) {
   ++world.step;
   world.MakeSomeContextCurrent();
-  void (*const move)(World&) = SomeMove(world);
+  void (*const move)(World&) = SomeMove<World>(kMoves, world).play;
   if (move != BeginOrEndCapture || options.captures) move(world);
   if (const uint64_t bytes = WorkCorruptedBytes()) {
     world.Report("corrupted bytes", bytes);

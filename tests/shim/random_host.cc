@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +23,8 @@
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "tests/random_move.h"
 
 namespace {
 
@@ -34,12 +35,7 @@ struct Options {
   bool beside = false;
 };
 
-struct Move {
-  size_t weight;
-  void (*play)(World&);
-};
-
-constexpr Move kMoves[] = {
+constexpr Move<World> kMoves[] = {
     {48, Allocate},   {34, FreeBlock},  {22, Reallocate}, {20, UseBlock},       {2, AskForTooMuch},
     {2, AskWrongly},  {3, GrowTooMuch}, {2, TrimAll},     {6, MoveThroughFile}, {2, ReadByProcess},
     {10, Advise},     {4, Protect},     {3, LockPages},   {2, MapOver},         {2, SignalItself},
@@ -68,17 +64,11 @@ struct Left {
 };
 thread_local Left left;
 
-unsigned char canary[64];
-
 void OnAlarm(int) {
-  const int saved = errno;
+  if (is_of_program) return;
   static constexpr char kForeign[] = "a signal came to a thread that is not the program's\n";
-  if (!is_of_program) {
-    (void)!write(STDERR_FILENO, kForeign, sizeof kForeign - 1);
-    _exit(10);
-  }
-  for (unsigned char& byte : canary) ++byte;
-  errno = saved;
+  (void)!write(STDERR_FILENO, kForeign, sizeof kForeign - 1);
+  _exit(10);
 }
 
 void PlayStep(Program& played) {
@@ -91,14 +81,10 @@ void PlayStep(Program& played) {
     played.training.Iterate(world, iterations, kVaries[world.Draw(std::size(kVaries))]);
     return world.Report("iterated", iterations);
   }
-  size_t weights = 0;
-  for (const Move& move : kMoves) weights += move.weight;
-  size_t drawn = world.Draw(weights);
-  const Move* move = kMoves;
-  for (; drawn >= move->weight; ++move) drawn -= move->weight;
+  const Move<World>& move = SomeMove<World>(kMoves, world);
   // The limit would be that of the other threads too.
-  if (move->play == LimitMemory && played.options.beside) return;
-  move->play(world);
+  if (move.play == LimitMemory && played.options.beside) return;
+  move.play(world);
 }
 
 // No call for memory is where a thread is cancelled.

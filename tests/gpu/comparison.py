@@ -1,4 +1,4 @@
-"""Section 9: the same job under every allocator, in one run, one after the other."""
+"""The same job under every allocator, in one run, one after the other."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from hog import Hog
 from jobs import HERE, PROGRAMS, Beside, by_plan, failed, unserved
 from rows import FAIL, LEFT_OUT, MEASURED, Finding, Row
 
-SECTION = "9"
+SECTION = "comparison"
 FIRST_RUN, SECOND_RUN = "Reprise over cudaMallocAsync", "Reprise, second run"  # it has the plans of the first
 # PyTorch's own allocators, and Reprise over the two that ask the driver for every tensor: (mode, with Reprise). In the
 # order of what is asked first; what asks the driver for every tensor without Reprise nobody uses by choice.
@@ -207,7 +207,7 @@ HEADER = ("device peak", "reserved", "allocated", "iterations per second", "larg
 
 def cells(results, model):
     """{allocator: a cell for each of HEADER}: what was measured of it; `-`: nothing was."""
-    measured = {result.name: result for result in results if result.section == SECTION and result.verdict == MEASURED}
+    measured = {result.name: result for result in results if result.verdict == MEASURED}
     figures = {name: result.figures for name, result in measured.items()}
 
     def cell(name, write):

@@ -1,4 +1,4 @@
-"""Section 8: under Reprise every job computes the same, its calls are caught, and nothing is corrupted."""
+"""Under Reprise every job computes the same, its calls are caught, and nothing is corrupted."""
 
 import collections
 import json
@@ -13,7 +13,7 @@ from hog import Hog
 from jobs import HERE, NOTHING_CAUGHT, PROGRAMS, compared, failed, first_difference, unserved
 from rows import FAIL, MEASURED, PASS, Finding, Row
 
-SECTION = "8"
+SECTION = "correctness"
 DEMO = os.path.join(os.path.dirname(os.path.dirname(HERE)), "scripts/demo.d/compare.py")
 MODES = {
     "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
@@ -30,7 +30,7 @@ SHAPES = {
     "turns": ["--batch", "4", "--length", "256", "--iterations", "96"],
 }
 ACCUMULATED = ["--accumulate", "4"]
-LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of section 9
+LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of the comparison
 RECORDED = 24  # iterations of these: each is like the one before
 
 BY_PLAN = 0.5  # of the bytes after the first plan, the least that a training of one shape must get from it
@@ -375,7 +375,7 @@ class Correctness:
         ]
 
     def recording_rows(self):
-        """What section 9 measures, recorded: models of other allocators can be held against what these took."""
+        """What the comparison measures, recorded: models of other allocators can be held against what these took."""
 
         def words(model):
             shape = [*LARGE[model], "--iterations", str(RECORDED)]

@@ -78,9 +78,9 @@ def simulator_section(report):
 
 
 def conclude(report, all_rows=True):
-    say("\n9  one job under every allocator, one after the other")
+    say("\none job under every allocator, one after the other")
     say("\n".join(comparison.table(report.results)))
-    say("\n   where the simulator differs")
+    say("\nwhere the simulator differs")
     say("\n".join(simulator_section(report)))
     say(f"\n{report.sums()}; all figures in {report.path}")
     if not all_rows or not all(result.whole for result in report.results):

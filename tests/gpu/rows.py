@@ -123,7 +123,7 @@ def say(text):
 
 
 def line(result):
-    return f"{result.section}  {result.name:<44} {result.verdict:<9} {result.seconds:6.1f} s  {result.says}"
+    return f"{result.section:<11}  {result.name:<44} {result.verdict:<9} {result.seconds:6.1f} s  {result.says}"
 
 
 def found(row, machine, budget):

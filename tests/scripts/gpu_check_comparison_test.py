@@ -60,7 +60,7 @@ class Comparison(Folder):
         hog = self.write("hog", "#!/bin/sh\necho ready 7\nread end\n", 0o755)
         runner = jobs.Jobs(self.write("reprise", FAKE_REPRISE, 0o755), tempfile.mkdtemp(dir=self.folder), {})
         compare = comparison.Comparison(runner, Compiled(hog))
-        row = Row("9", "largest batch", limit, (), compare.largest_batch("Reprise over uncached"))
+        row = Row("comparison", "largest batch", limit, (), compare.largest_batch("Reprise over uncached"))
         with mock.patch.object(comparison, "PROGRAMS", self.folder):
             return rows.found(row, HasAll(), Deadline(100))
 

@@ -24,7 +24,7 @@ class RestOf(Folder):
     """A second run goes on where the first was ended."""
 
     def result(self, name, verdict, whole=True, **figures):
-        return Result("8", name, 1, verdict, "", figures, whole)
+        return Result("correctness", name, 1, verdict, "", figures, whole)
 
     def again(self, only=(), *before):
         rows.Report(self.folder, [{"n": 1}], before)
@@ -35,7 +35,7 @@ class RestOf(Folder):
             return lambda _: asked.append(name) or Finding(PASS if name != "unlucky" else LEFT_OUT, "anew")
 
         names = dict.fromkeys([*(result.name for result in before), "never begun"])
-        listed = [Row("8", name, 100, (), find(name)) for name in names]
+        listed = [Row("correctness", name, 100, (), find(name)) for name in names]
         report = rows.Report(self.folder, [*runs, {"n": 2}], results)
         rows.run(gpu_check.Plan(only, results).of(listed), 1, HasAll(), Deadline(100), report)
         runs, results = rows.read(report.path)
@@ -75,7 +75,7 @@ class RestOf(Folder):
                 return rows.LEAST + 1
 
         def found(budget, verdict=LEFT_OUT, needs=HasAll()):
-            row = Row("8", "x", 100, ("y",), lambda _: Finding(verdict))
+            row = Row("correctness", "x", 100, ("y",), lambda _: Finding(verdict))
             return rows.found(row, needs, budget).whole
 
         self.assertFalse(found(Deadline(0)))
@@ -94,7 +94,7 @@ class Entry(Folder):
         run = {"started": "2026-01-02T03:04:05+00:00", "command": "gpu-check x", "bundle": bundle, "machine": facts}
         report = rows.Report(self.folder, [run], also=entry.write)
         figures = {"largest": 40, "complete": True}
-        report.add(Result("9", "largest batch: native", 1, MEASURED, "a | b", figures))
+        report.add(Result("comparison", "largest batch: native", 1, MEASURED, "a | b", figures))
         with open(os.path.join(self.folder, "results.md"), encoding="utf-8") as text:
             written = text.read()
         for said in ("2026-01-02", "commit abc", "GPU|X (80.0 GiB)", "driver 580.1", "1.0 GiB of the device in use",
@@ -165,12 +165,12 @@ class Table(unittest.TestCase):
         figures = {"device_peak": 3 << 30, "torch_peak": 2 << 30, "per_second": rate, "reserved": 5 << 29, "reprise": {}}
         without = {**figures, "torch_peak": None, "reserved": None}  # PyTorch keeps none without its cache
         results = [
-            Result("9", "gpt: uncached", 1, MEASURED, "", without),
-            Result("9", "gpt: Reprise over uncached", 1, MEASURED, "", {**without, "reprise": {"reserved_peak": 1 << 30}}),
-            Result("9", "gpt: native", 1, MEASURED, "", figures),
-            Result("9", "gpt: Reprise over cudaMallocAsync", 1, MEASURED, "", {**figures, "reprise": {"reserved_peak": 3 << 30}}),
-            Result("9", "largest batch: native", 1, MEASURED, "", {"largest": 40, "complete": False}),
-            Result("9", "gpt: cudaMallocAsync", 1, FAIL, "", {}),
+            Result("comparison", "gpt: uncached", 1, MEASURED, "", without),
+            Result("comparison", "gpt: Reprise over uncached", 1, MEASURED, "", {**without, "reprise": {"reserved_peak": 1 << 30}}),
+            Result("comparison", "gpt: native", 1, MEASURED, "", figures),
+            Result("comparison", "gpt: Reprise over cudaMallocAsync", 1, MEASURED, "", {**figures, "reprise": {"reserved_peak": 3 << 30}}),
+            Result("comparison", "largest batch: native", 1, MEASURED, "", {"largest": 40, "complete": False}),
+            Result("comparison", "gpt: cudaMallocAsync", 1, FAIL, "", {}),
         ]
         lines = {line[:29].strip(): line[29:].split() for line in comparison.table(results)[: 1 + len(comparison.ALLOCATORS)]}
         self.assertEqual(lines["uncached"], "3.00 GiB - - 12.50 (12.00 to 13.00) - 1".split())

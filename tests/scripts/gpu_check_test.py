@@ -326,7 +326,7 @@ echo "$name"
         def section(*findings):
             report = rows.Report(self.folder, [{}])
             for finding in findings:
-                report.results.append(Result("8", "x", 1, PASS, "", finding))
+                report.results.append(Result("correctness", "x", 1, PASS, "", finding))
             return gpu_check.simulator_section(report)
 
         none = {"compared_with_simulator": 0, "simulator_differs": []}
@@ -405,7 +405,7 @@ class Rows(Folder):
         self.jobs = jobs.Jobs("no reprise", self.folder, {})
 
     def run_rows(self, *finds, has=HasAll(), budget=100, limit=100, workers=1):
-        listed = [Row("8", f"row {number}", limit, ("a GPU",), find) for number, find in enumerate(finds)]
+        listed = [Row("correctness", f"row {number}", limit, ("a GPU",), find) for number, find in enumerate(finds)]
         rows.run(listed, workers, has, Deadline(budget), self.report)
         return [(result.verdict, result.says) for result in self.report.results]
 

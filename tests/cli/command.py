@@ -76,6 +76,9 @@ class CommandTest(unittest.TestCase):
         done.out, done.err = ((stream or b"").decode(errors="replace") for stream in (done.stdout, done.stderr))
         return done
 
+    def run_host(self, *words, **options):
+        return self.reprise("run", "--host", *words, **options)
+
     def assert_status(self, done, status):
         self.assertEqual(done.returncode, status, f"{done.args}\nstdout: {done.out}\nstderr: {done.err}")
 

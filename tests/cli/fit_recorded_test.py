@@ -21,8 +21,8 @@ for _ in range(32):
 
 class FitOfTraces(command.CommandTest):
     def record(self, batch):
-        done = self.reprise("run", "--host", "--mode", "record", "--threshold", "16K", "--out", f"out{batch}", "--",
-                            sys.executable, "-c", SMALL_AND_LARGE, str(batch))
+        done = self.run_host("--mode", "record", "--threshold", "16K", "--out", f"out{batch}", "--",
+                             sys.executable, "-c", SMALL_AND_LARGE, str(batch))
         self.assert_status(done, 0)
         return f"out{batch}/trace.reprise@{batch}"
 

@@ -34,7 +34,7 @@ KILLED = "import glob, os\n" + JOB.replace("sys.argv[1]", "os.environ['ROUNDS']"
 
 class Plans(command.CommandTest):
     def run_job(self, *options, rounds):
-        done = self.reprise("run", "--host", *options, "--", sys.executable, "-c", JOB, str(rounds))
+        done = self.run_host(*options, "--", sys.executable, "-c", JOB, str(rounds))
         self.assert_status(done, 0)
         return done
 
@@ -116,8 +116,7 @@ class Plans(command.CommandTest):
     def test_a_job_that_is_killed_has_left_its_plans(self):
         job = ["--", sys.executable, "-c", KILLED]
         for out, options, left in (("first", ["--cache", "plans"], "plans/*.entry"), ("second", [], "second/plans.json")):
-            done = self.reprise("run", "--host", "--out", out, *options, *job,
-                                env={"ROUNDS": "256000", "KILLED_BY": left})
+            done = self.run_host("--out", out, *options, *job, env={"ROUNDS": "256000", "KILLED_BY": left})
             self.assert_status(done, -signal.SIGKILL)
             if not options:
                 self.assertIn(f"reprise: plans for the next run: {left}\n", done.err)

@@ -12,9 +12,6 @@ from run_test import JOB
 
 
 class RunFolder(command.CommandTest):
-    def run_host(self, *words, **options):
-        return self.reprise("run", "--host", *words, **options)
-
     def run_job(self, *options):
         self.assert_status(self.run_host(*options, "--", sys.executable, "-c", JOB, "0"), 0)
 

@@ -36,7 +36,7 @@ class Killed(command.CommandTest):
         self.write("job.py", JOB)
 
     def run_into(self, folder, *words, **env):
-        return self.reprise("run", "--host", "--out", folder, "--", *words, env=env)
+        return self.run_host("--out", folder, "--", *words, env=env)
 
     def test_a_job_that_is_killed_has_left_a_summary(self):
         done = self.run_into("out", sys.executable, "job.py", KILLED_BY="out/summary.json")

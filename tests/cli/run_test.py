@@ -59,9 +59,6 @@ PRINT = "import os, sys; print(*(f'{name}={os.environ.get(name)}' for name in sy
 
 
 class Run(command.CommandTest):
-    def run_host(self, *words, **options):
-        return self.reprise("run", "--host", *words, **options)
-
     def run_job(self, *options, status=0):
         done = self.run_host(*options, "--", sys.executable, "-c", JOB, str(status))
         self.assert_status(done, status)
@@ -329,7 +326,7 @@ class Run(command.CommandTest):
         program = shutil.copy(command.REPRISE, self.path("installed"))
         self.fails(2, "run", "--host", "--", "true", program=program, says="libreprise-host.so is in none of")
         library = shutil.copy(self.host_library(), self.path("installed"))
-        done = self.reprise("run", "--host", "--", "printenv", "LD_PRELOAD", program=program)
+        done = self.run_host("--", "printenv", "LD_PRELOAD", program=program)
         self.assertEqual(done.out, os.path.realpath(library) + "\n")
 
     def installed_in(self, name):
@@ -521,8 +518,8 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
         read, write = os.pipe()
         os.close(read)
         self.addCleanup(os.close, write)
-        done = self.reprise("run", "--host", "--", "sh", "-c", "exit 4", capture_output=False, stderr=write,
-                            env={"REPRISE_DISABLE": "1"})
+        done = self.run_host("--", "sh", "-c", "exit 4", capture_output=False, stderr=write,
+                             env={"REPRISE_DISABLE": "1"})
         self.assertEqual(done.returncode, 4)
 
     def test_a_job_that_is_stopped_and_continued_alone(self):

@@ -3,13 +3,13 @@
 import pickle
 
 
-def entry(action, addr, size, stream=0, time_us=1_000_000):
+def entry(action, addr, size):
     return {
         "action": action,
         "addr": addr,
         "size": size,
-        "stream": stream,
-        "time_us": time_us,
+        "stream": 0,
+        "time_us": 1_000_000,
         "compile_context": "N/A",
         "user_metadata": "",
         "frames": [{"name": "step", "filename": "train.py", "line": 7}],

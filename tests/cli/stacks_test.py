@@ -31,13 +31,13 @@ HELD.allocate(4 * 1024)  # the first opens the core, which until then knows of n
 class StacksTest(CommandTest):
     calls = os.environ["PYTHON_CALLS"]
 
-    def run_script(self, script, *options, stacks="python", status=0):
+    def run_script(self, script, *options, stacks="python"):
         """The script's stdout, and its sites by their bytes in KiB."""
         self.write("script.py", PRELUDE + textwrap.dedent(script))
         environment = {"PYTHON_CALLS": self.calls, "REPRISE_LOG": "info", "PYTHONMALLOC": "malloc"}
-        done = self.reprise("run", "--host", "--mode", "record", "--out", "out", "--stacks", stacks, *options, "--",
-                            PYTHON, "script.py", env=environment)
-        self.assert_status(done, status)
+        done = self.run_host("--mode", "record", "--out", "out", "--stacks", stacks, *options, "--", PYTHON, "script.py",
+                             env=environment)
+        self.assert_status(done, 0)
         self.stats = self.json("stats", "out/trace.reprise")
         return done.out, {site["bytes"] // KIB: site for site in self.stats["sites"]}
 

@@ -64,6 +64,10 @@ class Rules:
     def test_needs_libc_alone(self):
         self.assertEqual(needed(self.shim), ["libc.so.6"])
 
+    def test_is_small(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertLess(stripped_size(self.shim, folder), 100_000)
+
     def test_asks_for_nothing_that_glibc_alone_has(self):
         """The loader of another C library would end its programs before they begin."""
         internal = {name for name in asked_for(self.shim) if name.startswith("_")}

@@ -173,14 +173,6 @@ class RingSkyline {
   std::priority_queue<Entry> heap_;  // has stale entries; those of the present have the line's present height
 };
 
-std::vector<int32_t> FreeOnes(const Instance& instance) {
-  std::vector<int32_t> free;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) free.push_back(i);
-  }
-  return free;
-}
-
 }  // namespace
 
 struct BestFit::Pass {
@@ -205,7 +197,7 @@ struct BestFit::Room {
       : grain(CommonAlignment(instance)),
         obstacles(instance, grain),
         heights(HeightsOf(instance, grain)),
-        unplaced(instance, FreeOnes(instance), heights) {}
+        unplaced(instance, FreeBuffers(instance), heights) {}
 
   // With what alignment may cost on top of a line.
   static std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {

@@ -145,10 +145,7 @@ std::pair<double, double> ExactSearch::KeyOf(int32_t buffer, Order order, bool p
 // problem, so that this order does not matter.
 void ExactSearch::SetRanks(Order order, bool perturbed) {
   std::vector<std::pair<double, double>> key(instance_.buffers());
-  std::vector<int32_t> sorted;
-  for (int32_t i = 0; i < instance_.buffers(); ++i) {
-    if (instance_.is_free(i)) sorted.push_back(i);
-  }
+  std::vector<int32_t> sorted = FreeBuffers(instance_);
   const auto rest = [&](int32_t i) {
     return std::tuple(instance_.begin[i], instance_.end[i], instance_.size[i], i);
   };
@@ -162,10 +159,7 @@ void ExactSearch::SetRanks(Order order, bool perturbed) {
 ExactSearch::Outcome ExactSearch::Run(int64_t limit) {
   state_.Reset(capacity_);
   stop_at_node_ = nodes_ + limit;
-  pool_.clear();
-  for (int32_t i = 0; i < instance_.buffers(); ++i) {
-    if (instance_.is_free(i)) pool_.push_back(i);
-  }
+  pool_ = FreeBuffers(instance_);
   return Extend({0, pool_.size()});
 }
 

@@ -7,9 +7,7 @@ namespace reprise::planner {
 
 ExactState::ExactState(const Instance& instance)
     : size_(instance.size), alignment_(instance.alignment), obstacles_(instance.buffers()) {
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) free_.push_back(i);
-  }
+  free_ = FreeBuffers(instance);
   ListSlots(instance);
   ListConflicts(instance);
   floor_.resize(instance.buffers());

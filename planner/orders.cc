@@ -40,12 +40,8 @@ class LargestLoad {
 template <typename KeyOf>
 std::vector<int32_t> SortByKeys(const Instance& instance, KeyOf key_of) {
   std::vector<Key> keys(instance.buffers());
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (!instance.is_free(i)) continue;
-    keys[i] = key_of(i);
-    order.push_back(i);
-  }
+  std::vector<int32_t> order = FreeBuffers(instance);
+  for (const int32_t i : order) keys[i] = key_of(i);
   std::sort(order.begin(), order.end(),
             [&](int32_t a, int32_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
   return order;

@@ -330,6 +330,14 @@ bool ShareSlot(std::span<const Range> a, std::span<const Range> b) {
   return false;
 }
 
+std::vector<int32_t> FreeBuffers(const Instance& instance) {
+  std::vector<int32_t> free;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_free(i)) free.push_back(i);
+  }
+  return free;
+}
+
 int64_t CommonAlignment(const Instance& instance) {
   int64_t grain = 0;
   for (int32_t i = 0; i < instance.buffers(); ++i) {

@@ -38,10 +38,7 @@ class Rounded {
   // Gives each free buffer the size of the largest in its class. Returns the order of these: the largest class first,
   // and each by its starts.
   std::vector<int32_t> RoundUp(Instance& instance) const {
-    std::vector<int32_t> order;
-    for (int32_t i = 0; i < instance.buffers(); ++i) {
-      if (instance.is_free(i)) order.push_back(i);
-    }
+    std::vector<int32_t> order = FreeBuffers(instance);
     std::ranges::sort(order, [&](int32_t a, int32_t b) {
       return instance.size[a] != instance.size[b] ? instance.size[a] > instance.size[b] : a < b;
     });

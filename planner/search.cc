@@ -18,10 +18,7 @@ int64_t SlabOf(const Instance& instance, std::span<const int64_t> offsets) {
 }
 
 std::vector<int32_t> InOrderOfOffsets(const Instance& instance, std::span<const int64_t> offsets) {
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) order.push_back(i);
-  }
+  std::vector<int32_t> order = FreeBuffers(instance);
   std::sort(order.begin(), order.end(),
             [&](int32_t a, int32_t b) { return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : a < b; });
   return order;

@@ -16,14 +16,6 @@ std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
   return heights;
 }
 
-std::vector<int32_t> FreeBuffers(const Instance& instance) {
-  std::vector<int32_t> free;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_free(i)) free.push_back(i);
-  }
-  return free;
-}
-
 std::vector<int32_t> Obstacles(const Instance& instance) {
   std::vector<int32_t> obstacles;
   for (int32_t i = 0; i < instance.buffers(); ++i) {

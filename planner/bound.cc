@@ -234,6 +234,12 @@ Bytes MaxLive(const Problem& problem) {
   return Bytes(load.empty() ? 0 : *std::max_element(load.begin(), load.end()));
 }
 
+bool HasOneLane(const Problem& problem) {
+  const auto first = std::ranges::find_if(problem.buffers, HasLane);
+  return std::all_of(first, problem.buffers.end(),
+                     [&](const Buffer& buffer) { return !HasLane(buffer) || buffer.lane == first->lane; });
+}
+
 std::vector<Lane> LanesOf(const Problem& problem) {
   std::map<int32_t, Lane> by_number;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {

@@ -27,6 +27,9 @@ struct Lane {
 // Whether the buffer is laid among those of its lane.
 inline bool HasLane(const Buffer& buffer) { return !buffer.pinned && !buffer.outside; }
 
+// Whether all of those are of one lane.
+bool HasOneLane(const Problem& problem);
+
 // Those with a buffer, in order of their numbers.
 std::vector<Lane> LanesOf(const Problem& problem);
 

@@ -32,12 +32,6 @@ constexpr int64_t kListsBetweenLooks = 1000;
 // The order of first-fit where no other one is tried: of the first answers the one that is mostly sound.
 constexpr Classes kClasses{.per_octave = 2, .phase = 0.5, .by_lifetime = true};
 
-bool HasOneLane(const Problem& problem) {
-  const auto first = std::ranges::find_if(problem.buffers, HasLane);
-  return std::all_of(first, problem.buffers.end(),
-                     [&](const Buffer& buffer) { return !HasLane(buffer) || buffer.lane == first->lane; });
-}
-
 Problem Shared(const Problem& problem) {
   Problem shared = problem;
   shared.reuse = Reuse::kAllowed;

@@ -41,16 +41,6 @@ double SecondsFor(const planner::Problem& problem, double most) {
                   std::max(kLeastSeconds, kSecondsABuffer * static_cast<double>(problem.buffers.size())));
 }
 
-// Of several the bound does not know what it costs that they share nothing.
-bool HasOneLane(const planner::Problem& problem) {
-  std::optional<int32_t> lane;
-  return std::ranges::all_of(problem.buffers, [&](const planner::Buffer& buffer) {
-    if (buffer.pinned) return true;
-    if (!lane) lane = buffer.lane;
-    return buffer.lane == *lane;
-  });
-}
-
 void Pin(const std::vector<Obstacle>& obstacles, Tick lower, Tick upper, planner::Problem& problem) {
   for (const Obstacle& obstacle : obstacles) {
     planner::Buffer buffer;
@@ -85,7 +75,8 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
   const Bytes needed = solution->lower_bound > planner::LowerBound(request.problem)
                            ? solution->lower_bound
                            : planner::HeightOfLoad(request.problem);
-  if ((solution->placement.slab - needed) * kMostGapParts > needed && HasOneLane(request.problem))
+  // Of several lanes the bound does not know what it costs that they share nothing.
+  if ((solution->placement.slab - needed) * kMostGapParts > needed && planner::HasOneLane(request.problem))
     return absl::ResourceExhaustedError("the plan is far above what it needs room for");
   return PlanOf(request, solution->placement, solution->lower_bound);
 }

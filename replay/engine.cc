@@ -310,7 +310,7 @@ Arena::Block Engine::PlaceAnywhere(Sequence& sequence, const Request& request, T
 // are forgotten: what stays of its first step would lie in their places, or all of it had to be kept out of their range.
 bool Engine::IsToStay(Tick token, Bytes bytes) {
   if (token > stays_.back().token) return false;
-  const auto then = std::ranges::lower_bound(stays_, token, {}, &Sequence::Staying::token);
+  const auto then = std::ranges::lower_bound(stays_, token, {}, &StayingBlock::token);
   if (then->token != token) return false;
   if (then->bytes == bytes) return true;
   stays_.clear();
@@ -416,7 +416,7 @@ absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans)
     stays_.insert(stays_.end(), expected.stays.begin(), expected.stays.end());
     whole_.Expect(std::move(expected));
   }
-  std::ranges::sort(stays_, {}, &Sequence::Staying::token);
+  std::ranges::sort(stays_, {}, &StayingBlock::token);
   expecting_ = whole_.expecting();
   arena_.SetPlanEnd(whole_.plans_end());
   return absl::OkStatus();

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -273,8 +274,8 @@ class Engine {
   JobThreads threads_;  // from the second thread on
   bool split_ = false;
   bool plans_without_stream_ = false;
-  bool expecting_ = false;                // a plan of an earlier run has its range kept free
-  std::vector<Sequence::Staying> stays_;  // of the start, by token; empty where that is not known
+  bool expecting_ = false;           // a plan of an earlier run has its range kept free
+  std::vector<StayingBlock> stays_;  // of the start, by token; empty where that is not known
 
   // Blocks are numbered as they become live, which is the order in which the sink hears of them. Until then
   // one has its request's number.

@@ -16,6 +16,9 @@ constexpr int64_t kPartsLonger = 8;
 constexpr int64_t kConflictParts = 50;
 // A block that goes so much of a round later than planned is only late: other threads let go of it, sooner or later each time.
 constexpr int64_t kPartsLate = 10;
+// A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
+// there for good.
+constexpr int64_t kRoundsOutstayed = 2;
 // Rounds after which a plan has proved itself.
 constexpr int64_t kGoodRounds = 8;
 // Of the slots that a waiting plan has seen in a job's start, so many are known, the latest ones: 2 MiB.
@@ -98,15 +101,17 @@ bool FollowedPlan::ShouldLook(Tick token, uint32_t slot, Bytes live) {
   return should;
 }
 
+bool FollowedPlan::IsThereForGood(int64_t age, int64_t slots) { return age >= kRoundsOutstayed * slots; }
+
 bool FollowedPlan::Outlives(const profiler::Slot& slot, int64_t age, int64_t slots) {
-  return age > slot.length + slots / kPartsLate && age < kRoundsOutstayed * slots;
+  return age > slot.length + slots / kPartsLate && !IsThereForGood(age, slots);
 }
 
 bool FollowedPlan::Outstays(uint32_t slot, Tick since, Offset offset, Tick now) const {
   if (since < Tick(0)) return false;
   const auto slots = static_cast<int64_t>(plan.slots.size());
   const int64_t age = now - 1 - since;
-  const auto its = static_cast<size_t>(((slot - age) % slots + slots) % slots);
+  const uint32_t its = InCycle(slot - age, slots);
   return plan.slots[its].offset == offset && Outlives(plan.cycle[its], age, slots);
 }
 

@@ -60,9 +60,6 @@ struct FollowedPlan {
   // it has been laid again, or what lies there has gone. Nor does a job's start, in which blocks come that stay, take longer.
   static constexpr int64_t kPartsInTheWay = 16;
   static constexpr int kRoundsToRest = 4;
-  // A block that outstays its slot is noticed by the next round that wants its place. One that has been there for so many is
-  // there for good.
-  static constexpr int64_t kRoundsOutstayed = 2;
   // Rounds shorter than so many allocations are counted as parts of one: what is planned every few milliseconds keeps a core
   // busy.
   static constexpr int64_t kShortRound = 64;
@@ -141,6 +138,8 @@ struct FollowedPlan {
   bool ShouldLook(Tick token, uint32_t slot, Bytes live);
   // Whether the period is its own: found again after something else, or another as long?
   bool Serves(const profiler::Period& period, Stream stream) const;
+  // Whether what has been there for `age` allocations is there for good, whatever one of so many slots says.
+  static bool IsThereForGood(int64_t age, int64_t slots);
   // Whether a block of a slot, one of so many, that has been there for `age` allocations lives for much longer than it says.
   static bool Outlives(const profiler::Slot& slot, int64_t age, int64_t slots);
   // Whether a block that was the token `since` was placed at `offset` by it and lives for much longer than it says. Its present

@@ -29,12 +29,10 @@ std::vector<Region> PlacesOf(const ServingPlan& plan) {
 
 uint32_t CycleAt::SlotBy(Tick token, Bytes bytes, Stream stream) const {
   if (token < Tick(0)) return Matcher::kNoSlot;
-  const auto period = static_cast<int64_t>(slots.size());
-  const int64_t turn = (token - origin) % period;
-  const int64_t i = turn < 0 ? turn + period : turn;
-  const profiler::Slot& slot = slots[static_cast<size_t>(i)];
+  const uint32_t i = InCycle(token - origin, static_cast<int64_t>(slots.size()));
+  const profiler::Slot& slot = slots[i];
   const bool is_it = !slot.persistent && slot.bytes == bytes && slot.stream == stream;
-  return is_it ? static_cast<uint32_t>(i) : Matcher::kNoSlot;
+  return is_it ? i : Matcher::kNoSlot;
 }
 
 uint32_t CycleAt::SlotOf(const BlockInfo& block) const {
@@ -63,7 +61,7 @@ InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleA
     const auto& [offset, bytes, until] = residents[i];
     const uint32_t slot = cycle.SlotBy(live[i].token, live[i].requested, live[i].stream);
     const int64_t age = cycle.now - 1 - live[i].token;
-    if (slot != Matcher::kNoSlot && age < FollowedPlan::kRoundsOutstayed * slots) {
+    if (slot != Matcher::kNoSlot && !FollowedPlan::IsThereForGood(age, slots)) {
       if (FollowedPlan::Outlives(plan.cycle[slot], age, slots)) found.outliving += bytes;
     } else if (until == Resident::kStays) {
       while (place != places.end() && place->second <= offset) ++place;
@@ -85,13 +83,13 @@ Tick BeginOf(const Arena& arena, const CycleAt& cycle, Tick first) {
   return begin;
 }
 
-std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from) {
-  std::vector<Sequence::Staying> stays;
+std::vector<StayingBlock> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from) {
+  std::vector<StayingBlock> stays;
   arena.ForEachLive([&](Offset, Bytes, const BlockInfo& info) {
     const bool of_start = info.token >= Tick(0) && info.token < from;
     if (of_start && cycle.SlotOf(info) == Matcher::kNoSlot) stays.push_back({info.token, info.requested});
   });
-  std::ranges::sort(stays, {}, &Sequence::Staying::token);
+  std::ranges::sort(stays, {}, &StayingBlock::token);
   return stays;
 }
 

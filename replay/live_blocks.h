@@ -50,7 +50,7 @@ InTheWay FindInTheWay(const Sequence& sequence, const Arena& arena, const CycleA
 Tick BeginOf(const Arena& arena, const CycleAt& cycle, Tick first);
 
 // Those from before the token `from` that are no instances, by token.
-std::vector<Sequence::Staying> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from);
+std::vector<StayingBlock> WhatStays(const Arena& arena, const CycleAt& cycle, Tick from);
 
 // All of them, as a sequence knows them whose plan has just come into use.
 std::vector<LiveBlock> BlocksFor(const Sequence& sequence, const Arena& arena, const CycleAt& cycle);

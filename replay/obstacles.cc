@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "replay/ranges.h"
+#include "replay/region_walk.h"
 
 namespace reprise::replay {
 namespace {
-
-using Place = std::pair<Offset, Offset>;
 
 Bytes LiveAtEnd(const ServingPlan& plan) {
   Bytes live;
@@ -34,7 +32,7 @@ bool TakesTurns(const OtherPlan& other, std::span<const Obstacle> obstacles) {
   return at_end > Bytes(0) && left * 2 >= at_end;
 }
 
-void AddPlaces(const ServingPlan& plan, std::vector<Place>& places) {
+void AddPlaces(const ServingPlan& plan, std::vector<Region>& places) {
   const std::vector<ServingPlan::Slot>& slots = plan.lasting();
   for (size_t i = 0; i < slots.size(); ++i) {
     if (!slots[i].planned()) continue;
@@ -46,7 +44,7 @@ void AddPlaces(const ServingPlan& plan, std::vector<Place>& places) {
 }  // namespace
 
 std::vector<Obstacle> PlacesOfOthers(std::span<const OtherPlan> others, std::span<const Obstacle> obstacles) {
-  std::vector<Place> places;
+  std::vector<Region> places;
   for (const OtherPlan& other : others) {
     if (TakesTurns(other, obstacles)) AddPlaces(*other.plan, places);
   }

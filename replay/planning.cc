@@ -208,7 +208,7 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
 
 void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
   const std::vector<profiler::Slot>& slots = request.iteration.slots;
-  // What outlives its round has its place by where it lies (Engine::KeepInPlace).
+  // What outlives its round has its place by where it lies (KeepInPlace).
   if (had.slots.size() != slots.size() || RoundsOf(had) > 1) return;
   for (size_t b = 0; b < request.slot_of.size(); ++b) {
     const uint32_t slot = request.slot_of[b];

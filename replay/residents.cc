@@ -13,10 +13,7 @@ class Cycle {
       : slots_(plan.cycle), round_(Length() / RoundsOf(plan)), from_(from) {}
 
   int64_t Length() const { return static_cast<int64_t>(slots_.size()); }
-  size_t At(int64_t age) const {
-    const int64_t turn = (from_ - age) % Length();
-    return static_cast<size_t>(turn < 0 ? turn + Length() : turn);
-  }
+  size_t At(int64_t age) const { return InCycle(from_ - age, Length()); }
   const profiler::Slot& SlotAt(int64_t age) const { return slots_[At(age)]; }
   bool IsLive(int64_t age) const { return !SlotAt(age).persistent && SlotAt(age).length > age; }
 

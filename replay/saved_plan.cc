@@ -89,7 +89,7 @@ void WriteCycle(JsonWriter& json, const SavedPlan::Cycle& cycle) {
   json.EndArray();
   json.Key("stays");
   json.BeginArray();
-  for (const Sequence::Staying& each : cycle.stays) {
+  for (const StayingBlock& each : cycle.stays) {
     json.BeginArray();
     json.Value(each.token.count());
     json.Value(each.bytes.count());

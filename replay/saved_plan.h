@@ -38,9 +38,9 @@ struct SavedPlan {
     std::vector<Offset> offsets;  // by slot; negative: not planned
     Bytes slab;
     Bytes lower_bound;
-    Tick from;                             // the first token of the job that belonged to it,
-    Tick cut;                              // and the first from there on that was its first slot
-    std::vector<Sequence::Staying> stays;  // of the tokens before it; by token
+    Tick from;                        // the first token of the job that belonged to it,
+    Tick cut;                         // and the first from there on that was its first slot
+    std::vector<StayingBlock> stays;  // of the tokens before it; by token
   };
   JobSignature job;
   std::vector<Cycle> cycles;  // the one in use when it was saved comes first

@@ -71,7 +71,7 @@ void Sequence::Leave(FollowedPlan& used) {
   used.EndFirstCycle();
 }
 
-void Sequence::Adopt(Tick from, std::vector<Staying> stays) {
+void Sequence::Adopt(Tick from, std::vector<StayingBlock> stays) {
   if (active_ != nullptr) {
     Leave(*active_);
     waiting_.push_back(std::move(active_));
@@ -126,7 +126,7 @@ std::vector<Sequence::Known> Sequence::KnownPlans() const {
 }
 
 bool Sequence::Stays(Tick token) const {
-  return active_ != nullptr && std::ranges::binary_search(active_->stays, token, {}, &Staying::token);
+  return active_ != nullptr && std::ranges::binary_search(active_->stays, token, {}, &StayingBlock::token);
 }
 
 uint32_t Sequence::SlotInStart(Tick token) const {

@@ -81,7 +81,6 @@ class Sequence {
   // outlive their slots, and others. True where it is not followed in this round.
   bool Rest(Bytes outliving, Bytes others);
 
-  using Staying = StayingBlock;
   // A plan of an earlier run. It is followed once the sequence is surely in it, but not before the token
   // `from`: what a job allocates while it starts can look like a part of its cycle. Where none has been
   // followed a round later, nor after an eighth more than the start took then, it is forgotten: the job is
@@ -89,8 +88,8 @@ class Sequence {
   struct Expected {
     ServingPlan plan;
     Tick from;
-    Tick cut{};                    // a token that was its first slot
-    std::vector<Staying> stays{};  // by token
+    Tick cut{};                         // a token that was its first slot
+    std::vector<StayingBlock> stays{};  // by token
   };
   void Expect(Expected expected);
   // Those that have not been followed yet.
@@ -102,7 +101,7 @@ class Sequence {
     std::vector<profiler::Slot> cycle;
     Tick from;
     Tick cut;  // the first of its cuts from there on
-    std::vector<Staying> stays{};
+    std::vector<StayingBlock> stays{};
   };
   std::vector<Known> KnownPlans() const;
   // Whether it is known to be a block of the job's start that stays.
@@ -123,7 +122,7 @@ class Sequence {
   // From where on the sizes are its cycle's, as far as is known.
   Tick candidate_from() const { return pending_.cycle().from; }
   // `from`: where its first round began.
-  void Adopt(Tick from, std::vector<Staying> stays = {});
+  void Adopt(Tick from, std::vector<StayingBlock> stays = {});
   // The adopted plan's first cycle lies like this.
   void BeginWith(std::vector<ServingPlan::Slot> slots) {
     active_->plan.later = std::exchange(active_->plan.slots, std::move(slots));

@@ -57,11 +57,15 @@ inline int64_t RoundsOf(const ServingPlan& plan) {
   return 1;
 }
 
+// The slot of a cycle of so many that is so many behind its first one; negative: in front of it.
+inline uint32_t InCycle(int64_t behind_first, int64_t slots) {
+  const int64_t turn = behind_first % slots;
+  return static_cast<uint32_t>(turn < 0 ? turn + slots : turn);
+}
+
 // The slot that a token is where `cut` was the first one and nothing else than the cycle came in between.
 inline uint32_t SlotByNumber(const ServingPlan& plan, Tick cut, Tick token) {
-  const auto cycle = static_cast<int64_t>(plan.slots.size());
-  const int64_t place = (token - cut) % cycle;
-  return static_cast<uint32_t>(place < 0 ? place + cycle : place);
+  return InCycle(token - cut, static_cast<int64_t>(plan.slots.size()));
 }
 
 }  // namespace reprise::replay

@@ -85,7 +85,7 @@ TEST_F(LiveBlocks, OfTheStartThatAreNoInstancesStay) {
   Add(-1, KibiBytes(16));
   Add(100, KibiBytes(40));
   std::vector<int64_t> tokens;
-  for (const Sequence::Staying& each : WhatStays(arena, Cycle(101), Tick(100)))
+  for (const StayingBlock& each : WhatStays(arena, Cycle(101), Tick(100)))
     tokens.push_back(each.token.count());
   EXPECT_THAT(tokens, ElementsAre(3, 9));
 }

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/block_signals.h"
@@ -59,11 +61,6 @@ bool IsEndless(int fd) {
   struct stat facts {};
   char byte = 0;
   return fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) && isatty(fd) == 0 && read(fd, &byte, 1) > 0;
-}
-
-absl::Status SystemError(const char* what, const std::string& path) {
-  const int error = errno;
-  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
 }
 
 // With the slash; "": the working folder.
@@ -126,6 +123,17 @@ absl::Status WriteByRename(const std::string& path, std::string_view text, bool 
 }
 
 }  // namespace
+
+absl::Status SystemError(std::string_view what, std::string_view path) {
+  const int error = errno;
+  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

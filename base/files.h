@@ -14,6 +14,12 @@ namespace reprise {
 
 inline constexpr int64_t kMostFileBytes = int64_t{4} << 30;
 
+// "`what` `path`", with the system's reason: for what has just set errno.
+absl::Status SystemError(std::string_view what, std::string_view path);
+
+// From the root, whatever folder the job goes to later; as it is where the one that it is in cannot be told.
+std::string AbsolutePath(const std::string& path);
+
 // Reads `path`, which may also be a pipe or a terminal. Errors: what open and read say, InvalidArgument where
 // it is a device that never ends, and ResourceExhausted past `most_bytes`; each names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes = kMostFileBytes);

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "base/files.h"
+#include "base/numbers.h"
 #include "base/printable.h"
 #include "base/shell.h"
 #include "cli/status.h"
@@ -37,11 +37,7 @@ std::optional<int> OwnDescriptor(const fs::path& file) {
   std::error_code error;
   const fs::path ours = fs::canonical("/proc/self/fd", error);
   if (error || FolderOf(file) != ours) return std::nullopt;
-  const std::string name = file.filename();
-  int descriptor = 0;
-  const char* const end = name.data() + name.size();
-  const auto [stop, wrong] = std::from_chars(name.data(), end, descriptor);
-  return wrong == std::errc() && stop == end ? std::optional(descriptor) : std::nullopt;
+  return ParseNumber<int>(file.filename().native());
 }
 
 // What a link names in the end, be it there yet or not: that is replaced, and not the link. What cannot be

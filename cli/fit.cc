@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers.h"
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -40,11 +40,9 @@ struct FitOptions {
 std::optional<std::pair<std::string, int64_t>> SplitBatch(const std::string& word) {
   const size_t at = word.rfind('@');
   if (at == std::string::npos || at == 0) return std::nullopt;
-  int64_t batch = 0;
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data() + at + 1, end, batch);
-  if (error != std::errc() || stop != end || batch <= 0 || batch > kMostBatch) return std::nullopt;
-  return std::pair(word.substr(0, at), batch);
+  const std::optional<int64_t> batch = ParseNumber<int64_t>(word.substr(at + 1));
+  if (!batch || *batch <= 0 || *batch > kMostBatch) return std::nullopt;
+  return std::pair(word.substr(0, at), *batch);
 }
 
 // Errors: those of the machine's limits.

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers.h"
 #include "base/printable.h"
 #include "base/shell.h"
 #include "cli/console.h"
@@ -49,11 +48,7 @@ struct PlanRow {
 
 std::optional<int64_t> NumberFromEnvironment(const char* name) {
   const char* const text = getenv(name);
-  if (text == nullptr) return std::nullopt;
-  int64_t number = 0;
-  const char* const end = text + strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+  return text == nullptr ? std::nullopt : ParseNumber<int64_t>(text);
 }
 
 // Which of how many tasks of an array this one is, from 0. nullopt: none, or one of an array whose numbers do

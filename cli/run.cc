@@ -6,16 +6,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/shell.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -30,12 +29,6 @@
 
 namespace reprise::cli {
 namespace {
-
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  return error ? path : absolute.string();
-}
 
 std::map<std::string, std::string> VariablesOf(const RunOptions& options, const std::string& library,
                                                const OutputFolder& folder) {
@@ -54,7 +47,7 @@ std::map<std::string, std::string> VariablesOf(const RunOptions& options, const 
        {std::pair("REPRISE_PLAN", options.plan), std::pair("REPRISE_CACHE", options.cache)}) {
     const char* const present = getenv(name);
     const std::string path = given.empty() && present != nullptr ? present : given;
-    if (!path.empty()) variables[name] = Absolute(path);
+    if (!path.empty()) variables[name] = AbsolutePath(path);
   }
   if (options.capacity) variables["REPRISE_CAPACITY"] = fmt::format("{}", options.capacity->count());
   if (options.threshold) variables["REPRISE_THRESHOLD"] = fmt::format("{}", options.threshold->count());

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "base/numbers.h"
 #include "profiler/csv_rows.h"
 
 namespace reprise::profiler {
@@ -161,8 +162,7 @@ class EventCsv {
     int64_t freed = 0;
     CsvRows rows(contents_, name_);
     while (rows.Next() && rows.line() < rows_.line()) {
-      uint64_t other;
-      if (rows.fields()[kKind] == "free" && ParseNumber(rows.fields()[kId], &other) && other == id) {
+      if (rows.fields()[kKind] == "free" && ParseNumber<uint64_t>(rows.fields()[kId]) == id) {
         freed = rows.line();
       }
     }
@@ -308,25 +308,24 @@ class LifetimeCsv {
       text.remove_prefix(std::min(gap.size() + 1, text.size()));
       if (gap.empty()) continue;
       const size_t dash = gap.find('-');
-      int64_t lower, upper;
       if (gap.find('@') != gap.npos) {
         return rows_.Error(
             fmt::format("gap {} keeps a window of the buffer in use, which is not supported; leave the "
                         "gap out, or divide the buffer",
                         Quoted(gap)));
       }
-      if (dash == gap.npos || !ParseNumber(gap.substr(0, dash), &lower) ||
-          !ParseNumber(gap.substr(dash + 1), &upper)) {
+      const auto lower = ParseNumber<int64_t>(gap.substr(0, dash));
+      auto upper = dash == gap.npos ? std::nullopt : ParseNumber<int64_t>(gap.substr(dash + 1));
+      if (!lower || !upper)
         return rows_.Error(fmt::format("gap {} is not of the form LOWER-UPPER", Quoted(gap)));
-      }
-      if (inclusive_ && upper < kMostCsvNumber) ++upper;
-      if (lower <= from.count() || upper <= lower || upper >= lifetime.upper.count()) {
+      if (inclusive_ && *upper < kMostCsvNumber) ++*upper;
+      if (*lower <= from.count() || *upper <= *lower || *upper >= lifetime.upper.count()) {
         return rows_.Error(fmt::format(
             "gap {} is empty, not after the one before it, or not strictly within the lifetime [{}, {})",
             Quoted(gap), lifetime.lower.count(), lifetime.upper.count()));
       }
-      lifetime.gaps.push_back({Tick(lower), Tick(upper)});
-      from = Tick(upper);
+      lifetime.gaps.push_back({Tick(*lower), Tick(*upper)});
+      from = Tick(*upper);
     }
     return absl::OkStatus();
   }

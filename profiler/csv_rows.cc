@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/escaping.h"
+#include "base/numbers.h"
 
 namespace reprise::profiler {
 namespace {
@@ -56,13 +58,20 @@ absl::Status CsvRows::Error(std::string_view what) const {
 
 absl::Status CsvRows::Number(size_t index, std::string_view meaning, int64_t least, int64_t most,
                              int64_t* value) const {
-  if (ParseNumber(fields_[index], value) && *value >= least && *value <= most) return absl::OkStatus();
+  if (const std::optional<int64_t> number = ParseNumber<int64_t>(fields_[index]);
+      number && *number >= least && *number <= most) {
+    *value = *number;
+    return absl::OkStatus();
+  }
   return Error(fmt::format("{} is {}; it must be a whole number from {} to {}", meaning,
                            Quoted(fields_[index]), least, most));
 }
 
 absl::Status CsvRows::Number(size_t index, std::string_view meaning, uint64_t* value) const {
-  if (ParseNumber(fields_[index], value)) return absl::OkStatus();
+  if (const std::optional<uint64_t> number = ParseNumber<uint64_t>(fields_[index])) {
+    *value = *number;
+    return absl::OkStatus();
+  }
   return Error(
       fmt::format("{} is {}; it must be a whole number from 0 to 2^64 - 1", meaning, Quoted(fields_[index])));
 }

@@ -2,7 +2,6 @@
 // names file and line.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,13 +16,6 @@ inline constexpr int64_t kMostCsvNumber = int64_t{1}
 
 // Of UTF-8: some programs begin text files with it, and it is no part of the text.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// False when `text` is not, as a whole, a number that fits.
-template <typename Int>
-bool ParseNumber(std::string_view text, Int* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 class CsvRows {
  public:

@@ -1,11 +1,11 @@
 #include "replay/core/launcher.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
+
+#include "base/numbers.h"
 
 namespace reprise::replay {
 namespace {
@@ -40,11 +40,8 @@ const char* Text(const Lookup& lookup, const char* name) {
 std::optional<int> Number(const Lookup& lookup, const char* name) {
   const char* const text = Text(lookup, name);
   if (text == nullptr) return std::nullopt;
-  int number = 0;
-  const char* const end = text + strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, number);
-  if (error != std::errc() || rest != end || number < 0) return std::nullopt;
-  return number;
+  const std::optional<int> number = ParseNumber<int>(text);
+  return number >= 0 ? number : std::nullopt;
 }
 
 std::string FirstOf(const Lookup& lookup, std::initializer_list<const char*> names) {

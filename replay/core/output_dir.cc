@@ -7,15 +7,12 @@
 
 #include <cerrno>
 
+#include "base/files.h"
+
 namespace reprise::replay {
 namespace {
 
 constexpr int kMostNames = 1000;
-
-absl::Status SystemError(std::string_view what, std::string_view path) {
-  const int error = errno;
-  return absl::ErrnoToStatus(error, fmt::format("{} {}", what, path));
-}
 
 absl::Status MakeFolder(const std::string& path) {
   for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {

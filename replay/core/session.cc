@@ -52,14 +52,6 @@ std::string CommandLine(const std::vector<std::string>& words) {
   return line;
 }
 
-// What it means now, before the job goes to another folder.
-void MakeAbsolute(std::string& path) {
-  if (path.empty()) return;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (!error) path = absolute.string();
-}
-
 // The name that plans of a device are left under.
 std::string PlansName(int device) { return device == 0 ? "plans" : fmt::format("plans-device{}", device); }
 
@@ -111,7 +103,10 @@ std::unique_ptr<CoreSession> CoreSession::Open(const reprise_stderr& stderr_at_s
   for (const std::string& complaint : config.complaints) Log(LogLevel::kWarn, complaint);
   if (config.mode == Mode::kOff) return nullptr;
   if (cpus_at_start != nullptr) SetProcessCpus(cpus_at_start->mask, cpus_at_start->bytes);
-  for (std::string* const path : {&config.out, &config.plan, &config.cache}) MakeAbsolute(*path);
+  // What they mean now, before the job goes to another folder.
+  for (std::string* const path : {&config.out, &config.plan, &config.cache}) {
+    if (!path->empty()) *path = AbsolutePath(*path);
+  }
   std::unique_ptr<CoreSession> session(new CoreSession(std::move(config), std::move(names), CommandWords()));
   if (!session->config_.cache.empty() && session->names_.launched.OneOfMany()) {
     session->solves_ = std::make_unique<SharedSolves>(session->config_.cache + "/solves");

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "profiler/lifetimes.h"
 
 namespace reprise::cli {
 namespace {
@@ -31,30 +32,21 @@ void ChooseDrawn(size_t most, BlockTable& table) {
 
 }  // namespace
 
-BlockTable BlocksOf(std::span<const profiler::Event> events, size_t most) {
+BlockTable BlocksOf(const std::vector<profiler::Event>& events, size_t most) {
   BlockTable table;
-  absl::flat_hash_map<BlockId, uint32_t> live;
   absl::flat_hash_map<Stream, uint32_t> streams;
   absl::flat_hash_map<std::tuple<int64_t, uint32_t, uint32_t>, uint32_t> kinds;
-  const auto end = static_cast<uint32_t>(events.size());
-  for (uint32_t i = 0; i < end; ++i) {
-    const profiler::Event& event = events[i];
-    if (event.kind == profiler::EventKind::kAlloc) {
-      const auto [stream, new_stream] =
-          streams.try_emplace(event.stream, static_cast<uint32_t>(table.streams.size()));
-      if (new_stream) table.streams.push_back(event.stream);
-      const auto stack = static_cast<uint32_t>(event.stack);
-      const auto [kind, new_kind] = kinds.try_emplace({event.bytes.count(), stack, stream->second},
-                                                      static_cast<uint32_t>(table.kinds.size()));
-      if (new_kind) table.kinds.push_back({event.bytes, event.stack, stream->second});
-      live[event.id] = static_cast<uint32_t>(table.all.size());
-      table.all.push_back({i, end, kind->second});
-    } else if (event.kind == profiler::EventKind::kFree) {
-      const auto it = live.find(event.id);
-      if (it == live.end()) continue;
-      table.all[it->second].end = i;
-      live.erase(it);
-    }
+  for (const profiler::BlockLifetime& block : profiler::LifetimesOf(events)) {
+    const profiler::Event& alloc = events[static_cast<size_t>(block.alloc.count())];
+    const auto [stream, new_stream] =
+        streams.try_emplace(alloc.stream, static_cast<uint32_t>(table.streams.size()));
+    if (new_stream) table.streams.push_back(alloc.stream);
+    const auto stack = static_cast<uint32_t>(alloc.stack);
+    const auto [kind, new_kind] = kinds.try_emplace({alloc.bytes.count(), stack, stream->second},
+                                                    static_cast<uint32_t>(table.kinds.size()));
+    if (new_kind) table.kinds.push_back({alloc.bytes, alloc.stack, stream->second});
+    table.all.push_back({static_cast<uint32_t>(block.alloc.count()),
+                         static_cast<uint32_t>(block.free.count()), kind->second});
   }
   ChooseDrawn(most, table);
   return table;

@@ -32,7 +32,7 @@ struct BlockTable {
 };
 
 // At most `most` blocks are drawn: those with the largest size times lifetime.
-BlockTable BlocksOf(std::span<const profiler::Event> events, size_t most);
+BlockTable BlocksOf(const std::vector<profiler::Event>& events, size_t most);
 
 // The live bytes in at most `most` points, each for `step` events in a row.
 struct TimelinePoints {

@@ -176,9 +176,7 @@ function startSearch(packed, kinds, sites) {
       return ofStack.get(stack);
     };
     packed.search(wanted === "" ? null : matches);
-    for (const row of document.querySelectorAll("tr[data-text]")) {
-      row.classList.toggle("found", wanted !== "" && row.dataset.text.toLowerCase().includes(wanted));
-    }
+    markRows(wanted);
   });
 }
 

@@ -49,10 +49,7 @@ class Packed {
     const { height, view, period } = this.layout;
     const highest = height * 1.02;
     this.chart.axes(c, box, view, highest, `${this.layout.unit}s${period ? ` of ${roundsOf(this.head.plan)}` : ""}`);
-    c.save();
-    c.beginPath();
-    c.rect(box.left, box.top, box.width, box.height);
-    c.clip();
+    this.chart.clip(c, box);
     const perTime = box.width / (view.high - view.low), perByte = box.height / highest;
     const counts = this.rasterise(box, perTime, perByte, period);
     this.raster.end(c, box.left, box.top, box.width, box.height);

@@ -43,7 +43,7 @@ function rankTable(ranks, merged, order) {
   const most = known.reduce((sum, rank) => Math.max(sum, rank.live_peak), 1);
   const rows = known.map((rank) => ({ ...rank, share: rank.live_peak / most }));
   if (order !== "rank") rows.sort((a, b) => (b[order] || 0) - (a[order] || 0) || a.rank - b.rank);
-  return table(rows, FACTS, { caption: "Ranks", most: 2000, rowClass: (r) => `rank ${r.rank} ${r.host}` });
+  return table(rows, FACTS, { caption: "Ranks", most: 2000, searchText: (r) => `rank ${r.rank} ${r.host}` });
 }
 
 function figuresOf(merged, capacity, ranks) {
@@ -169,15 +169,12 @@ class RanksPage {
       { title: "Above median", number: true, cell: (row) => formatSize(row.most - row.median) },
       { title: "", bar: true, cell: (row) => bar((row.most - row.median) / widest) },
       ...(trace ? [{ title: `Rank ${number}`, number: true, cell: (row) => formatSize(this.data.column(row.column)[trace.column]) }] : []),
-    ], { caption: "Ranks compared", most: 200, rowClass: (row) => row.label }));
+    ], { caption: "Ranks compared", most: 200, searchText: (row) => row.label }));
     this.search();
   }
 
   search() {
-    const wanted = byId("search").value.trim().toLowerCase();
-    for (const row of document.querySelectorAll("tr[data-text]")) {
-      row.classList.toggle("found", wanted !== "" && row.dataset.text.toLowerCase().includes(wanted));
-    }
+    markRows(byId("search").value.trim().toLowerCase());
   }
 }
 

@@ -31,10 +31,7 @@ class RanksChart {
   paint(c, box) {
     if (!this.view) return;
     this.chart.axes(c, box, this.view, this.highest, "rank", 0.5);
-    c.save();
-    c.beginPath();
-    c.rect(box.left, box.top, box.width, box.height);
-    c.clip();
+    this.chart.clip(c, box);
     const y = (bytes) => box.bottom - (bytes / this.highest) * box.height;
     const { low, high } = this.view;
     const each = Math.max(1, Math.ceil((high - low) / box.width)); // ranks to a pixel: the most of them

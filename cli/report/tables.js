@@ -6,8 +6,8 @@ function element(name, properties, ...children) {
   return node;
 }
 
-// columns: [{title, number, cell(row)}]; `most` rows are shown, the others counted.
-function table(rows, columns, { caption, most = 100, rowClass } = {}) {
+// columns: [{title, number, cell(row)}]; `most` rows are shown, the others counted. `searchText(row)`: what a search looks in.
+function table(rows, columns, { caption, most = 100, searchText } = {}) {
   if (rows.length === 0) return element("p", { className: "quiet", textContent: "None." });
   const head = element("tr", {}, ...columns.map((column) =>
     element("th", { textContent: column.title, className: column.number ? "number" : "", scope: "col" })));
@@ -16,7 +16,7 @@ function table(rows, columns, { caption, most = 100, rowClass } = {}) {
       const content = column.cell(row);
       return element("td", { className: column.bar ? "bar" : column.number ? "number" : "" }, content);
     }));
-    if (rowClass) line.dataset.text = rowClass(row);
+    if (searchText) line.dataset.text = searchText(row);
     return line;
   });
   const node = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
@@ -25,6 +25,13 @@ function table(rows, columns, { caption, most = 100, rowClass } = {}) {
   const left = rows.length - Math.min(most, rows.length);
   if (left > 0) all.append(element("p", { className: "quiet", textContent: `${plural(left, "more row")} not shown.` }));
   return all;
+}
+
+// Marks the rows that have `wanted` in their text, which is in lower case; "": none.
+function markRows(wanted) {
+  for (const row of document.querySelectorAll("tr[data-text]")) {
+    row.classList.toggle("found", wanted !== "" && row.dataset.text.toLowerCase().includes(wanted));
+  }
 }
 
 function bar(share) {
@@ -75,7 +82,7 @@ function siteTable(stats) {
     { title: "Share", number: true, cell: (s) => formatShare(s.bytes / stats.live_peak) },
     { title: "Blocks", number: true, cell: (s) => formatCount(s.blocks) },
     { title: "", bar: true, cell: (s) => bar(s.bytes / stats.live_peak) },
-  ], { caption: "Sites at the peak", rowClass: (s) => `${s.label} ${s.file} ${s.function} ${s.library}` });
+  ], { caption: "Sites at the peak", searchText: (s) => `${s.label} ${s.file} ${s.function} ${s.library}` });
 }
 
 function sizeTable(stats) {
@@ -97,7 +104,7 @@ function libraryTable(stats) {
     { title: "Bytes", number: true, cell: (l) => formatSize(l.bytes) },
     { title: "Share", number: true, cell: (l) => formatShare(l.bytes / stats.live_peak) },
     { title: "Blocks", number: true, cell: (l) => formatCount(l.blocks) },
-  ], { caption: "Libraries at the peak", rowClass: (l) => l.library });
+  ], { caption: "Libraries at the peak", searchText: (l) => l.library });
 }
 
 function streamTable(head) {
@@ -137,7 +144,7 @@ function withoutTable(head) {
     { title: "Without", cell: (w) => w.site },
     { title: "Peak", number: true, cell: (w) => formatSize(w.peak) },
     { title: "Saves", number: true, cell: (w) => formatSize(w.saves) },
-  ], { caption: "The peak without a site", rowClass: (w) => w.site });
+  ], { caption: "The peak without a site", searchText: (w) => w.site });
 }
 
 function mergedTable(head) {

@@ -50,10 +50,7 @@ class Timeline {
     const y = (bytes) => box.bottom - (bytes / highest) * box.height;
     const x = (point) => this.chart.xOf(point * this.step, this.view);
     const { first, last, each } = this.columns(box);
-    c.save();
-    c.beginPath();
-    c.rect(box.left, box.top, box.width, box.height);
-    c.clip();
+    this.chart.clip(c, box);
     this.paintLive(c, x, y, first, last, each);
     for (const line of this.lines) {
       if (!line.shown) continue;

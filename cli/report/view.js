@@ -107,6 +107,14 @@ class Chart {
     c.fillText(timeUnit, box.left + box.width / 2, box.bottom + 22);
   }
 
+  // What is drawn until the next restore() stays within the axes.
+  clip(c, box) {
+    c.save();
+    c.beginPath();
+    c.rect(box.left, box.top, box.width, box.height);
+    c.clip();
+  }
+
   xOf(time, view) {
     return this.box.left + ((time - view.low) / (view.high - view.low)) * this.box.width;
   }
@@ -115,7 +123,8 @@ class Chart {
   }
 }
 
-// Mouse and keyboard on a chart of a view. `pick(x, y)` is called on a click and on Enter, `hover(x, y)` on a move.
+// Mouse and keyboard on a chart of a view. `pick(x, y)` is called on a click and on Enter, with a step of -1 or 1 too on the
+// arrows up and down, `hover(x, y)` on a move.
 function steer(chart, viewOf, { pick, hover }) {
   const { canvas } = chart;
   const place = (event) => {

@@ -8,6 +8,8 @@
 #ifndef REPRISE_SHIM_PROBE_H
 #define REPRISE_SHIM_PROBE_H
 
+#include <stddef.h>
+
 /* How many hooks were reached on this thread: with an address that is ours, and NULL, or for memory while the core was
  * being opened. */
 extern __thread int reprise_probe_hits __attribute__((tls_model("initial-exec")));

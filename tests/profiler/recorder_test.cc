@@ -9,12 +9,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
-#include <random>
 #include <set>
 #include <thread>
 
@@ -39,11 +37,7 @@ class RecorderTest : public ::testing::Test {
     return *std::move(recorder);
   }
 
-  Trace Read() const {
-    auto trace = ReadTrace(path_);
-    EXPECT_TRUE(trace.ok()) << trace.status();
-    return trace.ok() ? *std::move(trace) : Trace();
-  }
+  Trace Read() const { return ReadGoodTrace(path_); }
 
   TempFolder folder_;
   const std::string path_ = folder_ / "trace.reprise";
@@ -324,48 +318,35 @@ TEST_F(SlowDisk, FlushGivesUpInTime) {
 }
 
 TEST_F(RecorderTest, AFullDiskStopsItAndTheRestIsCounted) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = InChild([&] {
     // No handler for SIGXFSZ: the recorder's thread must not let it kill the job.
     const rlimit limit{3000, 3000};
     setrlimit(RLIMIT_FSIZE, &limit);
     auto recorder = Recorder::Start({.path = path_});
-    if (!recorder.ok()) _exit(1);
+    if (!recorder.ok()) return 1;
     const std::vector<Event> events = RandomEvents(4, 20'000);
     for (const Event& event : events) (*recorder)->Append(event);
-    if ((*recorder)->Finish(kLong).ok()) _exit(2);
+    if ((*recorder)->Finish(kLong).ok()) return 2;
     const RecorderCounters counters = (*recorder)->counters();
-    if (counters.written + counters.lost + counters.dropped != events.size()) _exit(3);
-    if (counters.stopped.find("cannot be written") == std::string::npos) _exit(4);
-    recorder->reset();
-    _exit(0);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    if (counters.written + counters.lost + counters.dropped != events.size()) return 3;
+    if (counters.stopped.find("cannot be written") == std::string::npos) return 4;
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
   EXPECT_TRUE(IsPrefix(Read().events, RandomEvents(4, 20'000)));
 }
 
 TEST_F(RecorderTest, WhatWasFlushedOutlivesKill) {
   const std::vector<Event> events = RandomEvents(5, 100'000);
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
-  if (child == 0) {
+  KillOnceReady([&](auto ready) {
     auto recorder = Recorder::Start({.path = path_});
     size_t i = 0;
     for (; i < 5000; ++i) (*recorder)->Append(events[i]);
-    if (!(*recorder)->Flush(kLong).ok() || write(ready[1], "x", 1) != 1) _exit(1);
+    if (!(*recorder)->Flush(kLong).ok()) _exit(1);
+    ready();
     for (; i < events.size(); ++i) (*recorder)->Append(events[i]);
-    while (true) pause();
-  }
-  char byte;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  close(ready[0]);
-  close(ready[1]);
+    pause();
+  });
   const Trace trace = Read();
   EXPECT_GE(trace.events.size(), 5000u);
   EXPECT_TRUE(IsPrefix(trace.events, events));
@@ -382,19 +363,16 @@ TEST_P(Forked, AChildIsInertAndLeavesTheFileAlone) {
   recorder->Append(Alloc(0, 4096));
   ASSERT_TRUE(recorder->Flush(kLong).ok());
   const std::string before = *ReadFile(path_);
-  const pid_t child = fork();
-  if (child == 0) {
+  const int status = InChild([&] {
     if (told) recorder->AbandonAfterFork();
     for (uint64_t id = 1; id < 1'000'000; ++id) recorder->Append(Alloc(id, 4096));
-    if (recorder->Flush(1h).code() != absl::StatusCode::kFailedPrecondition) _exit(1);
-    if (recorder->Finish(1h).code() != absl::StatusCode::kFailedPrecondition) _exit(2);
-    if (recorder->counters().written != 0) _exit(3);
+    if (recorder->Flush(1h).code() != absl::StatusCode::kFailedPrecondition) return 1;
+    if (recorder->Finish(1h).code() != absl::StatusCode::kFailedPrecondition) return 2;
+    if (recorder->counters().written != 0) return 3;
     recorder.reset();
-    _exit(0);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    return 0;
+  });
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(*ReadFile(path_), before);
   recorder->Append(Free(0));
   ASSERT_TRUE(recorder->Finish(kLong).ok());

@@ -1,14 +1,23 @@
-// What several tests of the profiler need: streams of events, files, messages as text.
+// What several tests of the profiler need: streams of events, files, a writer that is killed, messages as text.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "profiler/stacks.h"
+#include "profiler/trace_reader.h"
 #include "profiler/types.h"
 #include "tests/temp_folder.h"
 
@@ -18,6 +27,43 @@ inline std::string Text(const absl::Status& status) { return std::string(status.
 
 inline void WriteFile(const std::string& path, const std::string& contents) {
   std::ofstream(path, std::ios::binary) << contents;
+}
+
+// One that must be readable.
+inline Trace ReadGoodTrace(const std::string& path) {
+  absl::StatusOr<Trace> trace = ReadTrace(path);
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  return trace.ok() ? *std::move(trace) : Trace();
+}
+
+// Runs `body` in a child of its own, for what would stay with this process. The child's exit status; negative:
+// it was killed.
+inline int InChild(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Calls write(ready) in a child, and kills that once it has called ready(): there it goes on, or waits.
+template <typename Write>
+void KillOnceReady(Write write) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    write([&] {
+      if (::write(told[1], "x", 1) != 1) _exit(1);
+    });
+    while (true) pause();
+  }
+  close(told[1]);
+  char byte;
+  EXPECT_EQ(read(told[0], &byte, 1), 1);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(told[0]);
 }
 
 inline Frame Python(std::string function, int64_t line, std::string file = "train.py") {

@@ -4,8 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -248,30 +246,20 @@ TEST(TraceReader, ReadsWhatAKilledWriterLeft) {
   TempFolder folder;
   const std::string path = folder / "trace.reprise";
   const std::vector<Event> events = RandomEvents(4, 200'000);
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
-  if (child == 0) {
+  KillOnceReady([&](auto ready) {
     auto writer = TraceWriter::Open(path, {});
-    for (size_t i = 0;; ++i) {
-      (*writer)->Append(events[i % events.size()]).IgnoreError();
+    for (size_t i = 0; i < events.size(); ++i) {
+      (*writer)->Append(events[i]).IgnoreError();
       if (i % 100 == 99) (*writer)->Flush().IgnoreError();
-      if (i == 5000 && write(ready[1], "x", 1) != 1) _exit(1);
-      if (i + 1 == events.size()) pause();
+      if (i == 5000) ready();
     }
-  }
-  char byte;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  close(ready[0]);
-  close(ready[1]);
-  const auto trace = ReadTrace(path);
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  EXPECT_GE(trace->events.size(), 5000u);
-  EXPECT_TRUE(IsPrefix(trace->events, events));
-  EXPECT_FALSE(trace->closed);
-  EXPECT_THAT(trace->notes, Contains(HasSubstr("not finished")));
+    pause();
+  });
+  const Trace trace = ReadGoodTrace(path);
+  EXPECT_GE(trace.events.size(), 5000u);
+  EXPECT_TRUE(IsPrefix(trace.events, events));
+  EXPECT_FALSE(trace.closed);
+  EXPECT_THAT(trace.notes, Contains(HasSubstr("not finished")));
 }
 
 }  // namespace

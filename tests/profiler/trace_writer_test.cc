@@ -7,11 +7,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 
 #include "profiler/trace_reader.h"
 #include "tests/profiler/testing.h"
@@ -29,24 +27,11 @@ class TraceWriterTest : public ::testing::Test {
     return *std::move(writer);
   }
 
-  Trace Read() const {
-    auto trace = ReadTrace(path_);
-    EXPECT_TRUE(trace.ok()) << trace.status();
-    return trace.ok() ? *std::move(trace) : Trace();
-  }
+  Trace Read() const { return ReadGoodTrace(path_); }
 
   TempFolder folder_;
   const std::string path_ = folder_ / "trace.reprise";
 };
-
-// Runs `body` in a child of its own, for what would stay with this process. The child's exit status.
-int InChild(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 TEST_F(TraceWriterTest, WritesWhatTheReaderReads) {
   const std::vector<Event> events = RandomEvents(1, 100'000);

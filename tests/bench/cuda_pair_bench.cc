@@ -8,7 +8,6 @@
 // preload it measures the empty driver. A second argument runs that part alone, for callgrind.
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -16,7 +15,7 @@
 #include <vector>
 
 #include "replay/abi.h"
-#include "tests/bench/empty_call.h"
+#include "tests/bench/pairs.h"
 
 extern "C" {
 int cuInit(unsigned flags);
@@ -27,14 +26,7 @@ int cuMemFreeAsync(cu_address block, cu_stream stream);
 
 namespace {
 
-constexpr int kLayers = 24;
-constexpr int kIterations = 2000;
-constexpr int kPairs = kIterations * kLayers * 2;
 constexpr int kThreads = 8;
-constexpr size_t kLarge = 65536;
-
-size_t ActivationBytes(int layer) { return (1 + layer % 5) * kLarge + 512 * layer; }
-size_t GradientBytes(int layer) { return (2 + layer % 3) * kLarge + 512 * layer; }
 
 cu_address Take(size_t bytes, cu_stream stream) {
   cu_address block = 0;
@@ -66,26 +58,9 @@ __attribute__((noipa)) void MeasureServed(int iterations, cu_stream stream) {
   }
 }
 
-__attribute__((noipa)) void MeasureEmpty(int calls) {
-  for (int i = 0; i < calls; ++i) reprise_bench_empty(nullptr);
-}
-
 }  // extern "C"
 
 namespace {
-
-// Nanoseconds for one of `count` in a call of `measured`.
-template <typename Measured>
-double BestOf(int rounds, int count, Measured measured) {
-  double best = 1e300;
-  for (int round = 0; round < rounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    measured();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, took.count() / count);
-  }
-  return best;
-}
 
 // Nanoseconds for one pair of threads that go on allocating, each on a stream of its own: like the one of a
 // single thread, after a first round that is not counted.

@@ -7,22 +7,13 @@
 // empty function called the same way, and their difference, in nanoseconds. Without the preload it measures
 // the C library. Memory below the threshold is measured too: what is not ours must cost nothing. A second
 // argument runs that part alone, for callgrind.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "tests/bench/empty_call.h"
+#include "tests/bench/pairs.h"
 
 namespace {
-
-constexpr int kLayers = 24;
-constexpr int kIterations = 2000;
-constexpr size_t kLarge = 65536;
-
-size_t ActivationBytes(int layer) { return (1 + layer % 5) * kLarge + 512 * layer; }
-size_t GradientBytes(int layer) { return (2 + layer % 3) * kLarge + 512 * layer; }
 
 void* Take(size_t bytes) {
   void* block = nullptr;
@@ -52,33 +43,11 @@ __attribute__((noipa)) void MeasureSmall(int pairs) {
   for (int i = 0; i < pairs; ++i) free(Take(64));
 }
 
-__attribute__((noipa)) void MeasureEmpty(int calls) {
-  for (int i = 0; i < calls; ++i) reprise_bench_empty(nullptr);
-}
-
 }  // extern "C"
-
-namespace {
-
-// Nanoseconds for one of `count` in a call of `measured`.
-template <typename Measured>
-double BestOf(int rounds, int count, Measured measured) {
-  double best = 1e300;
-  for (int round = 0; round < rounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    measured();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, took.count() / count);
-  }
-  return best;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 30;
   const std::string part = argc > 2 ? argv[2] : "";
-  constexpr int kPairs = kIterations * kLayers * 2;
   double served = 0;
   double small = 0;
   if (part != "small") {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
 #include "replay/stacks/stack_source.h"
+#include "tests/process.h"
 
 using reprise::replay::Stacks;
 using reprise::replay::StackSource;
@@ -28,13 +28,6 @@ __attribute__((noinline)) uint64_t Recurse(StackSource& source, int depth, int t
   return sum;
 }
 
-// Of the processor alone: others may want it too.
-double ThreadNs() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return 1e9 * static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec);
-}
-
 int main(int count, char** words) {
   const int depth = count > 1 ? atoi(words[1]) : 20;
   const int takes = count > 2 ? atoi(words[2]) : 100'000;
@@ -47,9 +40,9 @@ int main(int count, char** words) {
   }
   std::vector<double> ns;
   for (int round = 0; round < kRounds; ++round) {
-    const double begin = ThreadNs();
+    const double begin = reprise::ThreadSeconds();  // of the processor alone: others may want it too
     Recurse(source, depth, takes);
-    ns.push_back((ThreadNs() - begin) / takes);
+    ns.push_back(1e9 * (reprise::ThreadSeconds() - begin) / takes);
   }
   std::sort(ns.begin(), ns.end());
   std::printf("depth %d: %.0f ns a stack (median of %d rounds of %d; %.0f to %.0f)\n", depth, ns[kRounds / 2],

@@ -2,7 +2,7 @@
 // worst.
 //
 //   varying_bench [--final] [--seeds N] [--each | --models] [--only NAME,NAME] [--plan-seconds S]
-//                 [--second-run] [--without RULE,RULE]
+//                 [--second-run] [--without RULE,RULE] [--times N] [--behind N] [--host]
 //
 // Seeds for choosing rules (the default) and for final figures (--final) are apart: varying_streams.h.
 #include <fmt/format.h>
@@ -145,88 +145,111 @@ void RunModels(Row& row) {
   }
 }
 
+// What is asked for on the command line.
+struct Asked {
+  bool final_seeds = false;
+  bool each = false;
+  bool models = false;
+  bool host = false;
+  uint64_t seeds = 5;
+  int64_t times = 1;
+  std::vector<std::string> only;
+  std::vector<std::string> without;
+  reprise::replay::SimulationOptions options;
+};
+
+std::map<std::string, bool*> RulesOf(reprise::replay::SimulationOptions& options) {
+  return {{"plan-set", &options.sequence_rules.plan_set},
+          {"replan", &options.sequence_rules.replan},
+          {"lay-again", &options.sequence_rules.lay_again},
+          {"first-cycle", &options.sequence_rules.first_cycle},
+          {"entries", &options.sequence_rules.entries},
+          {"rest", &options.sequence_rules.rest},
+          {"keep-places", &options.sequence_rules.keep_places},
+          {"turns", &options.sequence_rules.turns},
+          {"plan-lends", &options.arena_rules.plan_lends},
+          {"waits", &options.arena_rules.waits},
+          {"plan-yields", &options.arena_rules.plan_yields},
+          {"hold-back", &options.period_rules.hold_back},
+          {"challenge", &options.period_rules.challenge},
+          {"doubt", &options.period_rules.doubt}};
+}
+
+void AddOptions(CLI::App& app, Asked& asked) {
+  app.add_flag("--final", asked.final_seeds, "The seeds that no rule was chosen on");
+  app.add_flag("--models", asked.models, "What other allocators would have reserved")
+      ->excludes(app.add_flag("--each", asked.each, "A row a seed"));
+  app.add_option("--seeds", asked.seeds, "How many");
+  app.add_option("--only", asked.only, "Names of streams")->delimiter(',');
+  app.add_option("--times", asked.times, "Blocks so many times as large, beside granules that stay")
+      ->check(CLI::PositiveNumber);
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : RulesOf(asked.options)) names.push_back(name);
+  app.add_option("--without", asked.without, "Rules to leave out")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  app.add_flag("--second-run", asked.options.second_run,
+               "Beginning with the plans that a first run has left");
+  app.add_option("--behind", asked.options.behind,
+                 "Allocations by which the device and the planner are behind")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--host", asked.host, "Memory in granules as in host mode, not as on a GPU");
+  app.add_option("--plan-seconds", asked.options.plan_seconds, "Budget of one planning");
+}
+
+void PrintHead(const Asked& asked) {
+  if (asked.models) return PrintModelsHead();
+  fmt::print(
+      "| {} | requests |{} | passed | overlaps | plans | conflicts | granules moved "
+      "|\n{}|---|---|---|---|---|\n",
+      asked.each ? "stream, seed" : "stream",
+      asked.each ? " period | found | reserved / live | planned bytes"
+                 : " period found | reserved / live | worst | planned bytes | least",
+      asked.each ? "|---|---|---|---|---|---|" : "|---|---|---|---|---|---|---|");
+}
+
+// False: the engine cannot be had, and why has been said.
+bool RunVariation(Variation variation, const Asked& asked) {
+  const std::string_view name = NameOf(variation);
+  std::vector<Row> rows;
+  for (uint64_t i = 0; i < asked.seeds; ++i) {
+    Row row;
+    row.seed = (asked.final_seeds ? reprise::replay::kFinalSeeds : reprise::replay::kTuningSeeds) + i;
+    row.stream = MakeVaryingStream(variation, row.seed);
+    Enlarge(row.stream.events, asked.times);
+    auto result = reprise::replay::Simulate(row.stream.events, asked.options);
+    if (!result.ok()) {
+      fmt::print(stderr, "{}: {}\n", name, result.status().ToString());
+      return false;
+    }
+    row.result = *std::move(result);
+    if (asked.models) RunModels(row);
+    row.stream.events = {};
+    if (asked.each) PrintSeed(name, row);
+    rows.push_back(std::move(row));
+  }
+  if (asked.models) {
+    PrintModels(name, rows);
+  } else if (!asked.each) {
+    PrintAll(name, rows);
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("What the engine makes of jobs that vary");
-  bool final_seeds = false;
-  bool each = false;
-  bool models = false;
-  uint64_t seeds = 5;
-  int64_t times = 1;
-  std::vector<std::string> only;
-  reprise::replay::SimulationOptions options;
-  app.add_flag("--final", final_seeds, "The seeds that no rule was chosen on");
-  app.add_flag("--models", models, "What other allocators would have reserved")
-      ->excludes(app.add_flag("--each", each, "A row a seed"));
-  app.add_option("--seeds", seeds, "How many");
-  app.add_option("--only", only, "Names of streams")->delimiter(',');
-  app.add_option("--times", times, "Blocks so many times as large, beside granules that stay")
-      ->check(CLI::PositiveNumber);
-  std::vector<std::string> without;
-  const std::map<std::string, bool*> rules = {{"plan-set", &options.sequence_rules.plan_set},
-                                              {"replan", &options.sequence_rules.replan},
-                                              {"lay-again", &options.sequence_rules.lay_again},
-                                              {"first-cycle", &options.sequence_rules.first_cycle},
-                                              {"entries", &options.sequence_rules.entries},
-                                              {"rest", &options.sequence_rules.rest},
-                                              {"keep-places", &options.sequence_rules.keep_places},
-                                              {"turns", &options.sequence_rules.turns},
-                                              {"plan-lends", &options.arena_rules.plan_lends},
-                                              {"waits", &options.arena_rules.waits},
-                                              {"plan-yields", &options.arena_rules.plan_yields},
-                                              {"hold-back", &options.period_rules.hold_back},
-                                              {"challenge", &options.period_rules.challenge},
-                                              {"doubt", &options.period_rules.doubt}};
-  std::vector<std::string> names;
-  for (const auto& [name, rule] : rules) names.push_back(name);
-  app.add_option("--without", without, "Rules to leave out")->delimiter(',')->check(CLI::IsMember(names));
-  app.add_flag("--second-run", options.second_run, "Beginning with the plans that a first run has left");
-  app.add_option("--behind", options.behind, "Allocations by which the device and the planner are behind")
-      ->check(CLI::NonNegativeNumber);
-  bool host = false;
-  app.add_flag("--host", host, "Memory in granules as in host mode, not as on a GPU");
-  app.add_option("--plan-seconds", options.plan_seconds, "Budget of one planning");
+  Asked asked;
+  AddOptions(app, asked);
   CLI11_PARSE(app, argc, argv);
-  if (host) options.granule = reprise::replay::HostMemory::kGranule;
-  for (const std::string& name : without) *rules.at(name) = false;
-
-  if (models) {
-    PrintModelsHead();
-  } else {
-    fmt::print(
-        "| {} | requests |{} | passed | overlaps | plans | conflicts | granules moved "
-        "|\n{}|---|---|---|---|---|\n",
-        each ? "stream, seed" : "stream",
-        each ? " period | found | reserved / live | planned bytes"
-             : " period found | reserved / live | worst | planned bytes | least",
-        each ? "|---|---|---|---|---|---|" : "|---|---|---|---|---|---|---|");
-  }
+  if (asked.host) asked.options.granule = reprise::replay::HostMemory::kGranule;
+  for (const std::string& name : asked.without) *RulesOf(asked.options).at(name) = false;
+  PrintHead(asked);
   for (const Variation variation : reprise::replay::kVariations) {
-    const std::string name(NameOf(variation));
-    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
-    std::vector<Row> rows;
-    for (uint64_t i = 0; i < seeds; ++i) {
-      Row row;
-      row.seed = (final_seeds ? reprise::replay::kFinalSeeds : reprise::replay::kTuningSeeds) + i;
-      row.stream = MakeVaryingStream(variation, row.seed);
-      Enlarge(row.stream.events, times);
-      auto result = reprise::replay::Simulate(row.stream.events, options);
-      if (!result.ok()) {
-        fmt::print(stderr, "{}: {}\n", name, result.status().ToString());
-        return 1;
-      }
-      row.result = *std::move(result);
-      if (models) RunModels(row);
-      row.stream.events = {};
-      if (each) PrintSeed(name, row);
-      rows.push_back(std::move(row));
-    }
-    if (models) {
-      PrintModels(name, rows);
-    } else if (!each) {
-      PrintAll(name, rows);
-    }
+    const bool wanted =
+        asked.only.empty() || std::ranges::find(asked.only, NameOf(variation)) != asked.only.end();
+    if (wanted && !RunVariation(variation, asked)) return 1;
   }
   return 0;
 }

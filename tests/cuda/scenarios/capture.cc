@@ -13,6 +13,12 @@ namespace {
 
 constexpr size_t kBytes = 2 * kMiB;
 
+void NoteCapturing(CUstream captured) {
+  CUstreamCaptureStatus status{};
+  DO(cuStreamIsCapturing(captured, &status));
+  NOTE(status);
+}
+
 // Ends the capture, and runs what was captured twice.
 void Finish(CUstream stream) {
   CUgraph graph = nullptr;
@@ -69,9 +75,7 @@ void InsideAndOutside(CUstreamCaptureMode mode) {
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
     DO(cuMemAlloc(&synchronous, kBytes));
   }
-  CUstreamCaptureStatus status{};
-  DO(cuStreamIsCapturing(captured, &status));
-  NOTE(status);
+  NoteCapturing(captured);
   Finish(captured);
   DO(cuMemFreeAsync(before, captured));
   if (synchronous != 0) DO(cuMemFree(synchronous));
@@ -111,13 +115,10 @@ SCENARIO(capture_of_a_stream_that_is_asked_about) {
        {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
     for (const CUstream stream : {captured, other, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
       for (const auto& [name, ask] : asks) {
-        CUgraph graph = nullptr;
-        CUstreamCaptureStatus status{};
         DO(cuStreamBeginCapture(captured, mode));
         Report(name, ask(stream));
-        DO(cuStreamIsCapturing(captured, &status));
-        NOTE(status);
-        if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+        NoteCapturing(captured);
+        EndCapture(captured);
       }
     }
   }
@@ -134,13 +135,10 @@ SCENARIO(capture_beside_a_synchronous_free) {
     DO(cuMemAllocAsync(&block, kBytes, other));
     DO(cuStreamSynchronize(other));
     for (const CUdeviceptr address : {block + 512, block}) {
-      CUgraph graph = nullptr;
-      CUstreamCaptureStatus status{};
       DO(cuStreamBeginCapture(captured, mode));
       DO(cuMemFree(address));
-      DO(cuStreamIsCapturing(captured, &status));
-      NOTE(status);
-      if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+      NoteCapturing(captured);
+      EndCapture(captured);
     }
     DO(cuMemFree(block));  // where it has not been freed
     CheckBytes();
@@ -161,12 +159,11 @@ SCENARIO(capture_beside_a_synchronous_free_and_work) {
   for (int i = 0; i < 50; ++i) WorkFill(passing, kBytes, i, busy);
   DO(WorkVerify(passing, kBytes, 49, busy));
   DO(cuMemFreeAsync(passing, busy));
-  CUgraph graph = nullptr;
   DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
   DO(cuMemFree(unused));
   DO(cuMemFree(unused));  // once more
   std::vector<CUdeviceptr> blocks(8);
-  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  EndCapture(captured);
   for (size_t i = 0; i < blocks.size(); ++i) {
     DO(cuMemAllocAsync(&blocks[i], kBytes, other));
     DO(WorkFill(blocks[i], kBytes, 100 + i, other));
@@ -188,16 +185,12 @@ void Forbidden(CUstreamCaptureMode mode) {
   DO(cuMemAlloc(&before, kBytes));
   DO(cuStreamBeginCapture(captured, mode));
   if (DO(cuMemAlloc(&block, kBytes)) == 0) DO(cuMemFree(block));
-  CUstreamCaptureStatus status{};
-  DO(cuStreamIsCapturing(captured, &status));
-  NOTE(status);
-  CUgraph graph = nullptr;
-  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  NoteCapturing(captured);
+  EndCapture(captured);
   DO(cuStreamBeginCapture(captured, mode));
   DO(cuMemFree(before));
-  DO(cuStreamIsCapturing(captured, &status));
-  NOTE(status);
-  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  NoteCapturing(captured);
+  EndCapture(captured);
   DO(cuMemFree(before));
   DO(cuMemAlloc(&block, kBytes));
   DO(cuMemFree(block));
@@ -211,20 +204,17 @@ void ForbiddenBeside(CUstreamCaptureMode mode) {
   CUdeviceptr before = 0;
   DO(cuMemAllocAsync(&before, kBytes, other));
   DO(cuStreamSynchronize(other));
-  const auto status = [&] {
-    CUstreamCaptureStatus status{};
-    DO(cuStreamIsCapturing(captured, &status));
-    NOTE(status);
-    CUgraph graph = nullptr;
-    if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  const auto end = [&] {
+    NoteCapturing(captured);
+    EndCapture(captured);
   };
   CUdeviceptr block = 0;
   DO(cuStreamBeginCapture(captured, mode));
   if (DO(cuMemAllocAsync(&block, kBytes, other)) == 0) DO(cuMemFreeAsync(block, other));
-  status();
+  end();
   DO(cuStreamBeginCapture(captured, mode));
   const int freed = DO(cuMemFreeAsync(before, other));
-  status();
+  end();
   if (freed != 0) DO(cuMemFreeAsync(before, other));
   CheckBytes();
   for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));
@@ -267,12 +257,11 @@ SCENARIO(capture_memory_that_outlives_the_launch) {
 SCENARIO(capture_free_of_a_block_from_outside) {
   const CUstream stream = NewStream();
   CUdeviceptr block = 0;
-  CUgraph graph = nullptr;
   DO(cuMemAllocAsync(&block, kBytes, stream));
   DO(cuStreamSynchronize(stream));
   DO(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   const int freed = DO(cuMemFreeAsync(block, stream));
-  if (DO(cuStreamEndCapture(stream, &graph)) == 0) DO(cuGraphDestroy(graph));
+  EndCapture(stream);
   if (freed != 0) DO(cuMemFreeAsync(block, stream));
   CheckBytes();
   DO(cuStreamDestroy(stream));

@@ -383,10 +383,9 @@ SCENARIO(contexts_of_one_device_and_frees_beside_a_capture) {
     DO(WorkFill(block, kMiB, i, user));
     for (int k = 0; k < 20; ++k) WorkVerify(block, kMiB, i, user);
     DO(cuCtxSetCurrent(contexts[0]));
-    CUgraph graph = nullptr;
     DO(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
     DO(cuMemFreeAsync(block, user));
-    if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+    EndCapture(captured);
     CUdeviceptr next[3] = {};
     for (CUdeviceptr& each : next) cuMemAllocAsync(&each, kMiB, own);
     for (const CUdeviceptr each : next) WorkFill(each, kMiB, 1000 + i, own);

@@ -111,6 +111,11 @@ size_t DeviceBytes() {
   return left;
 }
 
+void EndCapture(CUstream captured) {
+  CUgraph graph = nullptr;
+  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+}
+
 void CheckInfo(size_t held) {
   size_t unused = 0;
   size_t total = 0;

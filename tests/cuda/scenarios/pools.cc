@@ -465,8 +465,7 @@ SCENARIO(pool_block_freed_beside_a_capture) {
   DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
 #endif
   DO(cuMemFreeAsync(block, other));
-  CUgraph graph = nullptr;
-  if (DO(cuStreamEndCapture(captured, &graph)) == 0) DO(cuGraphDestroy(graph));
+  EndCapture(captured);
   NOTE(PoolAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
   DO(cuMemPoolDestroy(pool));
   for (const CUstream each : {captured, other}) DO(cuStreamDestroy(each));

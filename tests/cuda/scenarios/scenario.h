@@ -67,6 +67,9 @@ bool TwoDevices();                                                           // 
 // whom a device is small then that is too large to be filled in the time there is.
 size_t DeviceBytes();
 
+// Ends a capture of which nobody wants the graph; prints it.
+void EndCapture(CUstream captured);
+
 // Prints whether free and total memory agree with `held`, the bytes that the scenario has now.
 void CheckInfo(size_t held);
 

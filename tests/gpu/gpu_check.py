@@ -117,7 +117,8 @@ def together(machine, most=TOGETHER, each=EACH):
     return max(1, min(most, len(os.sched_getaffinity(0)), room))
 
 
-def main():
+def command_line():
+    """What is asked for on the command line."""
     parser = argparse.ArgumentParser(
         prog="gpu-check", description="Every check and measurement that needs a GPU, the most important first."
     )
@@ -137,7 +138,26 @@ def main():
     parser.add_argument(
         "--rest-of", metavar="FILE", help="the results.json of a run before: keep it, and run what it has left out"
     )
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def rows_alone(checks, compare):
+    """What has the device for itself, what matters most first."""
+    return [
+        *compare.first_rows(),
+        *checks.recording_rows(),
+        *compare.first_batch_rows(),
+        checks.waits_row(),
+        checks.timeline_row(),
+        *checks.scenario_rows(),
+        checks.demo_row(),
+        *compare.other_rows(),
+        *checks.on_a_small_device(),
+    ]
+
+
+def main():
+    options = command_line()
     try:
         runs, before = rows.read(options.rest_of) if options.rest_of else ([], [])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -175,18 +195,7 @@ def main():
     compare = Comparison(jobs, compiler)
     devices = ", ".join(device["name"] for device in runs[-1]["machine"]["devices"])
     say(f"gpu-check: {devices}; Reprise {runs[-1]['bundle']['commit']}")
-    alone = [
-        *compare.first_rows(),
-        *checks.recording_rows(),
-        *compare.first_batch_rows(),
-        checks.waits_row(),
-        checks.timeline_row(),
-        *checks.scenario_rows(),
-        checks.demo_row(),
-        *compare.other_rows(),
-        *checks.on_a_small_device(),
-    ]
-    alone = plan.of(alone)
+    alone = plan.of(rows_alone(checks, compare))
     at_once = plan.of(checks.together())
     if not machine.simulated:
         read_in(libraries([need for row in at_once + alone for need in row.needs]))

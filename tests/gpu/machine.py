@@ -17,10 +17,10 @@ FRAMEWORKS = {"PyTorch": "torch", "JAX": "jax", "CuPy": "cupy"}
 LIBRARIES = {"PyTorch": ("torch", "nvidia"), "JAX": ("jaxlib", "jax_plugins", "nvidia"), "CuPy": ("cupy", "nvidia")}
 
 
-def devices(driver="libcuda.so.1"):
+def devices():
     """What the driver says of each device; none where there is no driver. SystemExit where it refuses."""
     try:
-        cuda = ctypes.CDLL(driver)
+        cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return []
     count = ctypes.c_int()

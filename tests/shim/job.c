@@ -551,6 +551,11 @@ int main(int argc, char** argv) {
               {"main_thread_ends_first", main_thread_ends_first},
               {"sparse", sparse},
               {"refused_lines", refused_lines},
+#ifndef STATIC_JOB
+              {"forks_beside_threads", forks_beside_threads},
+              {"forks_before_opening", forks_before_opening},
+              {"forks_unseen", forks_unseen},
+#endif
               {"forks_in_handler", forks_in_handler}};
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; ++i) {
     if (strcmp(jobs[i].name, name) == 0) {
@@ -573,18 +578,6 @@ int main(int argc, char** argv) {
     return 0;
   }
 #ifndef STATIC_JOB
-  if (strcmp(name, "forks_beside_threads") == 0) {
-    forks_beside_threads();
-    return 0;
-  }
-  if (strcmp(name, "forks_before_opening") == 0) {
-    forks_before_opening();
-    return 0;
-  }
-  if (strcmp(name, "forks_unseen") == 0) {
-    forks_unseen();
-    return 0;
-  }
   if (strcmp(name, "plugin") == 0 && argc > 2) {
     plugin(argv[2]);
     return 0;

@@ -1,7 +1,6 @@
 // reprise convert: an input in the format of another tool.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>

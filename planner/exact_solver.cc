@@ -9,7 +9,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/stack_room.h"

@@ -19,8 +19,6 @@ class EventChecker {
   //   free:  a live block
   absl::Status Add(const Event& event);
 
-  int64_t live_bytes() const { return live_bytes_; }
-
  private:
   absl::Status AddAlloc(const Event& event);
   absl::Status AddFree(const Event& event);

@@ -28,8 +28,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 

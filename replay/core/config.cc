@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdint>
-
 #include "absl/strings/ascii.h"
 #include "base/sizes.h"
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "replay/models/block_map.h"
 #include "replay/models/model.h"

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "replay/models/block_map.h"

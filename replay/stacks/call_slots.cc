@@ -7,7 +7,6 @@
 
 #include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>

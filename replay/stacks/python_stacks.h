@@ -17,6 +17,7 @@
 // first are kept and the others asked anew at each allocation.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

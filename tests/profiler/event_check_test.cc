@@ -18,13 +18,6 @@ TEST(EventChecker, AcceptsAConsistentSequence) {
   for (const Event& event : RandomEvents(1, 10'000)) ASSERT_TRUE(checker.Add(event).ok());
 }
 
-TEST(EventChecker, CountsLiveBytes) {
-  EventChecker checker;
-  for (const Event& event : {Alloc(0, 5), Alloc(1, 7), Mark(0), Free(0)})
-    ASSERT_TRUE(checker.Add(event).ok());
-  EXPECT_EQ(checker.live_bytes(), 7);
-}
-
 TEST(EventChecker, RefusesAFreeOfWhatIsNotLive) {
   EventChecker checker;
   EXPECT_THAT(Text(checker.Add(Free(0))), HasSubstr("free of 0, which is not live"));

@@ -3,7 +3,6 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

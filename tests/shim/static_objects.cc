@@ -1,8 +1,6 @@
 // A C++ program whose static objects allocate aligned memory before main and free it after.
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
 struct alignas(64) Line {

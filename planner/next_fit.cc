@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "planner/bound.h"
 #include "planner/first_fit.h"
+#include "planner/free_addresses.h"
 #include "planner/orders.h"
 #include "planner/part.h"
 
@@ -19,124 +21,207 @@ namespace {
 
 // By how much the height may be above the least for the long-lived, in 256ths of that, one after the other. What needs more is
 // no queue.
-constexpr int kExcesses[] = {0, 1, 2, 4, 8, 16};
-// Of what is between the last two: how often it is halved, where the placement is the best so far.
-constexpr int kHalvings = 3;
+constexpr int kExcesses[] = {0, 1, 4, 16};
+// Free ranges looked at for each of the long-lived, on average: where there are more on the way, it is no queue.
+constexpr int64_t kLooks = 64;
+// What is between a height that is enough and one that is not: how often it is halved at most, and from how little on, in 256ths
+// as well, it is not worth a round.
+constexpr int kHalvings = 4;
+constexpr double kLeastWorth = 0.25;
 
-// Each on top of the one before, and where that would end above `height`, as low as there is room; too high where even
-// that ends above it.
-FirstFit::Outcome GoRound(std::span<const int32_t> order, int64_t height, FirstFit& first_fit, Search& search,
-                          std::vector<int64_t>& offsets) {
-  const Instance& instance = search.instance();
-  search.Stop(first_fit.Clear());
-  int64_t next = 0;
-  for (const int32_t i : order) {
-    if (search.Stop(first_fit.Nodes())) return FirstFit::Outcome::kStopped;
-    offsets[i] = first_fit.LowestFree(i, next);
-    if (offsets[i] + instance.size[i] > height) offsets[i] = first_fit.LowestFree(i);
-    next = offsets[i] + instance.size[i];
-    if (next > height) return FirstFit::Outcome::kTooHigh;
-    first_fit.Insert(i, offsets[i]);
-  }
-  return FirstFit::Outcome::kComplete;
+// A long-lived buffer, and when it is there, in slots, seen forwards or backwards in time.
+struct Stay {
+  int32_t buffer;
+  int32_t begin;
+  int32_t end;
+
+  int32_t length() const { return end - begin; }
+};
+
+std::vector<Stay> Backwards(std::vector<Stay> stays, int32_t slots) {
+  for (Stay& stay : stays) stay = {stay.buffer, slots - stay.end, slots - stay.begin};
+  return stays;
 }
 
 // Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
-void SortByStart(std::span<int32_t> long_lived, const Instance& instance) {
-  std::ranges::stable_sort(long_lived, [&](int32_t a, int32_t b) {
-    return instance.begin[a] != instance.begin[b] ? instance.begin[a] < instance.begin[b]
-                                                  : instance.end[a] > instance.end[b];
+std::vector<Stay> ByStart(std::vector<Stay> stays) {
+  std::ranges::stable_sort(stays, [](const Stay& a, const Stay& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   });
+  return stays;
 }
 
-// What lives for most of the time lies lowest. The others come in runs, within which they begin and nobody ends, and those of a
-// run by their ends: where a part of what a batch leaves stays for longer, the rest leaves one hole so, and not many.
-void SortByRun(std::span<int32_t> long_lived, const Instance& instance) {
-  // By the beginning of each slot; a lifetime that wraps ends in the round after this one.
-  std::vector<int32_t> ended(2 * instance.slots + 1, 0);
-  for (const int32_t i : long_lived) ++ended[instance.end[i]];
-  std::partial_sum(ended.begin(), ended.end(), ended.begin());
-  std::ranges::stable_sort(long_lived, {}, [&](int32_t i) {
-    const bool passes = 2 * instance.length(i) <= instance.slots;
-    return std::tuple(passes, ended[instance.begin[i]], instance.end[i]);
-  });
-}
-
-// That the long-lived cannot be below, whatever lies around them: the load, and where buffers are pinned what these leave.
-int64_t LeastHeight(std::span<const int32_t> long_lived, const Instance& instance) {
-  std::vector<int32_t> part(long_lived.begin(), long_lived.end());
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_pinned(i)) part.push_back(i);
+// What lives for most of the time counts as there from the beginning and lies lowest. The others come in runs, within which they
+// begin and nobody ends, and those of a run by their ends: where a part of what a batch leaves stays for longer, the rest
+// leaves one hole so, and not many.
+std::vector<Stay> ByRun(std::vector<Stay> stays, int32_t slots) {
+  const auto passes = [&](const Stay& stay) { return 2 * stay.length() <= slots; };
+  std::vector<int32_t> ended(slots + 1, 0);  // by the beginning of each slot
+  for (Stay& stay : stays) {
+    if (!passes(stay)) stay.begin = 0;
+    ++ended[stay.end];
   }
-  std::vector<int64_t> pinned;
-  pinned.reserve(part.size());
-  for (const int32_t i : part) pinned.push_back(instance.pinned[i]);
-  return LowerBound(PartOf(instance, part, pinned).instance).count();
+  std::partial_sum(ended.begin(), ended.end(), ended.begin());
+  std::ranges::stable_sort(
+      stays, {}, [&](const Stay& stay) { return std::tuple(ended[stay.begin], passes(stay), stay.end); });
+  return stays;
 }
 
-// Heights below which they go round: the lowest that was tried and is enough, and one that is not; the same where no
-// less is to be had.
-struct Heights {
-  int64_t too_low;
-  int64_t enough;
+// Addresses that are in use from the beginning until `end`, in slots.
+struct Obstacle {
+  int64_t bottom;
+  int64_t top;
+  int32_t end;
 };
 
-// Up from `least`, by little and then by more. nullopt: none is enough, or below the best placement.
-std::optional<Heights> RiseUntilEnough(std::span<const int32_t> order, int64_t least, FirstFit& first_fit,
-                                       Search& search, std::vector<int64_t>& offsets) {
-  int64_t too_low = least;
-  for (const int excess : kExcesses) {
-    const int64_t height = least + static_cast<int64_t>(excess / 256.0 * static_cast<double>(least));
-    if (height >= search.best_slab()) return std::nullopt;
-    const FirstFit::Outcome outcome = GoRound(order, height, first_fit, search, offsets);
-    if (outcome == FirstFit::Outcome::kComplete) return Heights{too_low, height};
-    if (outcome == FirstFit::Outcome::kStopped) return std::nullopt;
-    too_low = height;
+// What is pinned, as obstacles of which no two share an address: where several follow upon each other, until the last one ends.
+// They need not be there from the beginning, but mostly are: they are live when the job is planned.
+std::vector<Obstacle> ObstaclesOf(std::span<const Stay> pinned, const Instance& instance) {
+  struct Edge {
+    int64_t address;
+    int32_t end;  // of a lifetime
+    bool is_top;
+  };
+  std::vector<Edge> edges;
+  for (const Stay& stay : pinned) {
+    const int64_t bottom = instance.pinned[stay.buffer];
+    edges.push_back({bottom, stay.end, false});
+    edges.push_back({bottom + instance.size[stay.buffer], stay.end, true});
   }
-  return std::nullopt;
-}
-
-// Whether less than the last step was enough, and `offsets` are the lower ones.
-bool TakeBack(std::span<const int32_t> order, Heights heights, FirstFit& first_fit, Search& search,
-              std::vector<int64_t>& offsets) {
-  bool lower = false;
-  std::vector<int64_t> tried(offsets.size(), 0);
-  for (int halving = 0; halving < kHalvings && heights.too_low + 1 < heights.enough; ++halving) {
-    const int64_t between = heights.too_low + (heights.enough - heights.too_low) / 2;
-    const FirstFit::Outcome outcome = GoRound(order, between, first_fit, search, tried);
-    if (outcome == FirstFit::Outcome::kStopped) return lower;
-    if (outcome == FirstFit::Outcome::kTooHigh) {
-      heights.too_low = between;
-      continue;
+  std::ranges::stable_sort(edges, {}, &Edge::address);
+  std::vector<Obstacle> obstacles;
+  std::multiset<int32_t> ends;  // of those at the address at hand
+  int64_t from = 0;
+  for (const Edge& edge : edges) {
+    if (!ends.empty() && from < edge.address) obstacles.push_back({from, edge.address, *ends.rbegin()});
+    from = edge.address;
+    if (edge.is_top) {
+      ends.erase(ends.find(edge.end));
+    } else {
+      ends.insert(edge.end);
     }
-    heights.enough = between;
-    offsets.swap(tried);
-    lower = true;
   }
-  return lower;
+  return obstacles;
 }
 
-// The long-lived, which lead `order`, from the bottom up as they lie, and the others around them. Whether that is the best
-// so far.
-bool LayAll(std::vector<int32_t> order, size_t long_lived, std::vector<int64_t> offsets, FirstFit& first_fit,
-            Search& search, std::string_view name) {
-  std::ranges::stable_sort(std::span(order.data(), long_lived), {}, [&](int32_t i) { return offsets[i]; });
+// A way to go round below a height: who comes on top of whom.
+struct Course {
+  int64_t height;
+  std::vector<int32_t> order;    // of the long-lived
+  std::vector<int64_t> offsets;  // by buffer, of these
+};
+
+// Goes round, in the turn of `stays`, below one height or another.
+class Rounds {
+ public:
+  // Whoever ends before one begins has its turn before it. `least` is a height that none is below.
+  Rounds(std::span<const Stay> stays, std::vector<Obstacle> obstacles, int64_t least, Search& search)
+      : stays_(stays),
+        leaving_(stays.begin(), stays.end()),
+        obstacles_(std::move(obstacles)),
+        least_(least),
+        search_(search),
+        instance_(search.instance()),
+        tried_(instance_.buffers(), 0) {
+    std::ranges::stable_sort(leaving_, {}, &Stay::end);
+    std::ranges::stable_sort(obstacles_, {}, &Obstacle::end);
+  }
+
+  // The lowest course that is found below `below`; where there is none yet to be below of, up from the least, by little and
+  // then by more.
+  std::optional<Course> Lowest(int64_t below) {
+    Course course{.height = Search::kNothing, .order = {}, .offsets = tried_};
+    int64_t too_low = least_ - 1;
+    const auto try_height = [&](int64_t height) {
+      if (!GoRound(height)) {
+        too_low = height;
+        return;
+      }
+      course.height = below = height;
+      course.offsets.swap(tried_);
+    };
+    const int64_t highest = search_.best_slab() - 1;
+    for (size_t i = 0; below == Search::kNothing; ++i) {
+      if (i == std::size(kExcesses) || too_low >= highest || search_.Stop()) return std::nullopt;
+      try_height(std::min(least_ + Part(kExcesses[i]), highest));
+    }
+    const int64_t least_worth = std::max<int64_t>(1, Part(kLeastWorth));
+    for (int i = 0; i < kHalvings && below - too_low > least_worth && !search_.Stop(); ++i)
+      try_height(too_low + (below - too_low) / 2);
+    if (course.height == Search::kNothing) return std::nullopt;
+    for (const Stay& stay : stays_) course.order.push_back(stay.buffer);
+    std::ranges::stable_sort(course.order, {}, [&](int32_t i) { return course.offsets[i]; });
+    return course;
+  }
+
+ private:
+  // So many 256ths of the least height.
+  int64_t Part(double parts) const { return static_cast<int64_t>(parts / 256 * static_cast<double>(least_)); }
+
+  // Each on top of the one before, and where that would end above `height`, as low as there is room. False: there is not, or
+  // the search is to stop.
+  bool GoRound(int64_t height) {
+    if (search_.Stop(static_cast<int64_t>(obstacles_.size()))) return false;
+    FreeAddresses free(height);
+    for (const Obstacle& obstacle : obstacles_) free.Take(obstacle.bottom, obstacle.top);
+    auto obstacle = obstacles_.begin();
+    auto leaving = leaving_.begin();
+    const int64_t most_looks = kLooks * static_cast<int64_t>(stays_.size());
+    int64_t next = 0, looks = 0;
+    for (const Stay& stay : stays_) {
+      const int64_t looked = free.looks() - std::exchange(looks, free.looks());
+      if (search_.Stop(1 + looked) || looks > most_looks) return false;
+      for (; leaving->end <= stay.begin; ++leaving) {
+        const int64_t offset = tried_[leaving->buffer];
+        free.Give(offset, offset + instance_.size[leaving->buffer]);
+      }
+      for (; obstacle != obstacles_.end() && obstacle->end <= stay.begin; ++obstacle) {
+        if (obstacle->bottom < height) free.Give(obstacle->bottom, std::min(obstacle->top, height));
+      }
+      const int64_t size = instance_.size[stay.buffer], alignment = instance_.alignment[stay.buffer];
+      int64_t offset = free.Lowest(next, size, alignment);
+      if (offset == FreeAddresses::kNowhere) offset = free.Lowest(0, size, alignment);
+      if (offset == FreeAddresses::kNowhere) return false;
+      tried_[stay.buffer] = offset;
+      next = offset + size;
+      free.Take(offset, next);
+    }
+    return true;
+  }
+
+  const std::span<const Stay> stays_;
+  std::vector<Stay> leaving_;        // the same, by their ends
+  std::vector<Obstacle> obstacles_;  // by their ends
+  const int64_t least_;
+  Search& search_;
+  const Instance& instance_;
+  std::vector<int64_t> tried_;  // offsets of the round at hand
+};
+
+// That the long-lived cannot be below, whatever lies around them: the load, and where buffers are pinned what these leave.
+int64_t LeastHeight(std::span<const Stay> long_lived, std::span<const Stay> pinned,
+                    const Instance& instance) {
+  std::vector<int32_t> part;
+  std::vector<int64_t> offsets;
+  for (const std::span<const Stay> stays : {long_lived, pinned}) {
+    for (const Stay& stay : stays) {
+      part.push_back(stay.buffer);
+      offsets.push_back(instance.pinned[stay.buffer]);
+    }
+  }
+  return LowerBound(PartOf(instance, part, offsets).instance).count();
+}
+
+// The long-lived from the bottom up as they lie in `course`, and around them the others in the order that they have in `order`,
+// which the long-lived lead.
+void LayAll(const Course& course, std::vector<int32_t> order, FirstFit& first_fit, Search& search,
+            std::string_view name) {
+  std::ranges::copy(course.order, order.begin());
   const int64_t best = search.best_slab();
   const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
+  std::vector<int64_t> offsets;
   const FirstFit::Outcome outcome = first_fit.Place(order, limit, search, offsets);
   if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
-  return search.best_slab() < best;
-}
-
-// In the turn that `order` has for the long-lived, which lead it.
-void LayInTurn(const std::vector<int32_t>& order, size_t long_lived, int64_t least_height,
-               FirstFit& first_fit, Search& search, std::string_view name) {
-  const std::span first(order.data(), long_lived);
-  std::vector<int64_t> offsets(search.instance().buffers(), 0);
-  const auto heights = RiseUntilEnough(first, least_height, first_fit, search, offsets);
-  if (!heights || !LayAll(order, long_lived, offsets, first_fit, search, name)) return;
-  if (TakeBack(first, *heights, first_fit, search, offsets))
-    LayAll(order, long_lived, std::move(offsets), first_fit, search, name);
 }
 
 }  // namespace
@@ -167,18 +252,39 @@ int32_t LeastOfLong(const Instance& instance) {
 void PlaceLongByNextFit(Search& search, std::string_view name) {
   const Instance& instance = search.instance();
   const int32_t least = LeastOfLong(instance);
-  if (search.Stop(instance.buffers()) || least == 0) return;
-  const auto is_long_lived = [&](int32_t i) { return instance.is_free(i) && instance.length(i) >= least; };
+  if (search.Stop(instance.buffers()) || least == 0 || instance.cyclic) return;
+  const auto is_long_lived = [&](int32_t i) { return instance.length(i) >= least; };
   std::vector<int32_t> order = SortedBy(Order::kSize, instance);
-  const auto others = std::stable_partition(order.begin(), order.end(), is_long_lived);
-  const std::span long_lived(order.begin(), others);
-  const int64_t least_height = LeastHeight(long_lived, instance);
-  FirstFit first_fit(instance, search.memory());
-  // Where both come to the bound the first is kept, and jobs that were served by it had fewer conflicts.
-  for (const auto sort : {SortByStart, SortByRun}) {
-    sort(long_lived, instance);
-    LayInTurn(order, long_lived.size(), least_height, first_fit, search, name);
+  std::stable_partition(order.begin(), order.end(), is_long_lived);
+  const auto stay_of = [&](int32_t i) { return Stay{i, instance.begin[i], instance.end[i]}; };
+  std::vector<Stay> stays, pinned;
+  for (const int32_t i : order) {
+    if (is_long_lived(i)) stays.push_back(stay_of(i));
   }
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i)) pinned.push_back(stay_of(i));
+  }
+  const int64_t least_height = LeastHeight(stays, pinned, instance);
+  const std::vector<Stay> backwards = Backwards(stays, instance.slots);
+  const std::vector<Obstacle> obstacles = ObstaclesOf(pinned, instance);
+  const std::vector<Obstacle> obstacles_backwards = ObstaclesOf(Backwards(pinned, instance.slots), instance);
+  FirstFit first_fit(instance, search.memory());
+  std::optional<Course> lowest;
+  bool laid = false;
+  const auto go = [&](const std::vector<Stay>& turns, const std::vector<Obstacle>& in_the_way) {
+    const int64_t below = lowest ? lowest->height : Search::kNothing;
+    std::optional<Course> course = Rounds(turns, in_the_way, least_height, search).Lowest(below);
+    if (!course) return;
+    lowest = std::move(course);
+    // What needs no more than the bound is laid at once. Where that is enough the first is kept, and jobs that were served by
+    // it had fewer conflicts.
+    laid = lowest->height <= search.target();
+    if (laid) LayAll(*lowest, order, first_fit, search, name);
+  };
+  go(ByStart(stays), obstacles);
+  go(ByRun(stays, instance.slots), obstacles);
+  go(ByRun(backwards, instance.slots), obstacles_backwards);
+  if (lowest && !laid && lowest->height < search.best_slab()) LayAll(*lowest, order, first_fit, search, name);
 }
 
 }  // namespace reprise::planner

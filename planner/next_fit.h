@@ -16,11 +16,11 @@ int32_t LeastOfLong(const Instance& instance);
 
 // Where micro-batches pass through a pipeline, what waits is a queue: it leaves in the order in which it came. First-fit
 // puts each one where there is room, and in between lies what lives for a moment; soon holes are everywhere. Next-fit goes
-// round instead, in the order of starts, then with those that begin in one go in the order of their ends: each one comes on
-// top of the one before, and at the bottom again where it would end above a height, so that what leaves makes room in one
-// piece. The height is the least that there is for the long-lived alone, around what is pinned, and where that is not
-// enough, a little more, of which some is taken back if the placement is the best so far. They settle from the bottom up,
-// and first-fit puts the others around them, the largest first.
+// round instead: each one comes on top of the one before, and at the bottom again where it would end above a height, so that
+// what leaves makes room in one piece. The long-lived go round alone, which is one pass over them, in the order of their starts,
+// in runs by their ends, and so backwards in time; each at the least height that it is found to need. In the way that needs the
+// least they settle from the bottom up, and first-fit puts the others around them, the largest first. Lines only: on a cycle
+// it does nothing.
 void PlaceLongByNextFit(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -9,7 +9,7 @@
 namespace reprise::planner {
 namespace {
 
-bool Overlap(const Instance& instance, int32_t a, int32_t b) {
+bool ShareASlot(const Instance& instance, int32_t a, int32_t b) {
   for (const Range& x : instance.ranges(a)) {
     for (const Range& y : instance.ranges(b)) {
       if (x.begin < y.end && y.begin < x.end) return true;
@@ -52,7 +52,7 @@ TEST(PartOf, KeepsAllOverlapsAndMakesNone) {
       ASSERT_GT(part.instance.length(i), 0);
       ASSERT_LE(part.instance.end[i] - part.instance.slots, part.instance.begin[i]) << "laps itself";
       for (int32_t k = 0; k < i; ++k) {
-        ASSERT_EQ(Overlap(part.instance, i, k), Overlap(whole, buffers[i], buffers[k])) << round;
+        ASSERT_EQ(ShareASlot(part.instance, i, k), ShareASlot(whole, buffers[i], buffers[k])) << round;
       }
     }
   }

@@ -20,7 +20,6 @@
 #include "planner/improve.h"
 #include "planner/keep.h"
 #include "planner/lanes.h"
-#include "planner/next_fit.h"
 #include "planner/orders.h"
 #include "planner/problem.h"
 #include "planner/ring_bound.h"
@@ -29,6 +28,7 @@
 #include "planner/solver.h"
 #include "planner/stopwatch.h"
 #include "planner/team.h"
+#include "planner/together.h"
 #include "planner/validator.h"
 
 namespace reprise::planner {
@@ -83,8 +83,8 @@ constexpr Solver kSolvers[] = {
     {"clique", BeginClique, {0, 0, 0}, Opens::kNever, /*places=*/false, /*on_cycles=*/{1, 0, 2}},
     {"best-fit", BeginBestFit, {2, 2, 2}, Opens::kAlways, /*places=*/true, /*on_cycles=*/{32, 4, 16}},
     {"first-fit-rounded", BeginRounded, {1, 0, 1}, Opens::kAlways, /*places=*/false},
-    {"next-fit-long",
-     Once<PlaceLongByNextFit>,
+    {"together-long",
+     Once<PlaceLongTogether>,
      {1, 1, 0},
      Opens::kOnce,
      /*places=*/false,

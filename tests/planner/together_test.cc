@@ -1,5 +1,5 @@
-// What lives long in a pipeline is a queue, and lies as one.
-#include "planner/next_fit.h"
+// What lives long in a pipeline leaves together, and lies together.
+#include "planner/together.h"
 
 #include <atomic>
 
@@ -47,7 +47,7 @@ void ExpectValid(const Problem& problem, const Search& search) {
   EXPECT_TRUE(CheckPlacement(problem, placement).ok()) << CheckPlacement(problem, placement);
 }
 
-TEST(NextFit, LongIsWhatIsFarFromTheRest) {
+TEST(Together, LongIsWhatIsFarFromTheRest) {
   EXPECT_EQ(LeastOfLong(Compress({})), 0);
   Problem problem;
   for (int64_t i = 0; i < 100; ++i) problem.buffers.push_back(Block(i, i + 1, 1));
@@ -60,52 +60,35 @@ TEST(NextFit, LongIsWhatIsFarFromTheRest) {
   EXPECT_EQ(LeastOfLong(Compress(problem)), 30) << "pinned ones are not laid";
 }
 
-TEST(NextFit, APipelineComesCloseToItsBound) {
+TEST(Together, APipelineComesCloseToItsBound) {
   const Problem problem = OneForwardOneBackward(100);
   const Instance instance = Compress(problem);
   Search search(instance, LowerBound(instance).count(), kPlenty);
-  PlaceLongByNextFit(search, "tested");
+  PlaceLongTogether(search, "tested");
   EXPECT_LE(search.best_slab(), search.target() * 102 / 100);
   ExpectValid(problem, search);
 
   Budget budget{.seconds = 3600, .steps = 1'000'000, .threads = 2};
   const auto with = Solve(problem, budget);
-  budget.rules.SwitchOff("next-fit-long");
+  budget.rules.SwitchOff("together-long");
   const auto without = Solve(problem, budget);
   ASSERT_TRUE(with.ok() && without.ok());
   EXPECT_LE(with->placement.slab.count(), search.best_slab());
   EXPECT_GT(without->placement.slab.count(), search.best_slab());
 }
 
-TEST(NextFit, WhatWaitsForLongerLeavesOneHole) {
-  const Problem problem = OneForwardOneBackward(100, 1);
-  const Instance instance = Compress(problem);
-  Search search(instance, LowerBound(instance).count(), kPlenty);
-  PlaceLongByNextFit(search, "tested");
-  EXPECT_LE(search.best_slab(), search.target() * 101 / 100)
-      << "in the order of starts it needs a fortieth more";
-  ExpectValid(problem, search);
+TEST(Together, WhatWaitsForLongerLeavesOneHole) {
+  for (const int64_t delay : {1, 2, 3, 4}) {
+    const Problem problem = OneForwardOneBackward(100, delay);
+    const Instance instance = Compress(problem);
+    Search search(instance, LowerBound(instance).count(), kPlenty);
+    PlaceLongTogether(search, "tested");
+    EXPECT_LE(search.best_slab(), search.target() * 102 / 100) << delay;
+    ExpectValid(problem, search);
+  }
 }
 
-TEST(NextFit, GoesBackwardsInTimeWhereThatTakesLess) {
-  const Problem problem = OneForwardOneBackward(100, 3);
-  const Instance instance = Compress(problem);
-  Search search(instance, LowerBound(instance).count(), kPlenty);
-  PlaceLongByNextFit(search, "tested");
-  EXPECT_LE(search.best_slab(), search.target() * 104 / 100) << "forwards it is a 22nd more";
-  ExpectValid(problem, search);
-}
-
-TEST(NextFit, TakesBackWhatTheLastStepWasTooMuch) {
-  const Problem problem = OneForwardOneBackward(300, 2);
-  const Instance instance = Compress(problem);
-  Search search(instance, LowerBound(instance).count(), kPlenty);
-  PlaceLongByNextFit(search, "tested");
-  EXPECT_LE(search.best_slab(), search.target() * 104 / 100) << "the step up is one to a 16th";
-  ExpectValid(problem, search);
-}
-
-TEST(NextFit, GoesRoundAboveWhatIsPinned) {
+TEST(Together, LiesAboveWhatIsPinned) {
   Problem problem = OneForwardOneBackward(100);
   int64_t offset = 0;
   for (int i = 0; i < 3; ++i) {  // the weights
@@ -114,12 +97,12 @@ TEST(NextFit, GoesRoundAboveWhatIsPinned) {
   }
   const Instance instance = Compress(problem);
   Search search(instance, LowerBound(instance).count(), kPlenty);
-  PlaceLongByNextFit(search, "tested");
+  PlaceLongTogether(search, "tested");
   EXPECT_LE(search.best_slab(), search.target() * 102 / 100);
   ExpectValid(problem, search);
 }
 
-TEST(NextFit, WhatIsPinnedIsInTheWayUntilItEnds) {
+TEST(Together, WhatIsPinnedIsInTheWayUntilItEnds) {
   for (const bool at_the_end : {false, true}) {
     Problem problem = OneForwardOneBackward(100, 1);
     const int64_t end = problem.buffers[0].upper.count();
@@ -130,25 +113,25 @@ TEST(NextFit, WhatIsPinnedIsInTheWayUntilItEnds) {
     }
     const Instance instance = Compress(problem);
     Search search(instance, LowerBound(instance).count(), kPlenty);
-    PlaceLongByNextFit(search, "tested");
+    PlaceLongTogether(search, "tested");
     ASSERT_NE(search.best_slab(), Search::kNothing);
     EXPECT_LE(search.best_slab(), search.target() * 102 / 100);
     ExpectValid(problem, search);
   }
 }
 
-TEST(NextFit, HasItsTurnRightBehindTheFirstAnswer) {
+TEST(Together, HasItsTurnRightBehindTheFirstAnswer) {
   const Problem problem = OneForwardOneBackward(300);
   const auto first = Solve(problem, {.seconds = 3600, .steps = 0});
   ASSERT_TRUE(first.ok());
-  const auto next = Solve(problem, {.seconds = 3600, .steps = 4 * first->steps});
+  const auto next = Solve(problem, {.seconds = 3600, .steps = 6 * first->steps});
   ASSERT_TRUE(next.ok());
-  EXPECT_EQ(next->solver, "next-fit-long");
+  EXPECT_EQ(next->solver, "together-long");
   EXPECT_LT(next->placement.slab.count(), 1.02 * static_cast<double>(next->lower_bound.count()));
   EXPECT_GT(first->placement.slab.count(), 1.04 * static_cast<double>(next->lower_bound.count()));
 }
 
-TEST(NextFit, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
+TEST(Together, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
   const Problem problem = OneForwardOneBackward(18'000);
   const auto first = Solve(problem, {.seconds = 3600, .steps = 1});
   ASSERT_TRUE(first.ok());
@@ -156,42 +139,42 @@ TEST(NextFit, ALongPipelineDoesNotWaitUntilItHasBeenDivided) {
   EXPECT_GT(first->steps, 2'000'000) << "soon enough for all to begin at once";
   const auto next = Solve(problem, {.seconds = 3600, .steps = 7 * first->steps});
   ASSERT_TRUE(next.ok());
-  EXPECT_EQ(next->solver, "next-fit-long");
+  EXPECT_EQ(next->solver, "together-long");
   EXPECT_LT(next->placement.slab, first->placement.slab);
 }
 
-TEST(NextFit, LaysNothingThatCannotComeOutLower) {
+TEST(Together, LaysNothingThatCannotComeOutLower) {
   const Problem problem = OneForwardOneBackward(20);
   const Instance instance = Compress(problem);
   Search search(instance, 0, kPlenty);
-  PlaceLongByNextFit(search, "tested");
+  PlaceLongTogether(search, "tested");
   const int64_t best = search.best_slab();
   const int64_t steps = search.steps();
-  PlaceLongByNextFit(search, "tested");
+  PlaceLongTogether(search, "tested");
   EXPECT_EQ(search.best_slab(), best);
   EXPECT_LT(search.steps(), 2 * steps) << "given up at the first that ends as high";
 }
 
-TEST(NextFit, StopsWhenItIsTold) {
+TEST(Together, StopsWhenItIsTold) {
   const Problem problem = OneForwardOneBackward(100);
   const Instance instance = Compress(problem);
   std::atomic<bool> cancel = true;
   Budget budget = kPlenty;
   budget.cancel = &cancel;
   Search search(instance, 0, budget);
-  PlaceLongByNextFit(search, "tested");
+  PlaceLongTogether(search, "tested");
   EXPECT_EQ(search.best_slab(), Search::kNothing);
   EXPECT_LE(search.steps(), 2 * instance.buffers());
 }
 
-TEST(NextFit, PlacementsOfProblemsOfEveryKindAreValid) {
+TEST(Together, PlacementsOfProblemsOfEveryKindAreValid) {
   RandomProblems random(72);
   int placed = 0;
   for (int round = 0; round < 400; ++round) {
     const Problem problem = random.Make(OfEveryKind(round));
     const Instance instance = Compress(problem);
     Search search(instance, LowerBound(instance).count(), kPlenty);
-    PlaceLongByNextFit(search, "tested");
+    PlaceLongTogether(search, "tested");
     if (search.best_slab() == Search::kNothing) continue;
     ++placed;
     ExpectValid(problem, search);

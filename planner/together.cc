@@ -1,4 +1,4 @@
-#include "planner/next_fit.h"
+#include "planner/together.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,22 +12,22 @@
 
 #include "planner/bound.h"
 #include "planner/first_fit.h"
-#include "planner/free_addresses.h"
+#include "planner/holes.h"
 #include "planner/orders.h"
 #include "planner/part.h"
 
 namespace reprise::planner {
 namespace {
 
-// By how much the height may be above the least for the long-lived, in 256ths of that, one after the other. What needs more is
-// no queue.
-constexpr int kExcesses[] = {0, 1, 4, 16};
-// Free ranges looked at for each of the long-lived, on average: where there are more on the way, it is no queue.
-constexpr int64_t kLooks = 64;
+// Of the least height for the long-lived, in 256ths: by how much more they may take, at the second try and at the last one.
+constexpr double kExcess = 4;
+constexpr double kMostExcess = 16;
 // What is between a height that is enough and one that is not: how often it is halved at most, and from how little on, in 256ths
-// as well, it is not worth a round.
-constexpr int kHalvings = 4;
+// as well, it is not worth another try.
+constexpr int kHalvings = 2;
 constexpr double kLeastWorth = 0.25;
+// Steps of laying one, beside the holes that are looked at.
+constexpr int64_t kStepsOfOne = 4;
 
 // A long-lived buffer, and when it is there, in slots, seen forwards or backwards in time.
 struct Stay {
@@ -43,17 +43,8 @@ std::vector<Stay> Backwards(std::vector<Stay> stays, int32_t slots) {
   return stays;
 }
 
-// Of those that begin at once the longest lies lowest: what lives throughout is then in nobody's way.
-std::vector<Stay> ByStart(std::vector<Stay> stays) {
-  std::ranges::stable_sort(stays, [](const Stay& a, const Stay& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
-  return stays;
-}
-
-// What lives for most of the time counts as there from the beginning and lies lowest. The others come in runs, within which they
-// begin and nobody ends, and those of a run by their ends: where a part of what a batch leaves stays for longer, the rest
-// leaves one hole so, and not many.
+// What lives for most of the time counts as there from the beginning, and comes first. The others come in runs, within which they
+// begin and nobody ends, and those of a run by their ends.
 std::vector<Stay> ByRun(std::vector<Stay> stays, int32_t slots) {
   const auto passes = [&](const Stay& stay) { return 2 * stay.length() <= slots; };
   std::vector<int32_t> ended(slots + 1, 0);  // by the beginning of each slot
@@ -104,22 +95,21 @@ std::vector<Obstacle> ObstaclesOf(std::span<const Stay> pinned, const Instance& 
   return obstacles;
 }
 
-// A way to go round below a height: who comes on top of whom.
-struct Course {
+// How the long-lived lie below a height.
+struct Layout {
   int64_t height;
-  std::vector<int32_t> order;    // of the long-lived
-  std::vector<int64_t> offsets;  // by buffer, of these
+  std::vector<int32_t> order;    // from the bottom up
+  std::vector<int64_t> offsets;  // by buffer; of no meaning for the others
 };
 
-// Goes round, in the turn of `stays`, below one height or another.
-class Rounds {
+// Lays the long-lived, in the turn of `stays`, below one height or another.
+class Together {
  public:
-  // Whoever ends before one begins has its turn before it. `least` is a height that none is below.
-  Rounds(std::span<const Stay> stays, std::vector<Obstacle> obstacles, int64_t least, Search& search)
+  // Whoever ends before one begins has its turn before it.
+  Together(std::span<const Stay> stays, std::vector<Obstacle> obstacles, Search& search)
       : stays_(stays),
         leaving_(stays.begin(), stays.end()),
         obstacles_(std::move(obstacles)),
-        least_(least),
         search_(search),
         instance_(search.instance()),
         tried_(instance_.buffers(), 0) {
@@ -127,64 +117,58 @@ class Rounds {
     std::ranges::stable_sort(obstacles_, {}, &Obstacle::end);
   }
 
-  // The lowest course that is found below `below`; where there is none yet to be below of, up from the least, by little and
-  // then by more.
-  std::optional<Course> Lowest(int64_t below) {
-    Course course{.height = Search::kNothing, .order = {}, .offsets = tried_};
-    int64_t too_low = least_ - 1;
+  // The lowest layout that is found, at heights from `least` on, below which there is none, and below `below`. Where that is
+  // not known yet, the target is tried first, which is as good as any, then what is a little above the least, then the most.
+  std::optional<Layout> Lowest(int64_t least, std::optional<int64_t> below) {
+    const auto part = [&](double parts) {
+      return static_cast<int64_t>(parts / 256 * static_cast<double>(least));
+    };
+    Layout layout{.height = Search::kNothing, .order = {}, .offsets = tried_};
+    int64_t too_low = least - 1;
     const auto try_height = [&](int64_t height) {
-      if (!GoRound(height)) {
+      if (!LayBelow(height)) {
         too_low = height;
         return;
       }
-      course.height = below = height;
-      course.offsets.swap(tried_);
+      below = layout.height = height;
+      layout.offsets.swap(tried_);
     };
-    const int64_t highest = search_.best_slab() - 1;
-    for (size_t i = 0; below == Search::kNothing; ++i) {
-      if (i == std::size(kExcesses) || too_low >= highest || search_.Stop()) return std::nullopt;
-      try_height(std::min(least_ + Part(kExcesses[i]), highest));
+    const int64_t highest = std::min(search_.best_slab() - 1, least + part(kMostExcess));
+    for (const int64_t height : {search_.target(), least + part(kExcess), highest}) {
+      if (!below && height > too_low && !search_.Stop()) try_height(std::min(height, highest));
     }
-    const int64_t least_worth = std::max<int64_t>(1, Part(kLeastWorth));
-    for (int i = 0; i < kHalvings && below - too_low > least_worth && !search_.Stop(); ++i)
-      try_height(too_low + (below - too_low) / 2);
-    if (course.height == Search::kNothing) return std::nullopt;
-    for (const Stay& stay : stays_) course.order.push_back(stay.buffer);
-    std::ranges::stable_sort(course.order, {}, [&](int32_t i) { return course.offsets[i]; });
-    return course;
+    if (!below) return std::nullopt;
+    const int64_t least_worth = std::max<int64_t>(1, part(kLeastWorth));
+    for (int i = 0; i<kHalvings&& * below - too_low> least_worth && !search_.Stop(); ++i)
+      try_height(too_low + (*below - too_low) / 2);
+    if (layout.height == Search::kNothing) return std::nullopt;
+    for (const Stay& stay : stays_) layout.order.push_back(stay.buffer);
+    std::ranges::stable_sort(layout.order, {}, [&](int32_t i) { return layout.offsets[i]; });
+    return layout;
   }
 
  private:
-  // So many 256ths of the least height.
-  int64_t Part(double parts) const { return static_cast<int64_t>(parts / 256 * static_cast<double>(least_)); }
-
-  // Each on top of the one before, and where that would end above `height`, as low as there is room. False: there is not, or
-  // the search is to stop.
-  bool GoRound(int64_t height) {
+  // Each beside whoever leaves as nearly with it as may be. False: there is no room for one, or the search is to stop.
+  bool LayBelow(int64_t height) {
     if (search_.Stop(static_cast<int64_t>(obstacles_.size()))) return false;
-    FreeAddresses free(height);
-    for (const Obstacle& obstacle : obstacles_) free.Take(obstacle.bottom, obstacle.top);
+    Holes holes(height);
+    for (const Obstacle& obstacle : obstacles_) {
+      if (obstacle.bottom < height) holes.Put(obstacle.bottom, std::min(obstacle.top, height), obstacle.end);
+    }
     auto obstacle = obstacles_.begin();
     auto leaving = leaving_.begin();
-    const int64_t most_looks = kLooks * static_cast<int64_t>(stays_.size());
-    int64_t next = 0, looks = 0;
+    int64_t looks = 0;
     for (const Stay& stay : stays_) {
-      const int64_t looked = free.looks() - std::exchange(looks, free.looks());
-      if (search_.Stop(1 + looked) || looks > most_looks) return false;
-      for (; leaving->end <= stay.begin; ++leaving) {
-        const int64_t offset = tried_[leaving->buffer];
-        free.Give(offset, offset + instance_.size[leaving->buffer]);
-      }
+      if (search_.Stop(kStepsOfOne + holes.looks() - std::exchange(looks, holes.looks()))) return false;
+      for (; leaving->end <= stay.begin; ++leaving) holes.Drop(tried_[leaving->buffer]);
       for (; obstacle != obstacles_.end() && obstacle->end <= stay.begin; ++obstacle) {
-        if (obstacle->bottom < height) free.Give(obstacle->bottom, std::min(obstacle->top, height));
+        if (obstacle->bottom < height) holes.Drop(obstacle->bottom);
       }
-      const int64_t size = instance_.size[stay.buffer], alignment = instance_.alignment[stay.buffer];
-      int64_t offset = free.Lowest(next, size, alignment);
-      if (offset == FreeAddresses::kNowhere) offset = free.Lowest(0, size, alignment);
-      if (offset == FreeAddresses::kNowhere) return false;
+      const int64_t bytes = instance_.size[stay.buffer];
+      const int64_t offset = holes.Beside(stay.end, bytes, instance_.alignment[stay.buffer]);
+      if (offset == Holes::kNowhere) return false;
       tried_[stay.buffer] = offset;
-      next = offset + size;
-      free.Take(offset, next);
+      holes.Put(offset, offset + bytes, stay.end);
     }
     return true;
   }
@@ -192,10 +176,9 @@ class Rounds {
   const std::span<const Stay> stays_;
   std::vector<Stay> leaving_;        // the same, by their ends
   std::vector<Obstacle> obstacles_;  // by their ends
-  const int64_t least_;
   Search& search_;
   const Instance& instance_;
-  std::vector<int64_t> tried_;  // offsets of the round at hand
+  std::vector<int64_t> tried_;  // offsets of the try at hand
 };
 
 // That the long-lived cannot be below, whatever lies around them: the load, and where buffers are pinned what these leave.
@@ -212,11 +195,11 @@ int64_t LeastHeight(std::span<const Stay> long_lived, std::span<const Stay> pinn
   return LowerBound(PartOf(instance, part, offsets).instance).count();
 }
 
-// The long-lived from the bottom up as they lie in `course`, and around them the others in the order that they have in `order`,
+// The long-lived from the bottom up as they lie in `layout`, and around them the others in the order that they have in `order`,
 // which the long-lived lead.
-void LayAll(const Course& course, std::vector<int32_t> order, FirstFit& first_fit, Search& search,
+void LayAll(const Layout& layout, std::vector<int32_t> order, FirstFit& first_fit, Search& search,
             std::string_view name) {
-  std::ranges::copy(course.order, order.begin());
+  std::ranges::copy(layout.order, order.begin());
   const int64_t best = search.best_slab();
   const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
   std::vector<int64_t> offsets;
@@ -249,7 +232,7 @@ int32_t LeastOfLong(const Instance& instance) {
   return least;
 }
 
-void PlaceLongByNextFit(Search& search, std::string_view name) {
+void PlaceLongTogether(Search& search, std::string_view name) {
   const Instance& instance = search.instance();
   const int32_t least = LeastOfLong(instance);
   if (search.Stop(instance.buffers()) || least == 0 || instance.cyclic) return;
@@ -265,26 +248,19 @@ void PlaceLongByNextFit(Search& search, std::string_view name) {
     if (instance.is_pinned(i)) pinned.push_back(stay_of(i));
   }
   const int64_t least_height = LeastHeight(stays, pinned, instance);
-  const std::vector<Stay> backwards = Backwards(stays, instance.slots);
-  const std::vector<Obstacle> obstacles = ObstaclesOf(pinned, instance);
-  const std::vector<Obstacle> obstacles_backwards = ObstaclesOf(Backwards(pinned, instance.slots), instance);
   FirstFit first_fit(instance, search.memory());
-  std::optional<Course> lowest;
-  bool laid = false;
-  const auto go = [&](const std::vector<Stay>& turns, const std::vector<Obstacle>& in_the_way) {
-    const int64_t below = lowest ? lowest->height : Search::kNothing;
-    std::optional<Course> course = Rounds(turns, in_the_way, least_height, search).Lowest(below);
-    if (!course) return;
-    lowest = std::move(course);
-    // What needs no more than the bound is laid at once. Where that is enough the first is kept, and jobs that were served by
-    // it had fewer conflicts.
-    laid = lowest->height <= search.target();
-    if (laid) LayAll(*lowest, order, first_fit, search, name);
-  };
-  go(ByStart(stays), obstacles);
-  go(ByRun(stays, instance.slots), obstacles);
-  go(ByRun(backwards, instance.slots), obstacles_backwards);
-  if (lowest && !laid && lowest->height < search.best_slab()) LayAll(*lowest, order, first_fit, search, name);
+  std::optional<int64_t> lowest;
+  for (const bool backwards : {true, false}) {
+    const auto seen = [&](std::vector<Stay> those) {
+      return backwards ? Backwards(std::move(those), instance.slots) : those;
+    };
+    const std::vector<Stay> turns = ByRun(seen(stays), instance.slots);
+    const auto layout =
+        Together(turns, ObstaclesOf(seen(pinned), instance), search).Lowest(least_height, lowest);
+    if (!layout || layout->height >= search.best_slab()) continue;
+    lowest = layout->height;
+    LayAll(*layout, order, first_fit, search, name);
+  }
 }
 
 }  // namespace reprise::planner

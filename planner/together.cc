@@ -26,8 +26,10 @@ constexpr double kMostExcess = 16;
 // as well, it is not worth another try.
 constexpr int kHalvings = 2;
 constexpr double kLeastWorth = 0.25;
-// Steps of laying one, beside the holes that are looked at.
+// Steps of laying one, beside the holes that are looked at; and of these how many for each on average: where more are on the
+// way, being too small, first-fit has a better use for the time.
 constexpr int64_t kStepsOfOne = 4;
+constexpr int64_t kLooks = 32;
 
 // A long-lived buffer, and when it is there, in slots, seen forwards or backwards in time.
 struct Stay {
@@ -148,7 +150,8 @@ class Together {
   }
 
  private:
-  // Each beside whoever leaves as nearly with it as may be. False: there is no room for one, or the search is to stop.
+  // Each beside whoever leaves as nearly with it as may be. False: there is no room for one, or too many holes are too small, or
+  // the search is to stop.
   bool LayBelow(int64_t height) {
     if (search_.Stop(static_cast<int64_t>(obstacles_.size()))) return false;
     Holes holes(height);
@@ -157,9 +160,11 @@ class Together {
     }
     auto obstacle = obstacles_.begin();
     auto leaving = leaving_.begin();
+    const int64_t most_looks = kLooks * static_cast<int64_t>(stays_.size());
     int64_t looks = 0;
     for (const Stay& stay : stays_) {
-      if (search_.Stop(kStepsOfOne + holes.looks() - std::exchange(looks, holes.looks()))) return false;
+      const int64_t looked = holes.looks() - std::exchange(looks, holes.looks());
+      if (search_.Stop(kStepsOfOne + looked) || looks > most_looks) return false;
       for (; leaving->end <= stay.begin; ++leaving) holes.Drop(tried_[leaving->buffer]);
       for (; obstacle != obstacles_.end() && obstacle->end <= stay.begin; ++obstacle) {
         if (obstacle->bottom < height) holes.Drop(obstacle->bottom);

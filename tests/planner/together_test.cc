@@ -155,6 +155,18 @@ TEST(Together, LaysNothingThatCannotComeOutLower) {
   EXPECT_LT(search.steps(), 2 * steps) << "given up at the first that ends as high";
 }
 
+TEST(Together, LeavesItWhereVeryManyHolesAreTooSmall) {
+  constexpr int64_t kBuffers = 40'000;
+  RandomProblems random(77);
+  Problem problem;
+  for (int64_t i = 0; i < kBuffers; ++i)
+    problem.buffers.push_back(Block(i, i + 1 + random.Below(kBuffers / 3), 1 + random.Below(1 << 20)));
+  const Instance instance = Compress(problem);
+  Search search(instance, LowerBound(instance).count(), kPlenty);
+  PlaceLongTogether(search, "tested");
+  EXPECT_LT(search.steps(), 150 * kBuffers) << "to look at all of them takes 193 a buffer";
+}
+
 TEST(Together, StopsWhenItIsTold) {
   const Problem problem = OneForwardOneBackward(100);
   const Instance instance = Compress(problem);

@@ -100,59 +100,73 @@ std::vector<Obstacle> ObstaclesOf(std::span<const Stay> pinned, const Instance& 
 // How the long-lived lie below a height.
 struct Layout {
   int64_t height;
-  std::vector<int32_t> order;    // from the bottom up
-  std::vector<int64_t> offsets;  // by buffer; of no meaning for the others
+  std::vector<int32_t> order;  // from the bottom up
 };
 
-// Lays the long-lived, in the turn of `stays`, below one height or another.
+// Lays the long-lived, in the turn that they have forwards or backwards in time, below one height or another.
 class Together {
  public:
-  // Whoever ends before one begins has its turn before it.
-  Together(std::span<const Stay> stays, std::vector<Obstacle> obstacles, Search& search)
-      : stays_(stays),
-        leaving_(stays.begin(), stays.end()),
+  // Of `stays` whoever ends before one begins has its turn before it. `least` is a height that none is below.
+  Together(std::vector<Stay> stays, std::vector<Obstacle> obstacles, int64_t least, Search& search)
+      : stays_(std::move(stays)),
+        leaving_(stays_),
         obstacles_(std::move(obstacles)),
+        least_(least),
         search_(search),
         instance_(search.instance()),
-        tried_(instance_.buffers(), 0) {
+        too_low_(least - 1),
+        offsets_(instance_.buffers(), 0) {
     std::ranges::stable_sort(leaving_, {}, &Stay::end);
     std::ranges::stable_sort(obstacles_, {}, &Obstacle::end);
   }
 
-  // The lowest layout that is found, at heights from `least` on, below which there is none, and below `below`. Where that is
-  // not known yet, the target is tried first, which is as good as any, then what is a little above the least, then the most.
-  std::optional<Layout> Lowest(int64_t least, std::optional<int64_t> below) {
-    const auto part = [&](double parts) {
-      return static_cast<int64_t>(parts / 256 * static_cast<double>(least));
-    };
-    Layout layout{.height = Search::kNothing, .order = {}, .offsets = tried_};
-    int64_t too_low = least - 1;
-    const auto try_height = [&](int64_t height) {
-      if (!LayBelow(height)) {
-        too_low = height;
-        return;
-      }
-      below = layout.height = height;
-      layout.offsets.swap(tried_);
-    };
-    const int64_t highest = std::min(search_.best_slab() - 1, least + part(kMostExcess));
-    for (const int64_t height : {search_.target(), least + part(kExcess), highest}) {
-      if (!below && height > too_low && !search_.Stop()) try_height(std::min(height, highest));
+  // Below the first height that is enough: of the target, which is as good as any, of what is a little above the least, and of
+  // the most. nullopt: none is, or it would not be below the best placement.
+  std::optional<Layout> Rise() {
+    const int64_t highest = std::min(search_.best_slab() - 1, least_ + Part(kMostExcess));
+    for (const int64_t wanted : {search_.target(), least_ + Part(kExcess), highest}) {
+      const int64_t height = std::min(wanted, highest);
+      if (height <= too_low_) continue;
+      if (LayBelow(height)) return LayoutBelow(height);
+      if (search_.Stop()) break;
     }
-    if (!below) return std::nullopt;
-    const int64_t least_worth = std::max<int64_t>(1, part(kLeastWorth));
-    for (int i = 0; i<kHalvings&& * below - too_low> least_worth && !search_.Stop(); ++i)
-      try_height(too_low + (*below - too_low) / 2);
-    if (layout.height == Search::kNothing) return std::nullopt;
-    for (const Stay& stay : stays_) layout.order.push_back(stay.buffer);
-    std::ranges::stable_sort(layout.order, {}, [&](int32_t i) { return layout.offsets[i]; });
-    return layout;
+    return std::nullopt;
+  }
+
+  // Half the way down from `height`, to what is too low, and then half the way to or fro. nullopt: nothing there is enough.
+  std::optional<Layout> Lower(int64_t height) {
+    std::optional<Layout> lower;
+    for (int i = 0; i < kHalvings && height - too_low_ > std::max<int64_t>(1, Part(kLeastWorth)); ++i) {
+      const int64_t between = too_low_ + (height - too_low_) / 2;
+      if (LayBelow(between)) {
+        lower = LayoutBelow(between);
+        height = between;
+      }
+      if (search_.Stop()) break;
+    }
+    return lower;
   }
 
  private:
+  // So many 256ths of the least height.
+  int64_t Part(double parts) const { return static_cast<int64_t>(parts / 256 * static_cast<double>(least_)); }
+
+  Layout LayoutBelow(int64_t height) const {
+    Layout layout{.height = height, .order = {}};
+    for (const Stay& stay : stays_) layout.order.push_back(stay.buffer);
+    std::ranges::stable_sort(layout.order, {}, [&](int32_t i) { return offsets_[i]; });
+    return layout;
+  }
+
+  bool LayBelow(int64_t height) {
+    const bool enough = TryBelow(height);
+    if (!enough) too_low_ = height;
+    return enough;
+  }
+
   // Each beside whoever leaves as nearly with it as may be. False: there is no room for one, or too many holes are too small, or
   // the search is to stop.
-  bool LayBelow(int64_t height) {
+  bool TryBelow(int64_t height) {
     if (search_.Stop(static_cast<int64_t>(obstacles_.size()))) return false;
     Holes holes(height);
     for (const Obstacle& obstacle : obstacles_) {
@@ -165,25 +179,27 @@ class Together {
     for (const Stay& stay : stays_) {
       const int64_t looked = holes.looks() - std::exchange(looks, holes.looks());
       if (search_.Stop(kStepsOfOne + looked) || looks > most_looks) return false;
-      for (; leaving->end <= stay.begin; ++leaving) holes.Drop(tried_[leaving->buffer]);
+      for (; leaving->end <= stay.begin; ++leaving) holes.Drop(offsets_[leaving->buffer]);
       for (; obstacle != obstacles_.end() && obstacle->end <= stay.begin; ++obstacle) {
         if (obstacle->bottom < height) holes.Drop(obstacle->bottom);
       }
       const int64_t bytes = instance_.size[stay.buffer];
       const int64_t offset = holes.Beside(stay.end, bytes, instance_.alignment[stay.buffer]);
       if (offset == Holes::kNowhere) return false;
-      tried_[stay.buffer] = offset;
+      offsets_[stay.buffer] = offset;
       holes.Put(offset, offset + bytes, stay.end);
     }
     return true;
   }
 
-  const std::span<const Stay> stays_;
+  const std::vector<Stay> stays_;
   std::vector<Stay> leaving_;        // the same, by their ends
   std::vector<Obstacle> obstacles_;  // by their ends
+  const int64_t least_;
   Search& search_;
   const Instance& instance_;
-  std::vector<int64_t> tried_;  // offsets of the try at hand
+  int64_t too_low_;               // the highest that was not enough
+  std::vector<int64_t> offsets_;  // of the latest try
 };
 
 // That the long-lived cannot be below, whatever lies around them: the load, and where buffers are pinned what these leave.
@@ -253,19 +269,24 @@ void PlaceLongTogether(Search& search, std::string_view name) {
     if (instance.is_pinned(i)) pinned.push_back(stay_of(i));
   }
   const int64_t least_height = LeastHeight(stays, pinned, instance);
+  const auto seen_backwards = [&](const std::vector<Stay>& those) {
+    return Backwards(those, instance.slots);
+  };
+  Together backwards(ByRun(seen_backwards(stays), instance.slots),
+                     ObstaclesOf(seen_backwards(pinned), instance), least_height, search);
+  Together forwards(ByRun(stays, instance.slots), ObstaclesOf(pinned, instance), least_height, search);
   FirstFit first_fit(instance, search.memory());
   std::optional<int64_t> lowest;
-  for (const bool backwards : {true, false}) {
-    const auto seen = [&](std::vector<Stay> those) {
-      return backwards ? Backwards(std::move(those), instance.slots) : those;
-    };
-    const std::vector<Stay> turns = ByRun(seen(stays), instance.slots);
-    const auto layout =
-        Together(turns, ObstaclesOf(seen(pinned), instance), search).Lowest(least_height, lowest);
-    if (!layout || layout->height >= search.best_slab()) continue;
+  const auto lay = [&](const std::optional<Layout>& layout) {
+    if (!layout) return;
     lowest = layout->height;
     LayAll(*layout, order, first_fit, search, name);
-  }
+  };
+  // There is an answer soon, and then a lower one.
+  lay(backwards.Rise());
+  if (!lowest) lay(forwards.Rise());
+  if (lowest) lay(forwards.Lower(*lowest));
+  if (lowest) lay(backwards.Lower(*lowest));
 }
 
 }  // namespace reprise::planner

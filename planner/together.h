@@ -18,8 +18,8 @@ int32_t LeastOfLong(const Instance& instance);
 // room, and in between lies what lives for a moment; soon holes are everywhere. Here the long-lived are laid alone, one after
 // the other as they come, each beside the neighbour that leaves at the time that is nearest to its own leaving: so what leaves
 // together leaves one hole. That is done below a height: the first of some that is enough, backwards in time, and then lower
-// ones, forwards and backwards. They settle from the bottom up, and first-fit puts the others around them, the largest first. Lines only: on a
-// cycle it does nothing. O(n log n), but for the holes on the way, for each of some heights.
+// ones, forwards and backwards. They settle from the bottom up, and first-fit puts the others around them, the largest first.
+// Lines only: on a cycle it does nothing. O(n log n), but for the holes on the way, for each of some heights.
 void PlaceLongTogether(Search& search, std::string_view name);
 
 }  // namespace reprise::planner

@@ -31,15 +31,12 @@ FirstFit::FirstFit(const Instance& instance, IntervalLists& memory)
       words_(instance),
       level_begin_(LevelsOver(words_.count())),
       sets_(memory),
+      // From the bottom up: in the middle of a list an insertion moves half of it.
+      pinned_(PinnedBuffers(instance)),
       seen_(level_begin_.back(), 0) {
   sets_.Reset(2 * level_begin_.back());
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (!instance.is_pinned(i)) continue;
-    pinned_.push_back(i);
+  for (const int32_t i : pinned_)
     top_of_pinned_ = std::max(top_of_pinned_, instance.pinned[i] + instance.size[i]);
-  }
-  // From the bottom up: in the middle of a list an insertion moves half of it.
-  std::ranges::stable_sort(pinned_, {}, [&](int32_t i) { return instance.pinned[i]; });
 }
 
 FirstFit::Outcome FirstFit::Place(std::span<const int32_t> order, int64_t limit, Search& search,
@@ -180,6 +177,13 @@ void FirstFit::Insert(int32_t buffer, int64_t offset) {
   }
   for (const SlotWords::Part& part : parts_) words_.Insert(part, offset, end);
   for (int32_t node : above_) sets_.Insert(Any(node), offset, end);
+}
+
+void PlaceBelowBest(FirstFit& first_fit, const std::vector<int32_t>& order, Search& search,
+                    std::string_view solver) {
+  std::vector<int64_t> offsets;
+  const auto outcome = first_fit.Place(order, search.best_slab() - 1, search, offsets);
+  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, solver, order);
 }
 
 }  // namespace reprise::planner

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "planner/interval_lists.h"
@@ -84,5 +85,9 @@ class FirstFit {
   uint32_t round_ = 0;
   int32_t too_high_ = -1;
 };
+
+// Places in `order`, gives up once that cannot beat the best placement so far, and offers what comes of it as `solver`'s.
+void PlaceBelowBest(FirstFit& first_fit, const std::vector<int32_t>& order, Search& search,
+                    std::string_view solver);
 
 }  // namespace reprise::planner

@@ -43,12 +43,9 @@ Turn Once(Search& search, std::string_view name) {
   };
 }
 
-// First-fit, given up once it cannot beat the best placement so far.
 void Place(const std::vector<int32_t>& order, Search& search, std::string_view name) {
-  const int64_t limit = search.best_slab() == Search::kNothing ? Search::kNothing : search.best_slab() - 1;
-  std::vector<int64_t> offsets;
-  const auto outcome = FirstFit(search.instance(), search.memory()).Place(order, limit, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
+  FirstFit first_fit(search.instance(), search.memory());
+  PlaceBelowBest(first_fit, order, search, name);
 }
 
 template <Order order>

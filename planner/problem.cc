@@ -338,6 +338,15 @@ std::vector<int32_t> FreeBuffers(const Instance& instance) {
   return free;
 }
 
+std::vector<int32_t> PinnedBuffers(const Instance& instance) {
+  std::vector<int32_t> pinned;
+  for (int32_t i = 0; i < instance.buffers(); ++i) {
+    if (instance.is_pinned(i)) pinned.push_back(i);
+  }
+  std::ranges::stable_sort(pinned, {}, [&](int32_t i) { return instance.pinned[i]; });
+  return pinned;
+}
+
 int64_t CommonAlignment(const Instance& instance) {
   int64_t grain = 0;
   for (int32_t i = 0; i < instance.buffers(); ++i) {

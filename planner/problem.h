@@ -84,6 +84,9 @@ struct Instance {
 // In order of their indices.
 std::vector<int32_t> FreeBuffers(const Instance& instance);
 
+// From the bottom up.
+std::vector<int32_t> PinnedBuffers(const Instance& instance);
+
 // The largest number that the alignment of every free buffer is a multiple of; 1 where none is free.
 int64_t CommonAlignment(const Instance& instance);
 

@@ -16,17 +16,6 @@ std::vector<int64_t> HeightsOf(const Instance& instance, int64_t grain) {
   return heights;
 }
 
-std::vector<int32_t> Obstacles(const Instance& instance) {
-  std::vector<int32_t> obstacles;
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_pinned(i)) obstacles.push_back(i);
-  }
-  std::sort(obstacles.begin(), obstacles.end(), [&](int32_t a, int32_t b) {
-    return instance.pinned[a] != instance.pinned[b] ? instance.pinned[a] < instance.pinned[b] : a < b;
-  });
-  return obstacles;
-}
-
 }  // namespace
 
 Skyline::Skyline(const Instance& instance)
@@ -34,7 +23,7 @@ Skyline::Skyline(const Instance& instance)
       grain_(CommonAlignment(instance)),
       heights_(HeightsOf(instance, grain_)),
       free_(FreeBuffers(instance)),
-      obstacles_(Obstacles(instance)),
+      obstacles_(PinnedBuffers(instance)),
       floors_(instance.slots, instance.cyclic),
       lines_(instance.slots, instance.cyclic),
       loads_(instance.slots),

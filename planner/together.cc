@@ -216,18 +216,6 @@ int64_t LeastHeight(std::span<const Stay> long_lived, std::span<const Stay> pinn
   return LowerBound(PartOf(instance, part, offsets).instance).count();
 }
 
-// The long-lived from the bottom up as they lie in `layout`, and around them the others in the order that they have in `order`,
-// which the long-lived lead.
-void LayAll(const Layout& layout, std::vector<int32_t> order, FirstFit& first_fit, Search& search,
-            std::string_view name) {
-  std::ranges::copy(layout.order, order.begin());
-  const int64_t best = search.best_slab();
-  const int64_t limit = best == Search::kNothing ? Search::kNothing : best - 1;
-  std::vector<int64_t> offsets;
-  const FirstFit::Outcome outcome = first_fit.Place(order, limit, search, offsets);
-  if (outcome == FirstFit::Outcome::kComplete) search.Offer(offsets, name, order);
-}
-
 }  // namespace
 
 int32_t LeastOfLong(const Instance& instance) {
@@ -265,9 +253,7 @@ void PlaceLongTogether(Search& search, std::string_view name) {
   for (const int32_t i : order) {
     if (is_long_lived(i)) stays.push_back(stay_of(i));
   }
-  for (int32_t i = 0; i < instance.buffers(); ++i) {
-    if (instance.is_pinned(i)) pinned.push_back(stay_of(i));
-  }
+  for (const int32_t i : PinnedBuffers(instance)) pinned.push_back(stay_of(i));
   const int64_t least_height = LeastHeight(stays, pinned, instance);
   const auto seen_backwards = [&](const std::vector<Stay>& those) {
     return Backwards(those, instance.slots);
@@ -280,7 +266,8 @@ void PlaceLongTogether(Search& search, std::string_view name) {
   const auto lay = [&](const std::optional<Layout>& layout) {
     if (!layout) return;
     lowest = layout->height;
-    LayAll(*layout, order, first_fit, search, name);
+    std::ranges::copy(layout->order, order.begin());  // the others come behind, the largest first
+    PlaceBelowBest(first_fit, order, search, name);
   };
   // There is an answer soon, and then a lower one.
   lay(backwards.Rise());

@@ -31,7 +31,7 @@
 // Cost: O(1) a token. In step with a confirmed period about 60 instructions, no heap allocation, no loop;
 // while it searches some hundreds. Memory: 16 bytes a remembered token; remembers Options::initial_tokens at
 // first and doubles up to Options::max_tokens (bound: 32 MiB by default), but not while a confirmed period
-// goes on matching. Threads: none of its own, not synchronised; the caller's lock guards it.
+// goes on matching, nor beyond what the job has held itself (RecentTokens). Threads: none of its own, not synchronised; the caller's lock guards it.
 #pragma once
 
 #include <array>

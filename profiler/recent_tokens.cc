@@ -19,6 +19,9 @@ constexpr uint32_t kLevelPages = 16;
 // kFirstEpoch to kLastEpoch.
 constexpr int64_t kFirstEpoch = 64;
 constexpr int64_t kLastEpoch = int64_t{1} << 18;
+// What a token takes here and in a History beside it. No more is remembered than the most that was ever live: a plan could
+// not spare what it takes to find it.
+constexpr int64_t kTokenBytes = 64;
 
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 
@@ -39,13 +42,15 @@ bool RecentTokens::SameLevel(uint32_t a, uint32_t b) const {
 }
 
 void RecentTokens::Checkpoint(bool grow) {
+  highest_ = std::max(highest_, peak_);
   if (now_ == epoch_end_) {
     previous_fall_ = fall_;
     fall_ = 0;
     peak_ = 0;
     epoch_end_ += std::min(epoch_end_, kLastEpoch);
   }
-  if ((now_ & mask_) == 0 && grow && capacity() < most_) Grow();
+  const bool affords = 2 * capacity() * kTokenBytes <= int64_t{highest_} << kPageBits;
+  if ((now_ & mask_) == 0 && grow && affords && capacity() < most_) Grow();
   checkpoint_ = std::min(epoch_end_, (now_ & ~mask_) + capacity());
 }
 

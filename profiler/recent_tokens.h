@@ -1,7 +1,8 @@
 // What the search for a period remembers: the latest tokens with the live level before each, where each run of eight of
 // them came last, and by how much the level has swung.
 //
-// Memory: 16 bytes a token. Remembers so many at first, and grows by doubling up to a limit, when it is told to.
+// Memory: 16 bytes a token. Remembers so many at first, and grows by doubling up to a limit, when it is told to and the job
+// holds more than that.
 #pragma once
 
 #include <bit>
@@ -108,6 +109,8 @@ class RecentTokens {
   int64_t now_ = 0;
   uint64_t gram_ = 0;
   int64_t checkpoint_ = 0;  // the tick at which an epoch or the ring ends next
+
+  uint32_t highest_ = 0;  // the live level, in pages, as of the latest checkpoint
 
   // Swings of the live level, in pages: the largest fall in the present epoch, and in the one before.
   uint32_t peak_ = 0;

@@ -55,12 +55,26 @@ TEST(RecentTokens, GrowsWhenToldToAndForgetsNothingByIt) {
   EXPECT_EQ(tokens.capacity(), kMany) << "no more than it may";
 }
 
-TEST(RecentTokens, GrowsWhereItIsFullIfThatIsOfUse) {
-  for (const bool grow : {false, true}) {
+// 64 bytes a token, so 8192 tokens take as much as 128 pages, and 16384 as much as 256.
+TEST(RecentTokens, GrowsWhereItIsFullIfThatIsOfUseAndNoMoreThanWasLive) {
+  const auto capacity = [](int64_t pages, bool grow) {
     RecentTokens tokens(kFew, kMany, {});
-    for (int64_t i = 0; i < 10 * kMany; ++i) TakeOne(tokens, i, 40, grow);
-    EXPECT_EQ(tokens.capacity(), grow ? kMany : kFew);
-  }
+    for (int64_t i = 0; i < 10 * kMany; ++i) TakeOne(tokens, i, pages + 1, grow);
+    return tokens.capacity();
+  };
+  EXPECT_EQ(capacity(1000, false), kFew);
+  EXPECT_EQ(capacity(127, true), kFew);
+  EXPECT_EQ(capacity(128, true), 2 * kFew);
+  EXPECT_EQ(capacity(255, true), 2 * kFew);
+  EXPECT_EQ(capacity(256, true), kMany);
+  EXPECT_EQ(capacity(1000, true), kMany) << "no more than it may";
+}
+
+TEST(RecentTokens, WhatWasLiveBeforeAnEpochEndedCounts) {
+  RecentTokens tokens(kFew, kMany, {});
+  TakeLevel(tokens, 1000);
+  for (int64_t i = 0; i < 10 * kMany; ++i) TakeOne(tokens, i, 40, true);
+  EXPECT_EQ(tokens.capacity(), kMany);
 }
 
 TEST(RecentTokens, AGramIsRememberedLongerThanItsTokens) {

@@ -82,7 +82,7 @@ constexpr Solver kSolvers[] = {
     {"first-fit-rounded", BeginRounded, {1, 0, 1}, Opens::kAlways, /*places=*/false},
     {"together-long",
      Once<PlaceLongTogether>,
-     {1, 1, 0},
+     {1, 0, 1},
      Opens::kOnce,
      /*places=*/false,
      /*on_cycles=*/{0, 0, 0}},
@@ -235,42 +235,53 @@ void OpenOnce(std::vector<Member>& members, Search& search, const Times& times) 
   });
 }
 
+// Who is first has a turn of `grant` steps.
+void Lead(std::vector<Member>& members, Search& search, int64_t grant) {
+  if (members.empty()) return;
+  members.front().TakeTurn(search, grant);
+  if (!members.front().active) members.erase(members.begin());
+}
+
 // Until the search is over, which it is after `seconds` at the latest, or nobody has more to offer. `team` is
 // there once several work.
 void Work(Search& first, double seconds, std::span<const Solver> solvers, std::optional<Team>& team) {
+  if (first.Over()) return;
   const bool crowded = IsCrowded(first.instance());
   std::vector<std::vector<Member>> members(1, MembersFor(first, solvers, crowded));
-  const auto open = [&](Search& search, int64_t grant) {
-    std::vector<Member>& those = members[search.worker()];
-    if (those.empty()) return;
-    those.front().TakeTurn(search, grant);
-    if (!those.front().active) those.erase(those.begin());
-  };
   const auto gather = [&] {
     team.emplace(first);
     for (int worker = 1; worker < team->size(); ++worker)
       members.push_back(MembersFor(team->search(worker), solvers, crowded));
   };
-  // One answer is there before anything else begins: soon, and a large problem does not take twice the
-  // memory. Then whoever has one turn: on some families little else comes near. Where the answer took long, the others would
-  // take long too, and who divides goes on for longer: a large problem is better improved part by part, unless it is crowded.
-  if (first.Over()) return;
+  // One answer is there before anything else begins: soon, and a large problem does not take twice the memory.
   if (first.instance().cyclic && first.instance().buffers() <= kMostToOpenTogether) {
     gather();
-    team->Round([&](int worker) { open(team->search(worker), kFirstGrant); });
+    team->Round([&](int worker) { Lead(members[worker], team->search(worker), kFirstGrant); });
   } else {
-    open(first, 0);
+    Lead(members[0], first, 0);
+    if (first.Over()) return;
+    gather();
   }
   const Times times = {seconds, first.best_slab() == Search::kNothing ? 0 : first.seconds()};
   const bool divides = !crowded && !members[0].empty() && members[0].front().solver == &solvers.front();
   const int64_t answer = first.steps();
-  if (!first.Over()) OpenOnce(members[0], first, times);
-  if (divides && !first.Over()) open(first, answer > kQuick ? kPatience * answer : kFirstGrant);
-  if (!team) gather();
-  const auto left = [&] {
-    return std::any_of(members.begin(), members.end(), [](const auto& those) { return !those.empty(); });
+  // Then whoever has one turn: on some families little else comes near. Where the answer took long, the others would take long
+  // too, and who divides goes on for longer: a large problem is better improved part by part, unless it is crowded.
+  const auto go_on = [&](int worker) {
+    Search& search = team->search(worker);
+    OpenOnce(members[worker], search, times);
+    if (!divides || search.Over()) return;
+    if (worker == 0) return Lead(members[0], search, answer > kQuick ? kPatience * answer : kFirstGrant);
+    if (answer <= kQuick) TakeTurns(members[worker], search, kFirstGrant, times);
   };
-  for (int64_t grant = kFirstGrant; left() && !team->best().Over(); grant *= 2) {
+  const auto left = [&] {
+    for (int worker = 0; worker < team->size(); ++worker) {
+      if (!members[worker].empty() && !team->search(worker).Over()) return true;
+    }
+    return false;
+  };
+  if (left()) team->Round(go_on);
+  for (int64_t grant = kFirstGrant; left(); grant *= 2) {
     team->Round([&](int worker) { TakeTurns(members[worker], team->search(worker), grant, times); });
   }
 }

@@ -283,6 +283,27 @@ TEST(Solve, OnALargeLineNobodyIsKeptWaitingByAFirstRound) {
   EXPECT_LE(Gap(solution->placement.slab, solution->lower_bound), 0.01) << solution->solver;
 }
 
+// Of this line *together* and who divides make little, each for more steps than best-fit takes.
+TEST(Solve, OnTwoThreadsNobodyWaitsForWhoDividesAndMoreStepsAreNeverWorse) {
+  RandomProblems random(9);
+  Problem line;
+  for (int i = 0; i < 10'000; ++i) {
+    const int64_t begin = random.Below(10'000);
+    line.buffers.push_back(Block(begin, begin + 1 + random.Below(100), 1 + random.Below(100'000)));
+  }
+  const auto first = Solve(line, {.seconds = 0});
+  ASSERT_TRUE(first.ok());
+  Bytes slab = first->placement.slab;
+  for (int64_t more = 0; more <= 500'000; more += 50'000) {
+    const auto solution = Solve(line, {.seconds = 3600, .steps = first->steps + more, .threads = 2});
+    ASSERT_TRUE(solution.ok());
+    EXPECT_LE(solution->placement.slab, slab) << more;
+    slab = solution->placement.slab;
+    if (more < 150'000) continue;
+    EXPECT_LE(Gap(slab, solution->lower_bound), 0.02) << more << " " << solution->solver;
+  }
+}
+
 // Ten of nearly the same size at a time: what goes by sizes as they are stays 58 % above the bound, and 77 % on the larger
 // one.
 TEST(Solve, LosesNothingWhereSizesDifferALittle) {

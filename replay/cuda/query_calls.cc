@@ -58,11 +58,15 @@ std::optional<Engine::Found> Core::FindBlock(cu_address address, Device** device
   return found;
 }
 
+// Without a current context the driver tells nothing (openucx/ucx issue 4367).
 Result Core::AddressRange(cu_address* base, size_t* bytes, cu_address address) {
   Device* device = nullptr;
   Bytes size;
   const std::optional<Engine::Found> block = FindBlock(address, &device, &size);
   if (device == nullptr) return driver().cuMemGetAddressRange_v2(base, bytes, address);
+  if (driver_.Current() == nullptr &&
+      driver().cuMemGetAddressRange_v2(nullptr, nullptr, address) == kInvalidContext)
+    return kInvalidContext;
   if (!block) return kNotFound;
   if (base != nullptr) *base = device->AddressOf(block->begin);
   if (bytes != nullptr) *bytes = static_cast<size_t>(size.count());

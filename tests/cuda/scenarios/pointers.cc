@@ -219,14 +219,18 @@ SCENARIO(free_twice) {
   CheckBytes();
 }
 
-// The address says whose it is, where no context is current.
+// The address says whose it is, where no context is current. But where it begins is not told then.
 SCENARIO(free_without_a_context) {
   CUdeviceptr synchronous = 0;
   CUdeviceptr ordered = 0;
+  size_t size = 77;
   DO(cuMemAlloc(&synchronous, kMiB));
   DO(cuMemAllocAsync(&ordered, kMiB, nullptr));
   DO(cuCtxSynchronize());
   DO(cuCtxSetCurrent(nullptr));
+  DO(cuMemGetAddressRange(nullptr, &size, synchronous));
+  DO(cuMemGetAddressRange(nullptr, &size, ordered));
+  NOTE(size);
   DO(cuMemFree(synchronous));
   DO(cuMemFree(synchronous));
   DO(cuMemFree(ordered));

@@ -231,6 +231,15 @@ SCENARIO(free_without_a_context) {
   DO(cuMemGetAddressRange(nullptr, &size, synchronous));
   DO(cuMemGetAddressRange(nullptr, &size, ordered));
   NOTE(size);
+  for (const CUdeviceptr block : {synchronous, ordered}) {
+    CUdeviceptr address = 0;
+    unsigned type = 0;
+    DO(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
+    DO(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, block));
+    DO(cuPointerGetAttribute(&address, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, block));
+    NOTE(type);
+    NOTE(size);
+  }
   DO(cuMemFree(synchronous));
   DO(cuMemFree(synchronous));
   DO(cuMemFree(ordered));

@@ -80,7 +80,7 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Store(data, place.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return Store<CUdeviceptr>(data, address);
+      return call.context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : Store<CUdeviceptr>(data, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (place.on_device) return CUDA_ERROR_INVALID_VALUE;
       return Store(data, reinterpret_cast<void*>(address));
@@ -127,10 +127,19 @@ CUresult Answer(Call& call, const Place& place, CUpointer_attribute attribute, u
   }
 }
 
+// Where no context is current an attribute is told all the same.
+template <typename Body>
+CUresult OnPointer(const char* function, Body&& body) {
+  return Enter(function, Needs::kDriver, [&](Call& call) {
+    const CUresult error = sim::CurrentContext(call.sim, &call.context);
+    return error == CUDA_SUCCESS || error == CUDA_ERROR_INVALID_CONTEXT ? body(call) : error;
+  });
+}
+
 }  // namespace
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return Enter("cuPointerGetAttribute", Needs::kContext, [&](Call& call) {
+  return OnPointer("cuPointerGetAttribute", [&](Call& call) {
     Place place;
     if (data == nullptr || !Locate(call, ptr, &place)) return CUDA_ERROR_INVALID_VALUE;
     return Answer(call, place, attribute, ptr, data);
@@ -140,7 +149,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 // An address that nobody knows is no error here: its attributes are null, and its context tells.
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr ptr) {
-  return Enter("cuPointerGetAttributes", Needs::kContext, [&](Call& call) {
+  return OnPointer("cuPointerGetAttributes", [&](Call& call) {
     if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Place place;
     bool known = Locate(call, ptr, &place);

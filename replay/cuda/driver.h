@@ -22,6 +22,7 @@ inline constexpr Result kInvalidContext = 201;
 inline constexpr Result kInvalidHandle = 400;
 inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
+inline constexpr Result kPeerAccessAlreadyEnabled = 704;
 inline constexpr Result kNotSupported = 801;
 inline constexpr Result kStreamCaptureUnsupported = 900;
 inline constexpr Result kUnknown = 999;

@@ -316,10 +316,12 @@ void FillEndCalls(reprise_cuda_calls& calls) {
   };
   calls.cuCtxEnablePeerAccess = [](cu_context peer, unsigned flags) {
     const Result result = core->driver().cuCtxEnablePeerAccess(peer, flags);
-    if (result != kSuccess || core->passive()) return result;
-    // Where ours are not within reach, the driver's are not either, so that the job may ask again.
+    const bool is_peer = result == kSuccess || result == kPeerAccessAlreadyEnabled;
+    if (!is_peer || core->passive()) return result;
     const Result ours = Answer([&] { return core->AllowPeer(peer, kReadWrite); }, [] { return kUnknown; });
-    if (ours != kSuccess) core->driver().cuCtxDisablePeerAccess(peer);
+    if (ours == kSuccess) return result;
+    // Where ours are not within reach, the driver's are not either, so that the job may ask again.
+    if (result == kSuccess) core->driver().cuCtxDisablePeerAccess(peer);
     return ours;
   };
   // The arena stays within reach of a peer that asked for it once; the driver's own blocks do not.

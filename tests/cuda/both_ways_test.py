@@ -256,6 +256,14 @@ class BothWays(CudaTest):
         self.assert_same(self.play(scenario, "warm"), self.under(scenario, "warm", SIMCUDA_FAIL=untold))
         self.assertIn("allowed = 999\n", self.under(scenario, "warm", SIMCUDA_FAIL=untold + "+").stdout)
 
+    def test_a_peer_that_was_one_already_finds_the_arena_open(self):
+        """Who opens another process's memory may become one unheard of (cuIpcOpenMemHandle), then asks, and goes on."""
+        self.at = self.install("CORE_PLANNING_IN_CALLER")
+        under = self.under("device_that_is_a_peer_of_synchronous_blocks_when_asked_again", "warm",
+                           SIMCUDA_FAIL="cuCtxEnablePeerAccess:1+:704")
+        self.assertIn("allowed = 704\n", under.stdout)
+        self.assertIn("WorkCorruptedBytes() = 0\n", under.stdout)
+
     def test_a_pool_of_which_nobody_says_whose_it_is_to_reach_is_the_drivers(self):
         scenario = "device_that_is_a_peer_before_it_is_used"
         without = self.play(scenario)

@@ -110,7 +110,7 @@ class Core {
   template <typename Real>
   Result RetainPrimary(const cu_context* primary, int device, Real real) {
     const auto lock = LockPrimary(device);
-    const Result result = real();
+    const Result result = AskAgainOn(device, real);
     if (result == kSuccess && lock) primary_contexts_[static_cast<size_t>(device)] = *primary;
     return result;
   }

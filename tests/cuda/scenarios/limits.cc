@@ -401,6 +401,8 @@ SCENARIO_ALONE(limit_from_async_to_the_drivers_own) {
   captured = nullptr;
   DO(cuStreamCreateWithPriority(&captured, CU_STREAM_NON_BLOCKING, 0));
   DO(cuStreamDestroy(captured));
+  CUcontext primary = nullptr;
+  if (DO(cuDevicePrimaryCtxRetain(&primary, 0)) == CUDA_SUCCESS) DO(cuDevicePrimaryCtxRelease(0));
   DO(cuStreamDestroy(stream));
 }
 

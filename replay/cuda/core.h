@@ -211,6 +211,10 @@ class Core {
   template <typename Real>
   Result PassUnserved(Device& device, size_t bytes, Real real);
   bool CountUnserved(Device& device, size_t bytes);
+  template <typename Real>
+  Result AllocFromUnserved(Device& device, cu_address* out, const Engine::Request& request, Real real);
+  // Whether a block of the driver's is memory of that device, which does not move.
+  bool LiesOn(const Device& device, cu_address block) const;
   void KeepPitched(cu_address* out, size_t bytes);
   std::optional<Offset> ServeAfterWait(Device& device, const Engine::Request& request, const BlockInfo& left);
   std::optional<Offset> ServeFromHost(Device& device, const Engine::Request& request, const BlockInfo& left);

@@ -195,14 +195,29 @@ Result Core::AllocAsync(cu_address* out, size_t bytes, cu_pool pool, cu_stream s
   if (!MayServe()) return PassUnserved(device, bytes, real);
   device.others.fetch_add(1, std::memory_order_relaxed);
   const Owner owner = pool == nullptr ? CurrentPool(device) : known ? known->owner : kNoPool;
-  return Serve(device, out,
-               {.bytes = Bytes(static_cast<int64_t>(bytes)),
-                .alignment = profiler::kDeviceAlignment,
-                .stream = place->stream,
-                .thread = ThreadNumber(),
-                .owner = owner,
-                .place = owner != kNoPool},
-               real);
+  const Engine::Request request = {.bytes = Bytes(static_cast<int64_t>(bytes)),
+                                   .alignment = profiler::kDeviceAlignment,
+                                   .stream = place->stream,
+                                   .thread = ThreadNumber(),
+                                   .owner = owner,
+                                   .place = owner != kNoPool};
+  if (pool != nullptr && !known) return AllocFromUnserved(device, out, request, real);
+  return Serve(device, out, request, real);
+}
+
+// What kind of memory a pool has that is not served its blocks alone tell: of what is not the device's, such as the host's,
+// nothing is recorded.
+template <typename Real>
+Result Core::AllocFromUnserved(Device& device, cu_address* out, const Engine::Request& request, Real real) {
+  const cu_context context = device.streams(device.Lock()).context(request.stream);
+  const Result result = AskWithRoom(real, [&] { return GiveBackAfterWait(device, context); });
+  if (result != kSuccess || !LiesOn(device, *out)) return result;
+  Note([&] {
+    BlockInfo left;
+    device.engine().Allocate(device.Lock(), request, &left);
+    PassRecorded(device, out, request, left, [] { return kSuccess; });
+  });
+  return result;
 }
 
 // Synchronous blocks may be exported to other processes, or copied to a device that is no peer, which ours,

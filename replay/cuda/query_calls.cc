@@ -15,6 +15,7 @@ enum PointerAttribute {
   kP2pTokens = 5,
   kSyncMemops = 6,
   kBufferId = 7,
+  kIsManaged = 8,
   kDeviceOrdinal = 9,
   kLegacyIpcCapable = 10,
   kRangeStart = 11,
@@ -151,6 +152,16 @@ Result Core::PointerAttributes(unsigned count, int* attributes, void** values, c
   if (result != kSuccess || device == nullptr || !block) return result;
   for (unsigned i = 0; i < count; ++i) PatchAttribute(values[i], attributes[i], *block, *device, bytes);
   return result;
+}
+
+bool Core::LiesOn(const Device& device, cu_address block) const {
+  unsigned type = kDeviceMemory;
+  int ordinal = device.ordinal();
+  unsigned managed = 0;
+  int attributes[] = {kMemoryType, kDeviceOrdinal, kIsManaged};
+  void* values[] = {&type, &ordinal, &managed};
+  const Result told = driver().cuPointerGetAttributes(3, attributes, values, block);
+  return told != kSuccess || (type == kDeviceMemory && ordinal == device.ordinal() && managed == 0);
 }
 
 // That copies are synchronous is asked for memory that is registered with a network. Mapped memory cannot be

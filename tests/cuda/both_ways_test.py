@@ -91,6 +91,11 @@ class BothWays(CudaTest):
         device = self.summary_of("pools_in_great_number")["devices"][0]
         self.assertEqual((device["arena"], device["outside"]), (254, 46), "the default pool has the first of 255 numbers")
 
+    def test_memory_of_pools_that_is_not_the_devices_is_not_recorded(self):
+        """The host's, and what is managed."""
+        device = self.summary_of("pools_of_all_kinds")["devices"][0]
+        self.assertEqual((device["requests"], device["arena"], device["outside"]), (3, 1, 2))
+
     def test_a_pool_whose_handle_is_another_ones_at_once(self):
         scenario = "pool_with_a_limit_beside_a_thread_that_destroys_pools"
         self.assert_same(self.play(scenario), self.under(scenario, SIMCUDA_SLOW="cuMemPoolDestroy:after"))

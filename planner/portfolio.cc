@@ -270,9 +270,8 @@ void Work(Search& first, double seconds, std::span<const Solver> solvers, std::o
   const auto go_on = [&](int worker) {
     Search& search = team->search(worker);
     OpenOnce(members[worker], search, times);
-    if (!divides || search.Over()) return;
-    if (worker == 0) return Lead(members[0], search, answer > kQuick ? kPatience * answer : kFirstGrant);
-    if (answer <= kQuick) TakeTurns(members[worker], search, kFirstGrant, times);
+    if (worker > 0 || !divides || search.Over()) return;
+    Lead(members[0], search, answer > kQuick ? kPatience * answer : kFirstGrant);
   };
   const auto left = [&] {
     for (int worker = 0; worker < team->size(); ++worker) {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "profiler/iteration.h"
+
 namespace reprise::profiler {
 namespace {
 
@@ -21,7 +23,8 @@ constexpr int64_t kFirstEpoch = 64;
 constexpr int64_t kLastEpoch = int64_t{1} << 18;
 // What a token takes here and in a History beside it. No more is remembered than the most that was ever live: a plan could
 // not spare what it takes to find it.
-constexpr int64_t kTokenBytes = 64;
+constexpr int64_t kTokenBytes =
+    sizeof(RecentTokens::Token) + sizeof(RecentTokens::Gram) + sizeof(History::Entry);
 
 uint32_t Difference(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 

@@ -110,7 +110,7 @@ class RecentTokens {
   uint64_t gram_ = 0;
   int64_t checkpoint_ = 0;  // the tick at which an epoch or the ring ends next
 
-  uint32_t highest_ = 0;  // the live level, in pages, as of the latest checkpoint
+  uint32_t highest_ = 0;  // the live level at most, in pages, until the latest checkpoint
 
   // Swings of the live level, in pages: the largest fall in the present epoch, and in the one before.
   uint32_t peak_ = 0;

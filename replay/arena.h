@@ -111,6 +111,8 @@ class Arena {
   // live at once and a little (kSlackForPlanned, kSlackForStrays). Place(kAnywhere), which is for when it is
   // not followed, may always.
   void SetPlanEnd(Offset end);
+  // So much of it is kept free so that several streams run at once (stream_lag.h): no reason to move anything.
+  void SetForLag(Bytes bytes) { for_lag_ = RoundUp(bytes, source_->granule()) / source_->granule(); }
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
@@ -237,6 +239,7 @@ class Arena {
   int64_t placed_peak_ = 0;
   bool plan_settled_ = false;
   int64_t yields_below_ = 0;  // granules of the peak
+  int64_t for_lag_ = 0;       // granules
   int64_t lent_ = 0;          // granules that settled plans have given for blocks they did not expect
   bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next

@@ -380,10 +380,21 @@ void Engine::CountPlan(const Sequence& sequence) {
   plans_without_stream_ |= std::ranges::any_of(sequence.plan()->lasting(), [](const ServingPlan::Slot& slot) {
     return slot.planned() && IsEveryStream(slot.stream);
   });
+  arena_.SetForLag(ForLag());
   const Beside beside = BesidePlans();
   counters_.plan_needs = NeedOfPlans(beside);
   beside_plans_ = beside.live;
   if (sink_ != nullptr) sink_->OnPlanAdopted();
+}
+
+Bytes Engine::ForLag() const {
+  Bytes sum;
+  ForEachSequence([&](const Sequence& sequence) {
+    Bytes most;
+    sequence.ForEachPlan([&](const ServingPlan& plan) { most = std::max(most, plan.for_lag); });
+    sum += most;
+  });
+  return sum;
 }
 
 Engine::Beside Engine::BesidePlans() const {
@@ -452,6 +463,7 @@ void Engine::ConsiderPlanning(Sequence& sequence) try {
   const CycleAt cycle = {iteration->slots, iteration->origin, whole_.now()};
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(arena_, cycle);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
+  request->keeps_lag = options_.sequence_rules.lag;
   if (!split_) KeepInPlace(arena_, iteration->period, whole_.now(), *request);
   if (!split_ && sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,

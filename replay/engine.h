@@ -245,6 +245,7 @@ class Engine {
   bool Rests(Sequence& sequence, const Sequence::Step& step) const;
   void BeginFirstCycle(Sequence& sequence, const Sequence::Step& step);
   Offset PlansEnd(const Sequence& sequence) const;
+  Bytes ForLag() const;
   std::vector<Sequence::Known> KnownPlans() const;
   void CountPlan(const Sequence& sequence);
   // What is live, small blocks aside, outside of what the plans in use cover; and what these cover, by granules.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -11,6 +12,7 @@
 #include "planner/problem.h"
 #include "planner/validator.h"
 #include "replay/ranges.h"
+#include "replay/stream_lag.h"
 #include "replay/stream_order.h"
 
 namespace reprise::replay {
@@ -61,9 +63,49 @@ void AddTurn(const std::vector<Obstacle>& of_others, planner::Problem& problem) 
   ++*problem.period;
 }
 
+// That streams run at once is worth this part of the height at most, and less of a lag what takes more. PyTorch's own allocator,
+// which keeps what each stream has freed for itself, takes more (streams_bench).
+constexpr int64_t kPartForLag = 8;
+constexpr std::array<int64_t, 3> kPartsOfLag = {2, 4, 8};
+
+planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
+                               const planner::Placement& of_lagged) {
+  planner::Placement placement = {.offsets = {}, .slab = of_lagged.slab};
+  for (const uint32_t place : lagged.place_of) placement.offsets.push_back(of_lagged.offsets[place]);
+  for (size_t b = request.slot_of.size(); b < request.problem.buffers.size(); ++b)
+    placement.offsets.push_back(*request.problem.buffers[b].pinned);
+  return placement;
+}
+
+// A placement in which streams need not wait for one another; nullopt where one stream does all, or that takes too much.
+std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, const planner::Budget& budget,
+                                               const Solver& solve) {
+  const Bytes needed = planner::HeightOfLoad(request.problem);
+  const auto is_much = [&](Bytes height) { return (height - needed) * kPartForLag > needed; };
+  for (const int64_t parts : kPartsOfLag) {
+    const auto lagged = WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
+    if (!lagged.has_value()) return std::nullopt;
+    if (is_much(planner::HeightOfLoad(lagged->problem))) continue;
+    const absl::StatusOr<planner::Solution> solution = solve(lagged->problem, budget);
+    if (!solution.ok()) return std::nullopt;
+    if (!is_much(solution->placement.slab)) return PlacementOf(request, *lagged, solution->placement);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<planner::Solution> SolveFor(const PlanRequest& request, const planner::Budget& budget,
+                                           const Solver& solve) {
+  auto lagged = request.keeps_lag ? SolveWithLag(request, budget, solve) : std::nullopt;
+  if (!lagged.has_value()) return solve(request.problem, budget);
+  planner::Solution solution;
+  solution.placement = *std::move(lagged);
+  solution.lower_bound = planner::LowerBound(request.problem);
+  return solution;
+}
+
 absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
                                 const Solver& solve) {
-  const absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
+  const absl::StatusOr<planner::Solution> solution = SolveFor(request, budget, solve);
   if (!solution.ok()) return solution.status();
   // Whatever the planner had by then: who told it to stop does not wait for an answer.
   if (budget.cancel->load(std::memory_order_relaxed))
@@ -226,6 +268,7 @@ ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placeme
     plan.slots[request.slot_of[b]].offset = placement.offsets[b];
   plan.end = EndOf(plan.cycle, plan.slots);
   plan.slab = placement.slab;
+  if (OfSeveralStreams(plan.cycle)) plan.for_lag = plan.slab - planner::HeightOfLoad(request.problem);
   plan.lower_bound = lower_bound;
   MarkCrossings(plan.cycle, plan.slots);
   MarkEntries(plan);

@@ -37,6 +37,7 @@ struct PlanRequest {
   planner::Problem problem;  // first a buffer for each planned slot, then, pinned, one for each obstacle and
                              // for each place of others
   std::vector<uint32_t> slot_of;  // by buffer, pinned ones aside: its slot in the iteration
+  bool keeps_lag = true;          // where several streams run at once, they still do (stream_lag.h)
 };
 
 // Slots that are persistent get no buffer: they stay outside the plan.

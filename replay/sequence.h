@@ -53,6 +53,7 @@ class Sequence {
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
     bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
+    bool lag = true;    // what several streams do at once stays possible (stream_lag.h)
     bool keep_places = true;  // false: every plan that is followed keeps its free places
     bool rest = true;  // a plan in whose places something stays rests until it, or its period, is made anew
   };

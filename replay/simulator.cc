@@ -18,16 +18,6 @@ namespace {
 constexpr double kStepsPerSecond = 1e7;  // of the planner on a machine with nothing else to do
 constexpr double kMostDelay = 30;        // by other work, or a build that checks itself
 
-// As much work as a job would have time for, however long it takes here: what a stream comes to is the same on
-// a busy machine.
-absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
-                                              const planner::Budget& budget) {
-  planner::Budget by_work = budget;
-  by_work.steps = static_cast<int64_t>(budget.seconds * kStepsPerSecond);
-  by_work.seconds = budget.seconds * kMostDelay;
-  return planner::Solve(problem, by_work);
-}
-
 Engine::Options EngineOptions(const SimulationOptions& options) {
   Engine::Options engine;
   engine.capacity = options.capacity;
@@ -136,6 +126,14 @@ absl::StatusOr<SimulationResult> Run(std::span<const profiler::Event> events,
 }
 
 }  // namespace
+
+absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
+                                              const planner::Budget& budget) {
+  planner::Budget by_work = budget;
+  by_work.steps = static_cast<int64_t>(budget.seconds * kStepsPerSecond);
+  by_work.seconds = budget.seconds * kMostDelay;
+  return planner::Solve(problem, by_work);
+}
 
 absl::StatusOr<SimulationResult> Simulate(std::span<const profiler::Event> events,
                                           const SimulationOptions& options) {

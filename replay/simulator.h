@@ -16,6 +16,10 @@ namespace reprise::replay {
 // What CUDA's drivers give memory in.
 inline constexpr Bytes kDeviceGranule = kMiB * 2;
 
+// planner::Solve with as much work as a job would have time for, however long it takes here: what it comes to is the same on a
+// busy machine.
+absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem, const planner::Budget& budget);
+
 struct SimulationOptions {
   Bytes capacity{0};               // the most bytes of granules to commit; 0: no limit
   Bytes granule = kDeviceGranule;  // a power of two, from kUnit to a GiB

@@ -167,6 +167,23 @@ TEST_F(ArenaWithAPlan, APlanYieldsBeforeMoreIsHeldForItThanWasEverLiveAndATwenti
   }
 }
 
+// What is kept free between streams is no more than it was planned to be: a plan is not given up for it, and nothing moves.
+TEST_F(ArenaWithAPlan, WhatIsKeptFreeForStreamsIsNotTooMuch) {
+  for (const int64_t for_lag : {0, 4}) {
+    CountedMemory memory(kGranule, kGiB);
+    Arena arena(&memory, Bytes(0));
+    arena.SetPlanEnd(Offset(0) + kGranule * 39);
+    arena.SetForLag(kGranule * for_lag - Bytes(1));
+    arena.Remove(arena.PlaceAt(Offset(0), kGranule * 39));
+    arena.PlanHasSettled();
+    for (int64_t i = 0; i < 39; ++i) ASSERT_TRUE(arena.PlaceAt(Offset(0) + kGranule * i, Bytes(4096)));
+    ASSERT_TRUE(arena.Place(kGranule * 3, Bytes(1), kOutsidePlan));
+    const bool more{arena.Place(Bytes(kGranule.count() / 2), Bytes(1), kOutsidePlan)};
+    EXPECT_EQ(more, for_lag > 0) << "of 40 at most, 43 are held";
+    EXPECT_EQ(arena.PlanYields(), for_lag == 0);
+  }
+}
+
 // A process on the host has tens of thousands of small blocks.
 TEST_F(ArenaWithAPlan, ThePlanLendsHoweverManySmallBlocksAreInIt) {
   constexpr int64_t kGap = 4, kCrowded = 4, kBlocks = 16000;  // more than are looked at for one request

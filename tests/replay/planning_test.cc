@@ -278,6 +278,62 @@ TEST(Plan, TakesTimeInProportionToItsBlocks) {
   EXPECT_DOUBLE_EQ(seconds(4000, 0.1), 0.1) << "no more than it may take";
 }
 
+// A block of another stream's, from slot 24 to 40, between two of the main stream's that end and begin so many slots away.
+profiler::Iteration OtherStreamAmongMain(int64_t away, int64_t mib_beside) {
+  profiler::Iteration iteration{.period = 64};
+  for (int64_t i = 0; i < 64; ++i)
+    iteration.slots.push_back({.bytes = kUnit, .alignment = Bytes(1), .begin = i, .length = 1});
+  const auto set = [&](int64_t at, int64_t end, int64_t mib) -> profiler::Slot& {
+    profiler::Slot& slot = iteration.slots[static_cast<size_t>(at)];
+    slot.bytes = Bytes(mib << 20);
+    slot.length = end - at;
+    return slot;
+  };
+  set(0, 64, mib_beside);
+  set(4, 24 - away, 1);
+  set(40 + away, 63, 1);
+  set(24, 40, 1).stream = Stream{1};
+  iteration.slots[24].freed_on = Stream{1};
+  return iteration;
+}
+
+// What was solved for it: the lifetimes of that block.
+std::vector<std::pair<int64_t, int64_t>> LifetimesSolvedFor(const profiler::Iteration& iteration,
+                                                            bool keeps_lag = true,
+                                                            Bytes too_high = Bytes(0)) {
+  std::vector<std::pair<int64_t, int64_t>> lifetimes;
+  const Solver solve = [&](const planner::Problem& problem, const planner::Budget& budget) {
+    const planner::Buffer& block = problem.buffers[24];
+    lifetimes.emplace_back(block.lower.count(), block.upper.count());
+    auto solution = planner::Solve(problem, budget);
+    if (block.lower != Tick(24)) solution->placement.slab += too_high;
+    return solution;
+  };
+  PlanRequest request = MakeRequest(iteration, {});
+  request.keeps_lag = keeps_lag;
+  Candidate candidate;
+  Plan(request, 1.0, candidate, solve);
+  EXPECT_TRUE(candidate.status.ok()) << candidate.status;
+  EXPECT_EQ(candidate.plan.lower_bound, planner::LowerBound(request.problem)) << "whatever is kept free";
+  return lifetimes;
+}
+
+TEST(Plan, KeepsAsMuchLagBetweenStreamsAsIsWorthItsMemory) {
+  using Lifetimes = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3)), (Lifetimes{{16, 48}}))
+      << "half of its life costs nothing";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 9)), (Lifetimes{{16, 48}})) << "a tenth";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 3)), (Lifetimes{{20, 44}}))
+      << "a fourth is too much; half of that";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(3, 3)), (Lifetimes{{22, 42}}));
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 3)), (Lifetimes{{24, 40}})) << "none";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), false), (Lifetimes{{24, 40}}))
+      << "the rule is off";
+  // Where the placement is higher than the load, it is that which counts.
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), true, Bytes(1 << 20)),
+            (Lifetimes{{16, 48}, {20, 44}, {22, 42}, {24, 40}}));
+}
+
 // On the planner's thread, where nobody would catch it.
 TEST(Plan, WithoutMemoryIsAFailureAndNothingMore) {
   Candidate candidate;

@@ -17,6 +17,7 @@
 #include "replay/counted_memory.h"
 #include "replay/engine.h"
 #include "replay/overlap_checker.h"
+#include "replay/simulator.h"
 #include "tests/replay/many_layers.h"
 #include "tests/replay/training_job.h"
 #include "tests/replay/varying_streams.h"
@@ -236,12 +237,6 @@ struct Outcome {
   std::vector<Sequence::Known> known;
   int64_t overlaps = 0;
 };
-
-// By work, not by time: a sanitizer's build is slow.
-absl::StatusOr<planner::Solution> SolveByWork(const planner::Problem& problem,
-                                              const planner::Budget& budget) {
-  return planner::Solve(problem, {.seconds = 60, .steps = static_cast<int64_t>(budget.seconds * 1e7)});
-}
 
 // One run of the job, with the plans of another.
 Outcome Run(const std::vector<profiler::Event>& events, const SavedPlan& saved) {

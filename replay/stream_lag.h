@@ -1,0 +1,46 @@
+// Streams run at once, and a plan keeps it so: memory that goes from one to another lies free in between for as long as
+// the one may be behind the other.
+//
+// By the host's count a block is free when its free is queued, and the next may have its place. On another stream
+// that one waits, on the device, for all that was queued before the free (stream_order.h). A stream that gathers the
+// weights of the next layer while this one computes would wait for this one: what is to run at once runs one after the
+// other. So where the stream changes a place is kept from the next for a lag, in tokens, by which the other has come that
+// far anyway.
+//
+// Glossary
+//   main stream   the one that takes the most blocks of the cycle
+//   aside         a block that another stream takes or leaves
+//   lane          the blocks aside that one other stream takes, or that the main one takes and it leaves
+//   lag           how far a lane may be from the main stream. What one hands to the other is held by each in turn, so nobody
+//                 is further off than such a block lives (a quarter of the lane's bytes live no longer), and mostly than
+//                 half of it
+//   chain         blocks of a lane that follow one another in one place, without a lag between them
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/types.h"
+#include "profiler/iteration.h"
+
+namespace reprise::replay {
+
+// A problem whose placements are placements of another one too, with room for the lag.
+struct Lagged {
+  planner::Problem problem;
+  std::vector<uint32_t>
+      place_of;  // by buffer of the other, pinned ones aside: the buffer of `problem` it lies in
+};
+
+// `problem` has a buffer for each of `slot_of`, not pinned, in the order of their lower ends, and pinned ones behind them; `slots` is
+// the cycle that these are of. The lag is one of so many `parts` of how long a lane's blocks live. Nullopt: one stream takes and leaves
+// all of them. O(n log n).
+std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
+                              std::span<const uint32_t> slot_of, int64_t parts = 2);
+
+// Whether a stream takes or leaves any of the cycle's blocks beside another.
+bool OfSeveralStreams(std::span<const profiler::Slot> slots);
+
+}  // namespace reprise::replay

@@ -1,0 +1,264 @@
+// Why: a plan that hands memory from stream to stream as soon as the host lets it lines up what the job runs at once, and a
+// step takes up to half as long again; and what is kept free for that must not cost more than it brings.
+#include "replay/stream_lag.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/portfolio.h"
+#include "planner/validator.h"
+#include "replay/planning.h"
+#include "replay/simulator.h"
+#include "replay/stream_order.h"
+#include "tests/replay/stream_jobs.h"
+#include "tests/replay/streams_at_work.h"
+
+namespace reprise::replay {
+namespace {
+
+constexpr Stream kMain{0};
+constexpr Stream kOther{1};
+constexpr Stream kThird{2};
+constexpr Bytes kMiB{1 << 20};
+
+profiler::Slot SlotOn(Stream taken, Stream left, int64_t length, Bytes bytes = kMiB) {
+  return {.bytes = bytes, .alignment = Bytes(512), .stream = taken, .length = length, .freed_on = left};
+}
+
+// A cycle of so many slots of the main stream, each gone at once, but for these.
+profiler::Iteration Cycle(int64_t period, const std::vector<std::pair<int64_t, profiler::Slot>>& slots) {
+  profiler::Iteration iteration;
+  iteration.period = period;
+  for (int64_t i = 0; i < period; ++i) iteration.slots.push_back(SlotOn(kMain, kMain, 1));
+  for (const auto& [at, slot] : slots) iteration.slots[static_cast<size_t>(at)] = slot;
+  for (int64_t i = 0; i < period; ++i) iteration.slots[static_cast<size_t>(i)].begin = i;
+  return iteration;
+}
+
+std::optional<Lagged> LaggedOf(const PlanRequest& request, int64_t parts = 2) {
+  return WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
+}
+
+std::pair<int64_t, int64_t> LifetimeOf(const Lagged& lagged, uint32_t buffer) {
+  const planner::Buffer& place = lagged.problem.buffers[lagged.place_of[buffer]];
+  return {place.lower.count(), place.upper.count()};
+}
+
+using Lifetime = std::pair<int64_t, int64_t>;
+
+TEST(WithLag, IsNothingToOneStream) {
+  EXPECT_FALSE(LaggedOf(MakeRequest(Cycle(100, {}), {})).has_value());
+  EXPECT_FALSE(OfSeveralStreams(Cycle(100, {}).slots));
+  // The device has finished with what is left without a stream, and what is taken without one has places of its own.
+  const profiler::Iteration without =
+      Cycle(100, {{10, SlotOn(kMain, kEveryStream, 20)}, {50, SlotOn(kEveryStream, kEveryStream, 20)}});
+  EXPECT_FALSE(LaggedOf(MakeRequest(without, {})).has_value());
+  EXPECT_FALSE(OfSeveralStreams(without.slots));
+}
+
+TEST(WithLag, KeepsThePlaceOfABlockFreeWhereTheStreamChanges) {
+  const profiler::Iteration iteration = Cycle(
+      100,
+      {{30, SlotOn(kOther, kOther, 10)}, {50, SlotOn(kThird, kMain, 8)}, {70, SlotOn(kMain, kOther, 12)}});
+  EXPECT_TRUE(OfSeveralStreams(iteration.slots));
+  const auto lagged = LaggedOf(MakeRequest(iteration, {}));
+  ASSERT_TRUE(lagged.has_value());
+  EXPECT_EQ(LifetimeOf(*lagged, 30), Lifetime(25, 45)) << "half of its life before, and as much behind";
+  EXPECT_EQ(LifetimeOf(*lagged, 50), Lifetime(46, 58)) << "the main stream has left it";
+  EXPECT_EQ(LifetimeOf(*lagged, 70), Lifetime(70, 88)) << "the main stream has taken it";
+  EXPECT_EQ(LifetimeOf(*lagged, 31), Lifetime(31, 32)) << "the main stream's own";
+  EXPECT_EQ(LifetimeOf(*LaggedOf(MakeRequest(iteration, {}), 5), 30), Lifetime(28, 42)) << "a fifth";
+}
+
+TEST(WithLag, ALanesLagIsThatOfItsBriefBlocks) {
+  const auto lagged = LaggedOf(MakeRequest(
+      Cycle(100, {{20, SlotOn(kOther, kOther, 6)}, {40, SlotOn(kOther, kMain, 50, kMiB * 3)}}), {}));
+  EXPECT_EQ(LifetimeOf(*lagged, 20), Lifetime(17, 29));
+  EXPECT_EQ(LifetimeOf(*lagged, 40), Lifetime(37, 90)) << "what stays for long has no longer one";
+  // A few bytes that go at once say nothing.
+  const auto with_trifle = LaggedOf(MakeRequest(
+      Cycle(100, {{20, SlotOn(kOther, kOther, 6)}, {60, SlotOn(kOther, kOther, 1, Bytes(512))}}), {}));
+  EXPECT_EQ(LifetimeOf(*with_trifle, 20), Lifetime(17, 29));
+}
+
+TEST(WithLag, BlocksOfALaneThatFollowOneAnotherShareAPlace) {
+  const PlanRequest request = MakeRequest(Cycle(200, {{20, SlotOn(kOther, kOther, 10)},
+                                                      {32, SlotOn(kOther, kOther, 10, kMiB + Bytes(4096))},
+                                                      {36, SlotOn(kOther, kOther, 10)},
+                                                      {46, SlotOn(kOther, kOther, 10)},
+                                                      {150, SlotOn(kOther, kOther, 10)}}),
+                                          {});
+  const auto lagged = LaggedOf(request);
+  ASSERT_TRUE(lagged.has_value());
+  EXPECT_EQ(lagged->place_of[20], lagged->place_of[32]);
+  EXPECT_EQ(lagged->place_of[36], lagged->place_of[46]);
+  EXPECT_NE(lagged->place_of[32], lagged->place_of[36]) << "they live at once";
+  EXPECT_NE(lagged->place_of[150], lagged->place_of[46])
+      << "to keep it free until then takes more than another place";
+  EXPECT_EQ(LifetimeOf(*lagged, 20), Lifetime(15, 47));
+  EXPECT_EQ(lagged->problem.buffers[lagged->place_of[20]].size, request.problem.buffers[32].size)
+      << "the larger";
+}
+
+TEST(WithLag, ACycleHasNoBeginningAndNoLifetimeIsLonger) {
+  const auto lagged = LaggedOf(
+      MakeRequest(Cycle(100, {{3, SlotOn(kOther, kOther, 10)}, {98, SlotOn(kThird, kThird, 99)}}), {}));
+  EXPECT_EQ(LifetimeOf(*lagged, 3), Lifetime(98, 118));
+  EXPECT_EQ(LifetimeOf(*lagged, 98), Lifetime(86, 186));
+}
+
+// By lane: whether another stream than the main one takes its blocks, and which other stream it is.
+using Lane = std::pair<bool, Stream>;
+
+std::optional<Lane> LaneOf(const profiler::Slot& slot) {
+  if (slot.stream != kMain) return Lane(true, slot.stream);
+  return slot.freed_on != kMain ? std::optional(Lane(false, slot.freed_on)) : std::nullopt;
+}
+
+std::map<Lane, int64_t> LagsOf(const profiler::Iteration& iteration) {
+  std::map<Lane, std::map<int64_t, int64_t>> bytes;
+  for (const profiler::Slot& slot : iteration.slots) {
+    if (const auto lane = LaneOf(slot)) bytes[*lane][slot.length] += slot.bytes.count();
+  }
+  std::map<Lane, int64_t> lags;
+  for (const auto& [lane, by_length] : bytes) {
+    int64_t all = 0, shorter = 0;
+    for (const auto& [length, of_length] : by_length) all += of_length;
+    for (const auto& [length, of_length] : by_length) {
+      if (4 * shorter < all) lags[lane] = std::min(length, iteration.period / 4) / 2;
+      shorter += of_length;
+    }
+  }
+  return lags;
+}
+
+// Whether nothing of the main stream's own shares a byte with block `a` while that is kept from it.
+bool IsApart(const PlanRequest& request, const planner::Placement& placement, size_t a, int64_t lag) {
+  const profiler::Slot& aside = request.iteration.slots[request.slot_of[a]];
+  planner::Problem problem;
+  problem.period = request.problem.period;
+  planner::Placement of_problem;
+  for (size_t b = 0; b < request.slot_of.size(); ++b) {
+    const bool own = !LaneOf(request.iteration.slots[request.slot_of[b]]).has_value();
+    if (b != a && !own) continue;
+    planner::Buffer buffer = request.problem.buffers[b];
+    if (b == a) {
+      if (aside.freed_on != kMain) buffer.upper = buffer.upper + lag;
+      if (aside.stream != kMain) buffer.lower = buffer.lower - lag;
+      buffer.upper = std::min(buffer.upper, buffer.lower + *problem.period);
+      const int64_t turn = buffer.lower < Tick(0) ? *problem.period : 0;
+      buffer.lower = buffer.lower + turn;
+      buffer.upper = buffer.upper + turn;
+    }
+    problem.buffers.push_back(buffer);
+    of_problem.offsets.push_back(placement.offsets[b]);
+    of_problem.slab = std::max(of_problem.slab, placement.offsets[b] + buffer.size - Offset(0));
+  }
+  return planner::CheckPlacement(problem, of_problem).ok();
+}
+
+// Cycles drawn at random, an obstacle beside them.
+TEST(WithLag, APlacementIsOneOfTheCycleWithALagBetweenStreams) {
+  std::mt19937_64 random(1);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  for (int round = 0; round < 40; ++round) {
+    const int64_t period = draw(20, 120);
+    std::vector<std::pair<int64_t, profiler::Slot>> slots;
+    for (int64_t i = 0; i < period; ++i) {
+      const Stream taken = draw(0, 4) > 0 ? kMain : draw(0, 1) == 0 ? kOther : kThird;
+      const Stream left = draw(0, 3) > 0 ? taken : kThird;
+      slots.emplace_back(i, SlotOn(taken, left, draw(1, draw(1, period)), Bytes(512 * draw(1, 200))));
+    }
+    const PlanRequest request = MakeRequest(
+        Cycle(period, slots), {{.offset = Offset(512 * draw(0, 2000)), .bytes = Bytes(512 * draw(1, 99))}});
+    const auto lagged = LaggedOf(request);
+    ASSERT_TRUE(lagged.has_value());
+    const auto solution = planner::Solve(lagged->problem, {.seconds = 10, .steps = 20000});
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    planner::Placement placement = {.offsets = {}, .slab = solution->placement.slab};
+    for (const uint32_t place : lagged->place_of)
+      placement.offsets.push_back(solution->placement.offsets[place]);
+    placement.offsets.push_back(*request.problem.buffers.back().pinned);
+    EXPECT_TRUE(planner::CheckPlacement(request.problem, placement).ok());
+    const std::map<Lane, int64_t> lags = LagsOf(request.iteration);
+    for (size_t a = 0; a < request.slot_of.size(); ++a) {
+      const auto lane = LaneOf(request.iteration.slots[request.slot_of[a]]);
+      if (!lane.has_value()) continue;
+      EXPECT_TRUE(IsApart(request, placement, a, lags.at(*lane))) << round << " " << a;
+    }
+  }
+}
+
+struct Played {
+  double time;      // of a step, over that with memory nobody waits for
+  double reserved;  // over the live peak
+  StreamOutcome outcome;
+};
+
+Played Play(const StreamJob& job, bool lag) {
+  Engine::Options options;
+  options.solve = SolveByWork;
+  options.sequence_rules.lag = lag;
+  const StreamOutcome alone = PlayWithoutWaits(job);
+  const StreamOutcome served = PlayServed(job, options);
+  return {served.step / alone.step,
+          static_cast<double>(served.counters.reserved_peak.count()) /
+              static_cast<double>(served.live_peak.count()),
+          served};
+}
+
+TEST(Lag, WhatStreamsDoAtOnceTheyDoAtOnceUnderAPlan) {
+  for (const StreamUse use : {StreamUse::kSharded, StreamUse::kShardedRecorded}) {
+    for (const bool recompute : {false, true}) {
+      const StreamJob job =
+          MakeStreamJob({.use = use, .seed = 0, .layers = 12, .steps = 12, .recompute = recompute});
+      const Played with = Play(job, true);
+      const Played without = Play(job, false);
+      const auto what = [&] { return std::string(NameOf(use)) + (recompute ? ", recomputed" : ""); };
+      EXPECT_EQ(with.outcome.overlaps, 0);
+      EXPECT_GT(with.outcome.counters.planned_bytes_after_plan.count(), 0);
+      EXPECT_GE(without.time, 1.15) << what() << ": so there is something to lose";
+      EXPECT_LE(with.time, 1.02) << what();
+      EXPECT_LE(with.reserved, 1.125) << what();
+      EXPECT_EQ(with.outcome.moved_a_step, 0) << what() << ": what is kept free stays where it is";
+    }
+  }
+}
+
+// More is held than a plan may cost that keeps its places from others.
+TEST(Lag, IsNoReasonToGiveAPlanUp) {
+  const Played with =
+      Play(MakeStreamJob({.use = StreamUse::kSharded, .seed = 2, .steps = 12, .recompute = true}), true);
+  const Counters& counters = with.outcome.counters;
+  EXPECT_GT(with.reserved, 1.07) << "so there is something to object to";
+  EXPECT_LE(with.reserved, 1.13);
+  EXPECT_EQ(counters.planned_bytes_after_plan, counters.bytes_after_plan);
+  EXPECT_EQ(with.outcome.moved_a_step, 0);
+}
+
+TEST(Lag, AJobOfOneStreamIsServedAsWithout) {
+  const StreamJob job = MakeStreamJob({.use = StreamUse::kOneStream, .layers = 6, .steps = 8});
+  const Played with = Play(job, true);
+  const Played without = Play(job, false);
+  EXPECT_EQ(with.reserved, without.reserved);
+  EXPECT_EQ(with.outcome.counters.slab, without.outcome.counters.slab);
+}
+
+// Two models, each on a stream of its own for a step: each would have to keep its memory from the other.
+TEST(Lag, IsNotKeptWhereItTakesTooMuch) {
+  const StreamJob job = MakeStreamJob({.use = StreamUse::kTwoModels, .layers = 6, .steps = 8});
+  const Played with = Play(job, true);
+  EXPECT_LE(with.reserved, 1.02);
+  EXPECT_EQ(with.outcome.overlaps, 0);
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -399,7 +399,7 @@ Bytes Engine::ForLag() const {
 
 Engine::Beside Engine::BesidePlans() const {
   std::vector<Region> covered;
-  if (!split_) covered.emplace_back(Offset(0), arena_.plan_end());
+  if (!split_) covered.emplace_back(whole_.plans_begin(), arena_.plan_end());
   for (const JobThreads::Thread& thread : threads_) {
     const ServingPlan* const plan = thread.sequence->plan();
     if (split_ && plan != nullptr) covered.emplace_back(plan->begin, plan->end);
@@ -447,11 +447,7 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
   const Bytes height = plan.end - Offset(0);
   const std::optional<Offset> base = LowestFree(arena_, std::move(others), height, memory_->granule());
   if (!base.has_value()) return false;
-  for (ServingPlan::Slot& slot : plan.slots) {
-    if (slot.planned()) slot.offset = *base + (slot.offset - Offset(0));
-  }
-  plan.begin = *base;
-  plan.end = *base + height;
+  MoveTo(*base, plan);
   return true;
 }
 
@@ -464,6 +460,9 @@ void Engine::ConsiderPlanning(Sequence& sequence) try {
   const std::vector<Obstacle> obstacles = split_ ? std::vector<Obstacle>() : FindObstacles(arena_, cycle);
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
   request->keeps_lag = options_.sequence_rules.lag;
+  request->may_lie_beside = request->may_lie_beside && options_.sequence_rules.beside;
+  request->granule = memory_->granule();
+  request->addresses = arena_.main_end();
   if (!split_) KeepInPlace(arena_, iteration->period, whole_.now(), *request);
   if (!split_ && sequence.plan() != nullptr) KeepPlaces(*sequence.plan(), *request);
   runner_->Run([request, candidate = sequence.BeginPlanning(), seconds = options_.plan_seconds,

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "base/exceptions.h"
 #include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/problem.h"
-#include "planner/validator.h"
+#include "replay/laying.h"
 #include "replay/ranges.h"
 #include "replay/stream_lag.h"
 #include "replay/stream_order.h"
@@ -24,11 +23,6 @@ namespace {
 // blocks a second in place of 30 ms made one lower by 0.11 %, the others by less.
 constexpr double kSecondsABuffer = 50e-6;
 constexpr double kLeastSeconds = 0.05;
-
-// A plan that is above what it needs room for by more than this part of it is none. What is free in it would be needed elsewhere
-// all the time, and granules be moved for nearly every request: of a job with random lifetimes, all placed by a plan 54 % above
-// its bound, it made a run of five times as long. The arena's best fit does better, and what is planned later may, too.
-constexpr int64_t kMostGapParts = 4;
 
 // A cycle of more rounds is a larger problem and a longer plan: not for less than this part of the places.
 constexpr int64_t kFewMorePlaces = 64;
@@ -61,65 +55,6 @@ void AddTurn(const std::vector<Obstacle>& of_others, planner::Problem& problem) 
   }
   Pin(of_others, end, end + 1, problem);
   ++*problem.period;
-}
-
-// That streams run at once is worth this part of the height at most, and less of a lag what takes more. PyTorch's own allocator,
-// which keeps what each stream has freed for itself, takes more (streams_bench).
-constexpr int64_t kPartForLag = 8;
-constexpr std::array<int64_t, 3> kPartsOfLag = {2, 4, 8};
-
-planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
-                               const planner::Placement& of_lagged) {
-  planner::Placement placement = {.offsets = {}, .slab = of_lagged.slab};
-  for (const uint32_t place : lagged.place_of) placement.offsets.push_back(of_lagged.offsets[place]);
-  for (size_t b = request.slot_of.size(); b < request.problem.buffers.size(); ++b)
-    placement.offsets.push_back(*request.problem.buffers[b].pinned);
-  return placement;
-}
-
-// A placement in which streams need not wait for one another; nullopt where one stream does all, or that takes too much.
-std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, const planner::Budget& budget,
-                                               const Solver& solve) {
-  const Bytes needed = planner::HeightOfLoad(request.problem);
-  const auto is_much = [&](Bytes height) { return (height - needed) * kPartForLag > needed; };
-  for (const int64_t parts : kPartsOfLag) {
-    const auto lagged = WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
-    if (!lagged.has_value()) return std::nullopt;
-    if (is_much(planner::HeightOfLoad(lagged->problem))) continue;
-    const absl::StatusOr<planner::Solution> solution = solve(lagged->problem, budget);
-    if (!solution.ok()) return std::nullopt;
-    if (!is_much(solution->placement.slab)) return PlacementOf(request, *lagged, solution->placement);
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<planner::Solution> SolveFor(const PlanRequest& request, const planner::Budget& budget,
-                                           const Solver& solve) {
-  auto lagged = request.keeps_lag ? SolveWithLag(request, budget, solve) : std::nullopt;
-  if (!lagged.has_value()) return solve(request.problem, budget);
-  planner::Solution solution;
-  solution.placement = *std::move(lagged);
-  solution.lower_bound = planner::LowerBound(request.problem);
-  return solution;
-}
-
-absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
-                                const Solver& solve) {
-  const absl::StatusOr<planner::Solution> solution = SolveFor(request, budget, solve);
-  if (!solution.ok()) return solution.status();
-  // Whatever the planner had by then: who told it to stop does not wait for an answer.
-  if (budget.cancel->load(std::memory_order_relaxed))
-    return absl::CancelledError("planning was told to stop");
-  if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
-    return checked;
-  // What finds no hole between obstacles raises the bound, but does not need more room.
-  const Bytes needed = solution->lower_bound > planner::LowerBound(request.problem)
-                           ? solution->lower_bound
-                           : planner::HeightOfLoad(request.problem);
-  // Of several lanes the bound does not know what it costs that they share nothing.
-  if ((solution->placement.slab - needed) * kMostGapParts > needed && planner::HasOneLane(request.problem))
-    return absl::ResourceExhaustedError("the plan is far above what it needs room for");
-  return PlanOf(request, solution->placement, solution->lower_bound);
 }
 
 // The bytes of blocks that live for so many rounds, by that number.
@@ -243,6 +178,9 @@ PlanRequest MakeRequest(profiler::Iteration iteration, const std::vector<Obstacl
   }
   const std::vector<Obstacle> of_others = PlacesOfOthers(others, obstacles);
   if (rounds == 1 && !of_others.empty()) AddTurn(of_others, request.problem);
+  request.may_lie_beside = of_others.empty() && std::ranges::all_of(others, [](const OtherPlan& other) {
+                             return other.plan->begin > Offset(0);
+                           });
   Pin(obstacles, Tick(0), Tick(*request.problem.period), request.problem);
   return request;
 }
@@ -257,6 +195,14 @@ void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
     if (before.planned() && before.bytes == slots[slot].bytes)
       request.problem.buffers[b].previous = before.offset;
   }
+}
+
+void MoveTo(Offset base, ServingPlan& plan) {
+  for (ServingPlan::Slot& slot : plan.slots) {
+    if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));
+  }
+  plan.begin = base;
+  plan.end = base + (plan.end - Offset(0));
 }
 
 ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placement, Bytes lower_bound) {

@@ -18,6 +18,7 @@
 #include "profiler/iteration.h"
 #include "replay/matcher.h"
 #include "replay/obstacles.h"
+#include "replay/ranges.h"
 #include "replay/serving_plan.h"
 
 namespace reprise::replay {
@@ -38,6 +39,10 @@ struct PlanRequest {
                              // for each place of others
   std::vector<uint32_t> slot_of;  // by buffer, pinned ones aside: its slot in the iteration
   bool keeps_lag = true;          // where several streams run at once, they still do (stream_lag.h)
+  // Whether the plan may lie in a range of its own (laying.h): there is no other that shares its places.
+  bool may_lie_beside = false;
+  Bytes granule = kUnit;                         // in which memory is held
+  Offset addresses = Offset(0) + kLargestRange;  // where they end
 };
 
 // Slots that are persistent get no buffer: they stay outside the plan.
@@ -61,6 +66,9 @@ void MarkEntries(ServingPlan& plan);
 
 // Where the highest of a cycle's planned slots ends.
 Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan::Slot> slots);
+
+// The plan, which begins with the arena, from `base` on.
+void MoveTo(Offset base, ServingPlan& plan);
 
 // The request's slots as a placement of its problem has them.
 ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placement, Bytes lower_bound);

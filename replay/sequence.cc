@@ -141,6 +141,12 @@ std::vector<OtherPlan> Sequence::OtherPlans() const {
   return others;
 }
 
+Offset Sequence::plans_begin() const {
+  Offset begin = plans_end();
+  ForEachPlan([&](const ServingPlan& plan) { begin = std::min(begin, plan.begin); });
+  return begin;
+}
+
 Offset Sequence::plans_end() const {
   Offset end;
   ForEachPlan([&](const ServingPlan& plan) { end = std::max(end, plan.end); });

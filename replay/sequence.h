@@ -52,8 +52,9 @@ class Sequence {
     bool lay_again = true;    // around what is in the way of a plan that is followed
     bool first_cycle = true;  // a plan's first cycle is laid around what is left of the one before
     bool entries = true;      // a plan that was left is followed again from an entry on
-    bool turns = true;  // what a cycle has at its end keeps out of the way of plans that it takes turns with
-    bool lag = true;    // what several streams do at once stays possible (stream_lag.h)
+    bool turns = true;   // what a cycle has at its end keeps out of the way of plans that it takes turns with
+    bool beside = true;  // a plan that finds no room among what stays lies in a range of its own (laying.h)
+    bool lag = true;     // what several streams do at once stays possible (stream_lag.h)
     bool keep_places = true;  // false: every plan that is followed keeps its free places
     bool rest = true;  // a plan in whose places something stays rests until it, or its period, is made anew
   };
@@ -139,7 +140,8 @@ class Sequence {
   }
   // For the iteration that IterationToPlan returns.
   std::vector<OtherPlan> OtherPlans() const;
-  // The end of the highest plan of the set.
+  // The begin of the lowest plan of the set, and the end of the highest.
+  Offset plans_begin() const;
   Offset plans_end() const;
   // Whether the plan in use is followed, and its free places are to be kept for coming slots.
   bool KeepsPlaces(Stream stream) const {

@@ -91,6 +91,15 @@ TEST(MakeRequest, ACycleOfSeveralRoundsHasNoTurnInIt) {
   EXPECT_EQ(MakeRequest(iteration, obstacles, {{&Other(), kLastUsed}}).problem.period, 8);
 }
 
+TEST(MakeRequest, ACycleThatTakesTurnsLiesAmongOthers) {
+  ServingPlan other = Other();
+  other.begin = Offset(4 * kKiB);  // beside what stays
+  const std::vector<Obstacle> obstacles = {{Offset(8 * kKiB), Bytes(4 * kKiB), Tick(12)}};
+  const profiler::Iteration iteration{.period = 4, .slots = PlanWith({4, 1, 3, 1}, 0).cycle};
+  EXPECT_FALSE(MakeRequest(iteration, obstacles, {{&other, kLastUsed}}).may_lie_beside);
+  EXPECT_TRUE(MakeRequest(iteration, {}, {{&other, kLastUsed}}).may_lie_beside) << "it has left nothing";
+}
+
 TEST(MakeRequest, WhatACycleHasAtItsEndKeepsOutOfThePlacesOfOthers) {
   const std::vector<Obstacle> obstacles = {{Offset(8 * kKiB), Bytes(4 * kKiB), Tick(12)}};
   // The first and the last are freed at the end of the round, the second before, the third after the next one has begun.

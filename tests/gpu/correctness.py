@@ -28,9 +28,11 @@ SHAPES = {
     "gpt": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
     "turns": ["--batch", "4", "--length", "256", "--iterations", "96"],
+    "streamed": ["--batch", "4", "--length", "1024", "--iterations", "48"],
 }
 ACCUMULATED = ["--accumulate", "4"]
 LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of the comparison
+ALIKE = (*LARGE, "streamed")  # whose iterations are
 RECORDED = 24  # iterations of these: each is like the one before
 
 BY_PLAN = 0.5  # of the bytes after the first plan, the least that a training of one shape must get from it
@@ -178,7 +180,7 @@ class Correctness:
 
     def train(self, model, mode, more=()):
         find = self.pytorch(" ".join([model, *more]), self.train_words(model, more), mode)
-        return by_plan_for_the_most_part(find) if mode in PLANNED and model in LARGE else find
+        return by_plan_for_the_most_part(find) if mode in PLANNED and model in ALIKE else find
 
     def recording(self, model, words):
         """All that a training asks for, in recordings/, for whoever wants to try plans on it."""
@@ -341,6 +343,7 @@ class Correctness:
         varying = "GPT on random lengths, evaluations, 200 steps"
         turns, accumulated = "ResNet-50 and GPT by turns at will, 96 steps", "resnet, gradients of 4 batches"
         graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
+        streamed = "weights that come on a stream of their own"
         second_runs = [
             pytorch(default, f"{model}, second run", 120, self.second_run(model, self.train_words(model), default))
             for model in LARGE
@@ -352,6 +355,7 @@ class Correctness:
             pytorch(default, accumulated, 120, self.train("resnet", default, ACCUMULATED)),
             pytorch(default, graph, 100, self.graph(default)),
             pytorch(default, prefetch, 100, self.prefetch(default)),
+            pytorch(default, streamed, 120, self.train("streamed", default)),
             Row(SECTION, "JAX: a training", 120, ("a GPU", "JAX"), self.jax),
             Row(SECTION, "CuPy without its pool", 100, ("a GPU", "CuPy"), self.cupy),
             Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),
@@ -366,6 +370,7 @@ class Correctness:
                     "amp": self.train_words("resnet", ["--amp"]),
                     "turns": self.train_words("turns"),
                     "accumulated": self.train_words("resnet", ACCUMULATED),
+                    "streamed": self.train_words("streamed"),
                 }.items()
             ),
             pytorch("native", graph, 100, self.graph("native")),

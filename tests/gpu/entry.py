@@ -36,7 +36,7 @@ def row(cells):
 def written(report):
     runs = [f"Run {number}: {where(run)}" for number, run in enumerate(report.runs, 1)]
     text = ["## What a GPU says\n\n", "\n".join(runs), "\n"]
-    tables = {model: comparison.cells(report.results, model) for model in comparison.LARGE}
+    tables = {model: comparison.cells(report.results, model) for model in comparison.TRAINED}
     tables = {model: lines for model, lines in tables.items() if any(cells[-1] for cells in lines.values())}
     for model, lines in tables.items():
         text += [row((model, *comparison.HEADER)), row(["---"] * (1 + len(comparison.HEADER)))]

@@ -47,15 +47,34 @@ planner::Buffer Joined(planner::Buffer chain, const planner::Buffer& block) {
   return chain;
 }
 
+// Which blocks of a cycle live while the main stream takes one.
+class AcrossMain {
+ public:
+  AcrossMain(std::span<const profiler::Slot> slots, Stream main) {
+    for (const profiler::Slot& slot : slots) taken_.push_back(taken_.back() + (slot.stream == main ? 1 : 0));
+  }
+  bool Lives(uint32_t slot, int64_t length) const { return Until(slot + length) > Until(slot + int64_t{1}); }
+
+ private:
+  // How many it takes before the slot `at`, from the first round's first on.
+  int64_t Until(int64_t at) const {
+    const auto cycle = static_cast<int64_t>(taken_.size()) - 1;
+    return taken_[static_cast<size_t>(at % cycle)] + at / cycle * taken_.back();
+  }
+
+  std::vector<int64_t> taken_ = {0};
+};
+
 // The blocks of one lane as they come.
 class LaneChains {
  public:
-  // Before any is added: a block of the lane.
+  // Before any is added: a block of the lane that both streams may use.
   void Count(const profiler::Slot& slot) {
     lengths_.emplace_back(slot.length, slot.bytes);
     bytes_ += slot.bytes;
   }
   void SetLag(int64_t period, int64_t parts) {
+    if (lengths_.empty()) return;
     std::ranges::sort(lengths_);
     Bytes shorter;
     auto at = lengths_.begin();
@@ -104,8 +123,12 @@ class Widening {
       : problem_(problem), slots_(slots), slot_of_(slot_of), main_(main) {}
 
   std::optional<Lagged> Make(int64_t parts) {
+    const AcrossMain across(slots_, main_);
     for (const uint32_t slot : slot_of_) {
-      if (const auto lane = LaneOf(slots_[slot], main_)) lanes_[*lane].Count(slots_[slot]);
+      const std::optional<Lane> lane = LaneOf(slots_[slot], main_);
+      if (!lane.has_value()) continue;
+      LaneChains& chains = lanes_[*lane];
+      if (across.Lives(slot, slots_[slot].length)) chains.Count(slots_[slot]);
     }
     if (lanes_.empty()) return std::nullopt;
     for (auto& [lane, chains] : lanes_) chains.SetLag(*problem_.period, parts);

@@ -13,7 +13,7 @@
 //   lane          the blocks aside that one other stream takes, or that the main one takes and it leaves
 //   lag           how far a lane may be from the main stream. What one hands to the other is held by each in turn, so nobody
 //                 is further off than such a block lives (a quarter of the lane's bytes live no longer), and mostly than
-//                 half of it
+//                 half of it. What lives while the main stream takes nothing is not handed to it, and says nothing
 //   chain         blocks of a lane that follow one another in one place, without a lag between them
 #pragma once
 

@@ -124,6 +124,7 @@ class Model {
 
   // What a layer computes, with all that its backward pass needs in `kept`; its output.
   int64_t RunLayer(const Layer& layer, std::vector<int64_t>& kept) {
+    BeginBranch(layer);
     const auto keep = [&](double parts, Microseconds share) {
       kept.push_back(Work(Bytes(static_cast<int64_t>(static_cast<double>(layer.x().count()) * parts)),
                           share * layer.forward()));
@@ -139,7 +140,29 @@ class Model {
     keep(1, .02);
     keep(4, .22);
     keep(4, .02);
+    if (options_.use == StreamUse::kBranches) job_.WaitFor(compute_, kComing);
     return Work(layer.x(), .2 * layer.forward());
+  }
+
+  void BeginBranch(const Layer& layer) {
+    if (options_.use != StreamUse::kBranches) return;
+    job_.WaitFor(kComing, compute_);
+    for (const int64_t parts : {2, 1, 3}) {
+      branch_.push_back(Take(kComing, layer.x() * parts));
+      job_.Work(kComing, .2 * layer.forward());
+    }
+  }
+  // The backward pass of the layer's that ran last, or nothing but its end.
+  void EndBranch(const Layer& layer, bool backward) {
+    if (options_.use != StreamUse::kBranches) return;
+    job_.WaitFor(kComing, compute_);
+    for (int i = 0; i < 3; ++i) {
+      const int64_t workspace = backward ? Take(kComing, layer.x() * 2) : 0;
+      if (backward) job_.Work(kComing, .4 * layer.forward());
+      job_.Free(kComing, branch_.back());
+      branch_.pop_back();
+      if (backward) job_.Free(kComing, workspace);
+    }
   }
 
   // One block a layer: its input.
@@ -154,6 +177,7 @@ class Model {
       inputs.push_back(RunLayer(layers_[static_cast<size_t>(i)], kept));
       if (options_.recompute) {
         for (const int64_t block : kept) Release(block);
+        EndBranch(layers_[static_cast<size_t>(i)], /*backward=*/false);
       } else {
         kept_[static_cast<size_t>(i)] = options_.use == StreamUse::kOffload ? Offload(i, kept) : kept;
       }
@@ -215,12 +239,14 @@ class Model {
         back_.erase(i);
       }
       const int64_t of_weights = Take(compute_, layer.weights());
+      EndBranch(layer, /*backward=*/true);
       while (!kept.empty()) {
         const int64_t workspace = Work(layer.x() * 2, 2 * layer.forward() / 7);
         Release(kept.back());
         kept.pop_back();
         Release(workspace);
       }
+      if (options_.use == StreamUse::kBranches) job_.WaitFor(compute_, kComing);
       const int64_t next =
           Work(i == 0 ? layer.x() : layers_[static_cast<size_t>(i) - 1].x(), .02 * layer.forward());
       Release(gradient);
@@ -304,6 +330,7 @@ class Model {
   std::map<int, std::pair<int64_t, std::vector<int64_t>>> back_;
   std::vector<Scattered> scattering_;
   std::vector<int64_t> gradients_;
+  std::vector<int64_t> branch_;  // what the branches of layers need for their backward pass
 };
 
 }  // namespace
@@ -320,6 +347,8 @@ std::string_view NameOf(StreamUse use) {
       return "offload";
     case StreamUse::kLoader:
       return "loader";
+    case StreamUse::kBranches:
+      return "branches";
     case StreamUse::kTwoModels:
       return "two-models";
   }

@@ -15,14 +15,15 @@ enum class StreamUse : uint8_t {
              // each stream leaves behind what it has waited for (FSDP2)
   kShardedRecorded,  // the same, with blocks that a stream of PyTorch's leaves, which waits for all that have used them (FSDP with
   // record_stream on cudaMallocAsync)
-  kOffload,  // what layers keep for the backward pass goes to the host on a stream and comes back on another
-  kLoader,   // the next batch comes on a stream of its own
+  kOffload,   // what layers keep for the backward pass goes to the host on a stream and comes back on another
+  kLoader,    // the next batch comes on a stream of its own
+  kBranches,  // a part of each layer runs on a stream of its own, beside the rest
   kTwoModels,  // two models, each on its stream
 };
 
-inline constexpr StreamUse kStreamUses[] = {StreamUse::kOneStream,       StreamUse::kSharded,
-                                            StreamUse::kShardedRecorded, StreamUse::kOffload,
-                                            StreamUse::kLoader,          StreamUse::kTwoModels};
+inline constexpr StreamUse kStreamUses[] = {
+    StreamUse::kOneStream, StreamUse::kSharded,  StreamUse::kShardedRecorded, StreamUse::kOffload,
+    StreamUse::kLoader,    StreamUse::kBranches, StreamUse::kTwoModels};
 
 std::string_view NameOf(StreamUse use);
 

@@ -38,7 +38,7 @@ struct Lagged {
 // the cycle that these are of. The lag is one of so many `parts` of how long a lane's blocks live. Nullopt: one stream takes and leaves
 // all of them. O(n log n).
 std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
-                              std::span<const uint32_t> slot_of, int64_t parts = 2);
+                              std::span<const uint32_t> slot_of, int64_t parts);
 
 // Whether a stream takes or leaves any of the cycle's blocks beside another.
 bool OfSeveralStreams(std::span<const profiler::Slot> slots);

@@ -167,6 +167,8 @@ std::map<std::string, bool*> RulesOf(reprise::replay::SimulationOptions& options
           {"rest", &options.sequence_rules.rest},
           {"keep-places", &options.sequence_rules.keep_places},
           {"turns", &options.sequence_rules.turns},
+          {"beside", &options.sequence_rules.beside},
+          {"lag", &options.sequence_rules.lag},
           {"plan-lends", &options.arena_rules.plan_lends},
           {"waits", &options.arena_rules.waits},
           {"plan-yields", &options.arena_rules.plan_yields},

@@ -23,7 +23,7 @@ constexpr int64_t kPartsToMove = 64;
 // That streams run at once is worth this part of the height at most, and less of a lag what takes more. PyTorch's own allocator,
 // which keeps what each stream has freed for itself, takes more (streams_bench).
 constexpr int64_t kPartForLag = 8;
-constexpr std::array<int64_t, 3> kPartsOfLag = {2, 4, 8};
+constexpr std::array<int64_t, 5> kPartsOfLag = {2, 3, 4, 6, 8};
 
 planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
                                const planner::Placement& of_lagged) {

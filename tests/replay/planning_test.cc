@@ -323,15 +323,15 @@ TEST(Plan, KeepsAsMuchLagBetweenStreamsAsIsWorthItsMemory) {
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3)), (Lifetimes{{16, 48}}))
       << "half of its life costs nothing";
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 9)), (Lifetimes{{16, 48}})) << "a tenth";
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 3)), (Lifetimes{{20, 44}}))
-      << "a fourth is too much; half of that";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 3)), (Lifetimes{{19, 45}}))
+      << "a fourth of the height is too much; a third of its life";
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(3, 3)), (Lifetimes{{22, 42}}));
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 3)), (Lifetimes{{24, 40}})) << "none";
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), false), (Lifetimes{{24, 40}}))
       << "the rule is off";
   // Where the placement is higher than the load, it is that which counts.
   EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), true, Bytes(1 << 20)),
-            (Lifetimes{{16, 48}, {20, 44}, {22, 42}, {24, 40}}));
+            (Lifetimes{{16, 48}, {19, 45}, {20, 44}, {22, 42}, {22, 42}, {24, 40}}));
 }
 
 // On the planner's thread, where nobody would catch it.

@@ -445,7 +445,7 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
     other.sequence->ForEachPlan([&](const ServingPlan& each) { others.emplace_back(each.begin, each.end); });
   }
   const Bytes height = plan.end - Offset(0);
-  const std::optional<Offset> base = LowestFree(arena_, std::move(others), height, memory_->granule());
+  const std::optional<Offset> base = LowestFree(arena_, std::move(others), height, StepFor(plan, memory_->granule()));
   if (!base.has_value()) return false;
   MoveTo(*base, plan);
   return true;

@@ -91,13 +91,13 @@ int64_t GranulesOf(const planner::Problem& problem, const std::vector<Offset>& o
   return granules;
 }
 
-// The lowest begin of a granule from which on no obstacle lies in `height`. They are in the order of their offsets.
-Offset LowestBeside(const PlanRequest& request, Bytes height) {
+// The lowest multiple of `step` from which on no obstacle lies in `height`. They are in the order of their offsets.
+Offset LowestBeside(const PlanRequest& request, Bytes height, Bytes step) {
   Offset base;
   for (size_t b = request.slot_of.size(); b < request.problem.buffers.size(); ++b) {
     const planner::Buffer& obstacle = request.problem.buffers[b];
     if (base + height > *obstacle.pinned)
-      base = std::max(base, RoundUp(*obstacle.pinned + obstacle.size, request.granule));
+      base = std::max(base, RoundUp(*obstacle.pinned + obstacle.size, step));
   }
   return base;
 }
@@ -120,7 +120,7 @@ std::optional<ServingPlan> LayBeside(const PlanRequest& request, const planner::
       GranulesOf(alone.problem, solution->placement.offsets, 0, request.granule);
   if ((now - beside) * kPartsToMove < now) return std::nullopt;
   ServingPlan plan = PlanOf(alone, solution->placement, solution->lower_bound);
-  MoveTo(LowestBeside(request, plan.end - Offset(0)), plan);
+  MoveTo(LowestBeside(request, plan.end - Offset(0), StepFor(plan, request.granule)), plan);
   if (plan.end > request.addresses) return std::nullopt;
   plan.alone = true;
   return plan;

@@ -197,6 +197,14 @@ void KeepPlaces(const ServingPlan& had, PlanRequest& request) {
   }
 }
 
+Bytes StepFor(const ServingPlan& plan, Bytes granule) {
+  Bytes step = granule;
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    if (plan.slots[i].planned()) step = std::max(step, plan.cycle[i].alignment);
+  }
+  return step;
+}
+
 void MoveTo(Offset base, ServingPlan& plan) {
   for (ServingPlan::Slot& slot : plan.slots) {
     if (slot.planned()) slot.offset = base + (slot.offset - Offset(0));

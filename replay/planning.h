@@ -67,6 +67,9 @@ void MarkEntries(ServingPlan& plan);
 // Where the highest of a cycle's planned slots ends.
 Offset EndOf(std::span<const profiler::Slot> cycle, std::span<const ServingPlan::Slot> slots);
 
+// What `base` of MoveTo has to be a multiple of, beside `granule`: each block's alignment. All are powers of two.
+Bytes StepFor(const ServingPlan& plan, Bytes granule);
+
 // The plan, which begins with the arena, from `base` on.
 void MoveTo(Offset base, ServingPlan& plan);
 

@@ -73,6 +73,17 @@ TEST(Lay, BesideIsTheLowestRangeThatIsHighEnough) {
   EXPECT_EQ(Laid(RequestAround(obstacles)).begin, At(26)) << "in whole granules, behind the next";
 }
 
+// The host's blocks may be aligned to more than a granule, and what is not where it should be is served beside the plan.
+TEST(Lay, BesideABlockIsAlignedAsItWasAskedFor) {
+  profiler::Iteration iteration = TwoThenOne();
+  iteration.slots[1].alignment = MiB(4);
+  PlanRequest request = MakeRequest(iteration, kApart);
+  request.granule = MiB(1);
+  const ServingPlan plan = Laid(request);
+  EXPECT_EQ(plan.begin, At(12)) << "the first one behind 11";
+  EXPECT_EQ(plan.slots[1].offset.count() % MiB(4).count(), 0);
+}
+
 TEST(Lay, APlanLiesAroundWhatStaysWhereThatIsNoWorse) {
   EXPECT_EQ(Laid(RequestAround({})).begin, At(0));
   EXPECT_EQ(Laid(RequestAround({{At(8), MiB(1)}})).begin, At(0)) << "all of it fits below";

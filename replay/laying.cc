@@ -20,9 +20,7 @@ constexpr int64_t kMostGapParts = 4;
 // By this part of it, and it is looked whether it would need fewer granules in a range of its own; by as much fewer.
 constexpr int64_t kPartsToMove = 64;
 
-// That streams run at once is worth this part of the height at most, and less of a lag what takes more. PyTorch's own allocator,
-// which keeps what each stream has freed for itself, takes more (streams_bench).
-constexpr int64_t kPartForLag = 8;
+// Less of a lag where it takes too much.
 constexpr std::array<int64_t, 5> kPartsOfLag = {2, 3, 4, 6, 8};
 
 planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
@@ -39,7 +37,7 @@ planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
 std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, Bytes held,
                                                const planner::Budget& budget, const Solver& solve) {
   const Bytes needed = planner::HeightOfLoad(request.problem);
-  const auto is_much = [&](Bytes height) { return (height - needed) * kPartForLag > held; };
+  const auto is_much = [&](Bytes height) { return IsMuchForLag(height - needed, held); };
   for (const int64_t parts : kPartsOfLag) {
     const auto lagged = WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
     if (!lagged.has_value()) return std::nullopt;
@@ -51,19 +49,26 @@ std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, Bytes
   return std::nullopt;
 }
 
-absl::StatusOr<planner::Solution> SolveFor(const PlanRequest& request, Bytes held,
-                                           const planner::Budget& budget, const Solver& solve) {
-  auto lagged = request.keeps_lag ? SolveWithLag(request, held, budget, solve) : std::nullopt;
-  if (!lagged.has_value()) return solve(request.problem, budget);
-  planner::Solution solution;
-  solution.placement = *std::move(lagged);
-  solution.lower_bound = planner::LowerBound(request.problem);
-  return solution;
+struct Solved {
+  planner::Placement placement;
+  Bytes lower_bound;
+  Bytes for_lag;  // of the placement
+};
+
+absl::StatusOr<Solved> SolveFor(const PlanRequest& request, Bytes held, const planner::Budget& budget,
+                                const Solver& solve) {
+  if (auto lagged = request.keeps_lag ? SolveWithLag(request, held, budget, solve) : std::nullopt) {
+    const Bytes for_lag = lagged->slab - planner::HeightOfLoad(request.problem);
+    return Solved{*std::move(lagged), planner::LowerBound(request.problem), for_lag};
+  }
+  absl::StatusOr<planner::Solution> solution = solve(request.problem, budget);
+  if (!solution.ok()) return solution.status();
+  return Solved{std::move(solution->placement), solution->lower_bound, Bytes(0)};
 }
 
-absl::StatusOr<planner::Solution> SolveAndCheck(const PlanRequest& request, Bytes held,
-                                                const planner::Budget& budget, const Solver& solve) {
-  absl::StatusOr<planner::Solution> solution = SolveFor(request, held, budget, solve);
+absl::StatusOr<Solved> SolveAndCheck(const PlanRequest& request, Bytes held, const planner::Budget& budget,
+                                     const Solver& solve) {
+  absl::StatusOr<Solved> solution = SolveFor(request, held, budget, solve);
   if (!solution.ok()) return solution;
   // Whatever the planner had by then: who told it to stop does not wait for an answer.
   if (budget.cancel->load(std::memory_order_relaxed))
@@ -71,6 +76,12 @@ absl::StatusOr<planner::Solution> SolveAndCheck(const PlanRequest& request, Byte
   if (absl::Status checked = planner::CheckPlacement(request.problem, solution->placement); !checked.ok())
     return checked;
   return solution;
+}
+
+ServingPlan PlanOf(const PlanRequest& request, const Solved& solved) {
+  ServingPlan plan = PlanOf(request, solved.placement, solved.lower_bound);
+  plan.for_lag = solved.for_lag;
+  return plan;
 }
 
 // How many granules the buffers from `first` on lie in, whenever that is.
@@ -112,14 +123,14 @@ std::optional<ServingPlan> LayBeside(const PlanRequest& request, const planner::
   PlanRequest alone = request;
   alone.problem.buffers.resize(request.slot_of.size());
   for (planner::Buffer& buffer : alone.problem.buffers) buffer.previous.reset();
-  const absl::StatusOr<planner::Solution> solution = SolveAndCheck(alone, needed, budget, solve);
+  const absl::StatusOr<Solved> solution = SolveAndCheck(alone, needed, budget, solve);
   if (!solution.ok()) return std::nullopt;
   const int64_t now = GranulesOf(request.problem, around.offsets, 0, request.granule);
   const int64_t beside =
       GranulesOf(request.problem, around.offsets, request.slot_of.size(), request.granule) +
       GranulesOf(alone.problem, solution->placement.offsets, 0, request.granule);
   if ((now - beside) * kPartsToMove < now) return std::nullopt;
-  ServingPlan plan = PlanOf(alone, solution->placement, solution->lower_bound);
+  ServingPlan plan = PlanOf(alone, *solution);
   MoveTo(LowestBeside(request, plan.end - Offset(0), StepFor(plan, request.granule)), plan);
   if (plan.end > request.addresses) return std::nullopt;
   plan.alone = true;
@@ -131,7 +142,7 @@ std::optional<ServingPlan> LayBeside(const PlanRequest& request, const planner::
 absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budget& budget,
                                 const Solver& solve) {
   const Bytes load = planner::HeightOfLoad(request.problem);
-  const absl::StatusOr<planner::Solution> solution = SolveAndCheck(request, load, budget, solve);
+  const absl::StatusOr<Solved> solution = SolveAndCheck(request, load, budget, solve);
   if (!solution.ok()) return solution.status();
   if (auto beside = LayBeside(request, budget, solve, solution->placement)) return *std::move(beside);
   // What finds no hole between obstacles raises the bound, but does not need more room.
@@ -140,7 +151,7 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
   // Of several lanes the bound does not know what it costs that they share nothing.
   if ((solution->placement.slab - needed) * kMostGapParts > needed && planner::HasOneLane(request.problem))
     return absl::ResourceExhaustedError("the plan is far above what it needs room for");
-  return PlanOf(request, solution->placement, solution->lower_bound);
+  return PlanOf(request, *solution);
 }
 
 }  // namespace reprise::replay

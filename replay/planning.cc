@@ -11,7 +11,6 @@
 #include "planner/problem.h"
 #include "replay/laying.h"
 #include "replay/ranges.h"
-#include "replay/stream_lag.h"
 #include "replay/stream_order.h"
 
 namespace reprise::replay {
@@ -222,7 +221,6 @@ ServingPlan PlanOf(const PlanRequest& request, const planner::Placement& placeme
     plan.slots[request.slot_of[b]].offset = placement.offsets[b];
   plan.end = EndOf(plan.cycle, plan.slots);
   plan.slab = placement.slab;
-  if (OfSeveralStreams(plan.cycle)) plan.for_lag = plan.slab - planner::HeightOfLoad(request.problem);
   plan.lower_bound = lower_bound;
   MarkCrossings(plan.cycle, plan.slots);
   MarkEntries(plan);

@@ -12,11 +12,13 @@
 
 #include "base/fnv1a.h"
 #include "base/json_writer.h"
+#include "planner/bound.h"
 #include "planner/validator.h"
 #include "replay/arena.h"
 #include "replay/json_fields.h"
 #include "replay/planning.h"
 #include "replay/ranges.h"
+#include "replay/stream_lag.h"
 
 namespace reprise::replay {
 namespace {
@@ -235,6 +237,9 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   if (absl::Status checked = planner::CheckPlacement(request.problem, placement); !checked.ok())
     return checked;
   ServingPlan plan = PlanOf(request, placement, cycle.lower_bound);
+  // Whether it keeps a lag is not in the file, but one that does takes no more than that.
+  const Bytes load = planner::HeightOfLoad(request.problem);
+  if (OfSeveralStreams(plan.cycle) && !IsMuchForLag(plan.slab - load, load)) plan.for_lag = plan.slab - load;
   plan.alone = true;
   return plan;
 }

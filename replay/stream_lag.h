@@ -40,6 +40,10 @@ struct Lagged {
 std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
                               std::span<const uint32_t> slot_of, int64_t parts);
 
+// That streams run at once is worth an eighth of what is held at most. PyTorch's own allocator, which keeps what each stream has
+// freed for itself, takes more (streams_bench).
+constexpr bool IsMuchForLag(Bytes bytes, Bytes held) { return bytes * 8 > held; }
+
 // Whether a stream takes or leaves any of the cycle's blocks beside another.
 bool OfSeveralStreams(std::span<const profiler::Slot> slots);
 

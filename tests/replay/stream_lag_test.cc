@@ -14,6 +14,7 @@
 #include "planner/portfolio.h"
 #include "planner/validator.h"
 #include "replay/planning.h"
+#include "replay/saved_plan.h"
 #include "replay/simulator.h"
 #include "replay/stream_order.h"
 #include "tests/replay/stream_jobs.h"
@@ -206,6 +207,35 @@ TEST(WithLag, APlacementIsOneOfTheCycleWithALagBetweenStreams) {
           << round << " " << a;
     }
   }
+}
+
+// What makes a plan higher for another reason is moved away as that of any other plan.
+TEST(Lag, NothingIsForALagThatIsNotKept) {
+  const auto saved = [](const ServingPlan& plan) {
+    SavedPlan::Cycle cycle = {.slots = plan.cycle, .slab = plan.slab, .lower_bound = plan.lower_bound};
+    for (const ServingPlan::Slot& slot : plan.slots) cycle.offsets.push_back(slot.offset);
+    return ToServe(cycle)->for_lag;
+  };
+  profiler::Iteration iteration = Cycle(100, {{30, SlotOn(kOther, kOther, 10)}});
+  iteration.slots[29].bytes = kMiB * 16;  // just before a block of the other stream
+  PlanRequest request = MakeRequest(iteration, {});
+  Candidate lagged;
+  Plan(request, 0.1, lagged);
+  ASSERT_TRUE(lagged.status.ok()) << lagged.status;
+  EXPECT_EQ(lagged.plan.for_lag, kMiB) << "above the 16 that are live at once";
+  EXPECT_EQ(saved(lagged.plan), kMiB);
+
+  request.keeps_lag = false;
+  Candidate high;
+  Plan(request, 0.1, high, [](const planner::Problem& problem, const planner::Budget& budget) {
+    absl::StatusOr<planner::Solution> solution = planner::Solve(problem, budget);
+    for (Offset& offset : solution->placement.offsets) offset = offset + kMiB * 3;
+    solution->placement.slab += kMiB * 3;
+    return solution;
+  });
+  ASSERT_TRUE(high.status.ok()) << high.status;
+  EXPECT_EQ(high.plan.for_lag, Bytes(0));
+  EXPECT_EQ(saved(high.plan), Bytes(0)) << "more than a lag may take";
 }
 
 struct Played {

@@ -365,9 +365,24 @@ void Arena::Release(int64_t first, int64_t count) {
   committed_count_ -= count;
 }
 
-Bytes Arena::GiveBack(bool plan_too, Bytes most) {
+// Releases up to `wanted` wholly free granules below `end`, whose free ranges need not be on record for it. Behind
+// ReleaseFree, as above.
+int64_t Arena::ReleaseBelow(Offset end, int64_t wanted) {
+  int64_t released = 0;
+  int looks = std::numeric_limits<int>::max();
+  for (uint32_t scan = UnitsOf(end - Offset(0)); scan > 0 && released < wanted;) {
+    const Ranges::Run run = main_.RunBelow(scan);
+    if (run.free) released += ReleaseIn(run.begin, scan, wanted - released, looks);
+    scan = run.free ? run.begin : run.begin >> granule_shift_ << granule_shift_;
+  }
+  return released;
+}
+
+Bytes Arena::GiveBack(bool plan_too, Bytes most, Offset plan_begin) {
   kept_busy_ = false;
-  const int64_t released = ReleaseFree(most == kAllOfIt ? kAll : most / source_->granule(), plan_too);
+  const int64_t wanted = most == kAllOfIt ? kAll : most / source_->granule();
+  int64_t released = ReleaseFree(wanted, plan_too);
+  if (!plan_too) released += ReleaseBelow(plan_begin, wanted - released);
   source_->Trim();
   return source_->granule() * released;
 }

@@ -124,9 +124,9 @@ class Arena {
   // Where the zone of small blocks begins.
   Offset main_end() const { return Offset(small_begin_ * kUnit.count()); }
 
-  // Releases wholly free granules outside the plan, or all of them, but no more than `most`. Returns the bytes
-  // released.
-  Bytes GiveBack(bool plan_too, Bytes most = kAllOfIt);
+  // Releases wholly free granules outside the plan, which covers nothing below `plan_begin`, or all of them, but no more than
+  // `most`. Returns the bytes released.
+  Bytes GiveBack(bool plan_too, Bytes most = kAllOfIt, Offset plan_begin = Offset(0));
   // Whether the last time some was kept because the device had not finished with it.
   bool kept_busy() const { return kept_busy_; }
 
@@ -215,6 +215,7 @@ class Arena {
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
+  int64_t ReleaseBelow(Offset end, int64_t wanted);
   int64_t ReleaseAtBarrier();
   bool IsIdle(int64_t granule) const;
   int64_t ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& looks);

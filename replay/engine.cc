@@ -243,7 +243,7 @@ inline void Engine::Follow(Sequence& leading, const Sequence::Step& step, const 
   if (rounds_to_give_back_ > 0) {
     // What the plan covers is served from it by now, and the rest is given back; where the device is behind the
     // host and has not finished with it, in one of the next rounds.
-    arena_.GiveBack(/*plan_too=*/split_);
+    arena_.GiveBack(/*plan_too=*/split_, kAllOfIt, whole_.plans_begin());
     rounds_to_give_back_ = arena_.kept_busy() ? rounds_to_give_back_ - 1 : 0;
   }
   // This block is among the live ones too, which are told apart by what they were asked for.
@@ -445,7 +445,8 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
     other.sequence->ForEachPlan([&](const ServingPlan& each) { others.emplace_back(each.begin, each.end); });
   }
   const Bytes height = plan.end - Offset(0);
-  const std::optional<Offset> base = LowestFree(arena_, std::move(others), height, StepFor(plan, memory_->granule()));
+  const std::optional<Offset> base =
+      LowestFree(arena_, std::move(others), height, StepFor(plan, memory_->granule()));
   if (!base.has_value()) return false;
   MoveTo(*base, plan);
   return true;

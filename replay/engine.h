@@ -191,7 +191,7 @@ class Engine {
   // Releases what is free and idle, all of it or what no plan covers, but no more than `most`. Returns the
   // bytes released.
   Bytes GiveBack(const Guard&, bool plan_too, Bytes most = kAllOfIt) {
-    return arena_.GiveBack(plan_too, most);
+    return arena_.GiveBack(plan_too, most, split_ ? Offset(0) : whole_.plans_begin());
   }
   // Calls visit(offset, info) for every live block.
   template <typename Visit>

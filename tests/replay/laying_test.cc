@@ -114,7 +114,7 @@ TEST(Lay, APlanLiesAmongOthersWhereTheyAre) {
 }
 
 // Forty blocks that stay, each behind one that goes; then steps of so many small blocks, and when they are gone so many large ones.
-std::vector<profiler::Event> ScatteredStart(int steps, int small, int large) {
+std::vector<profiler::Event> ScatteredStart(int steps, int small, int large, Bytes goes = MiB(8)) {
   std::vector<profiler::Event> events;
   const auto alloc = [&](Bytes bytes) {
     const BlockId id{events.size()};
@@ -127,7 +127,7 @@ std::vector<profiler::Event> ScatteredStart(int steps, int small, int large) {
   };
   std::vector<BlockId> blocks;
   for (int i = 0; i < 40; ++i) {
-    blocks.push_back(alloc(MiB(8) + Bytes(4096 * i)));
+    blocks.push_back(alloc(goes + Bytes(4096 * i)));
     alloc(MiB(4));
   }
   free_all(blocks);
@@ -158,6 +158,14 @@ TEST(Lay, AJobWhoseStartIsScatteredMovesNothingOnceItIsPlanned) {
   };
   EXPECT_GT(moved_later(false), 500) << "so there is something to spare";
   EXPECT_EQ(moved_later(true), 0);
+}
+
+TEST(Lay, WhatIsFreeBelowAPlanBesideIsGivenBack) {
+  // 40 of 4 MiB stay, each behind a hole of 30.
+  const auto result = Simulate(ScatteredStart(20, 40, 16, MiB(30)), {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_GT(result->counters.reserved_peak, MiB(1360)) << "as much was live in its start";
+  EXPECT_LE(result->counters.reserved, MiB(40 * 6 + 40 * 8)) << "granules of what stays, and the plan's";
 }
 
 TEST(Lay, APlanLiesWhereThereAreAddresses) {

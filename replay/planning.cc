@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "planner/bound.h"
 #include "planner/crossings.h"
 #include "planner/problem.h"
 #include "replay/laying.h"

@@ -106,7 +106,7 @@ class Arena {
   Bytes SizeOf(Block block) const { return kUnit * (*block.zone)[block.index].units; }
   static BlockInfo& Info(Block block) { return block.zone->info(block.index); }
 
-  // The plan covers [0, end) from now on; 0: no plan. While it is followed, memory inside is not moved away
+  // The plan covers [0, end) from now on, or a part of it; 0: no plan. While it is followed, memory inside is not moved away
   // for others, because the plan will want it at the next iteration, unless more would be held than was ever
   // live at once and a little (kSlackForPlanned, kSlackForStrays). Place(kAnywhere), which is for when it is
   // not followed, may always.

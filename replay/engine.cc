@@ -390,6 +390,7 @@ void Engine::CountPlan(const Sequence& sequence) {
 Bytes Engine::ForLag() const {
   Bytes sum;
   ForEachSequence([&](const Sequence& sequence) {
+    if (split_ == (&sequence == &whole_)) return;  // led by its threads' sequences or by its own
     Bytes most;
     sequence.ForEachPlan([&](const ServingPlan& plan) { most = std::max(most, plan.for_lag); });
     sum += most;

@@ -94,7 +94,7 @@ using Solver =
 planner::Budget BudgetOf(double seconds);
 
 // Solves the request, checks the placement with the independent validator, and fills the candidate. Takes time
-// in proportion to the request's blocks, up to `most_seconds`.
+// in proportion to the request's blocks, up to `most_seconds` for each problem that is solved for it: mostly one (laying.h).
 void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate,
           const Solver& solve = planner::Solve);
 

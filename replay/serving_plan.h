@@ -34,7 +34,7 @@ struct ServingPlan {
   Offset end;
   bool alone =
       false;  // solved without what lives beside the cycle, which lies outside: of an earlier run, or beside it
-  Bytes slab;         // height of the planned slots above the arena's begin, as solved
+  Bytes slab;         // height of the planned slots above `begin`, as solved
   Bytes for_lag;      // of that above what the load needs, where several streams run at once (stream_lag.h)
   Bytes swing;        // from the least to the most that is live of the cycle at once
   Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them

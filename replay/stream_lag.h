@@ -10,7 +10,7 @@
 // Glossary
 //   main stream   the one that takes the most blocks of the cycle
 //   aside         a block that another stream takes or leaves
-//   lane          the blocks aside that one other stream takes, or that the main one takes and it leaves
+//   lane          the blocks aside that one other stream takes, whoever leaves them, or that the main one takes and it leaves
 //   lag           how far a lane may be from the main stream. What one hands to the other is held by each in turn, so nobody
 //                 is further off than such a block lives (a quarter of the lane's bytes live no longer), and mostly than
 //                 half of it. What lives while the main stream takes nothing is not handed to it, and says nothing

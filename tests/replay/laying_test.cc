@@ -171,7 +171,9 @@ TEST(Lay, WhatIsFreeBelowAPlanBesideIsGivenBack) {
 TEST(Lay, APlanLiesWhereThereAreAddresses) {
   // Around what stays it ends at 783 MiB, beside it at 883. An eighth of the addresses is for small blocks.
   InlineRunner runner;
-  const auto engine = Engine::Create({}, std::make_unique<CountedMemory>(MiB(2), MiB(960)), &runner);
+  Engine::Options options;
+  options.solve = SolveByWork;
+  const auto engine = Engine::Create(options, std::make_unique<CountedMemory>(MiB(2), MiB(960)), &runner);
   ASSERT_TRUE(engine.ok());
   const Engine::Guard guard = (*engine)->Lock();
   std::map<BlockId, Offset> live;

@@ -83,8 +83,8 @@ class LaneChains {
   }
   int64_t lag() const { return lag_; }
 
-  // The chain that a block is best ended by: which it makes larger by less than it would take by itself, lag and all. Then, that
-  // it is.
+  // The place of the chain that a block, widened by its lag, is best put at the end of: which it makes larger by less than it would
+  // take by itself. `begin` is the block's own.
   std::optional<uint32_t> Find(const planner::Buffer& widened, Tick begin,
                                const std::vector<planner::Buffer>& places) const {
     std::optional<uint32_t> found;
@@ -99,6 +99,7 @@ class LaneChains {
     }
     return found;
   }
+  // Whether it has begun a chain or goes on with one: the chain at `place` ends there now.
   void End(uint32_t place, Tick end) {
     std::erase_if(chains_, [&](const Chain& chain) { return chain.place == place; });
     if (chains_.size() == kMostChains) chains_.erase(chains_.begin());

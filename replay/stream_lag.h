@@ -30,8 +30,8 @@ namespace reprise::replay {
 // A problem whose placements are placements of another one too, with room for the lag.
 struct Lagged {
   planner::Problem problem;
-  std::vector<uint32_t>
-      place_of;  // by buffer of the other, pinned ones aside: the buffer of `problem` it lies in
+  // By buffer of the other, pinned ones aside: the buffer of `problem` that it lies in.
+  std::vector<uint32_t> place_of;
 };
 
 // `problem` has a buffer for each of `slot_of`, not pinned, in the order of their lower ends, and pinned ones behind them; `slots` is

@@ -1,10 +1,12 @@
 #include "tests/replay/streams_at_work.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "replay/counted_memory.h"
 #include "replay/overlap_checker.h"

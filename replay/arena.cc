@@ -27,6 +27,15 @@ constexpr int64_t kPartsForPlan = 20;
 constexpr int64_t kTimesLarger = 2;
 // What would be held besides is much from this part of what was ever live at once on.
 constexpr int64_t kPartsThatAreMuch = 16;
+// So large a part of what was ever live is held besides, at most, sooner than that streams wait for one another. A plan takes more
+// where it has to (stream_lag.h), but what it does not need it does not take.
+constexpr int64_t kPartsForStreams = 8;
+// A job that has gone on for so many times as long as it took to be as large as it is, give or take this part, has shown what
+// it does: a plan would have come by now.
+constexpr int64_t kTimesToShow = 8;
+constexpr int64_t kPartsToNote = 64;
+// After so many placements it is tried again whether there is more memory: somebody else may have had it.
+constexpr int64_t kPlacementsToForget = 1 << 16;
 // Blocks, gaps and free ranges looked at for one request, and granules that are not idle.
 constexpr int kMostLooks = 4096;
 // Of ReleaseFree: whatever there is, however long the search.
@@ -92,13 +101,14 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
   at_once = take(/*waits=*/false, /*present=*/false);
   if (at_once && Present(at_once)) return at_once;
   // Not held meanwhile: it may lie in the very range that could be waited for.
+  const int64_t missing = at_once ? CountMissing(at_once) : 0;
   if (at_once) at_once.zone->Release(at_once.index);
   const Block behind_wait = take(/*waits=*/true, /*present=*/true);
   if (!behind_wait) return take(/*waits=*/!at_once, /*present=*/false);
   const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
   // What is free at once and was not the best fit is no better for being there.
   const bool same = order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree;
-  if (!at_once || !same) return behind_wait;
+  if (!at_once || (!same && !HoldForStreams(missing))) return behind_wait;
   behind_wait.zone->Release(behind_wait.index);
   return take(/*waits=*/false, /*present=*/false);
 }
@@ -144,6 +154,31 @@ Arena::Block Arena::Waited(Block block, Stream stream) {
   return {};
 }
 
+void Arena::RaisePeak() {
+  placed_peak_ = placed_units_;
+  if (placed_peak_ - noted_peak_ <= noted_peak_ / kPartsToNote) return;
+  noted_peak_ = placed_peak_;
+  noted_at_ = placements_;
+}
+
+// Whether so many granules more may be held sooner than that a stream waits for what another one has left; then they are
+// no reason to move or to wait for anything. Not while a plan may still come, which keeps streams from waiting by itself.
+bool Arena::HoldForStreams(int64_t missing) {
+  const bool has_no_plan = placements_ > kTimesToShow * noted_at_ && planned_ * 2 < placements_;
+  const int64_t besides = committed_count_ + missing - GranulesOfPeak();
+  if (!rules_.for_streams || !has_no_plan || committed_count_ + missing > GranulesToBeHad() ||
+      besides * kPartsForStreams > GranulesOfPeak()) {
+    return false;
+  }
+  for_streams_ = std::max(for_streams_, besides);
+  return true;
+}
+
+int64_t Arena::GranulesToBeHad() const {
+  const bool is_known = placements_ < refused_at_ + kPlacementsToForget;
+  return is_known ? std::min(limit_, refused_from_ - 1) : limit_;
+}
+
 void Arena::SetPlanEnd(Offset end) {
   end = std::min(end, main_end());
   source_->Plan(end - Offset(0));
@@ -164,15 +199,29 @@ bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
     const bool small = first * units_per_granule_ >= small_begin_;  // and has no other place
     if (plan_settled_ && !small) return false;
   }
-  bool done = CommitMissing(first, last);
-  if (!done) {
-    // Out of memory is first met by giving back what we hold, then by asking again (law 3).
-    ReleaseFree(kAll, /*plan_too=*/true);
-    source_->Trim();
-    done = CommitMissing(first, last);
-  }
+  const bool done = CommitMissing(first, last) || CommitAgain(first, last);
   source_->Trim();
   return done;
+}
+
+// Out of memory is first met by giving back what we hold, then by asking again (law 3): as much as is wanted, the same once the
+// device has finished with more, and at last all there is.
+bool Arena::CommitAgain(int64_t first, int64_t last) {
+  refused_from_ = committed_count_ + CountMissing(first, last);
+  refused_at_ = placements_;
+  was_refused_ = true;
+  for (const bool waits : {false, true}) {
+    if (!source_->moves() || (waits && !(kept_busy_ && order_->WaitForFreed(StreamOrder::Spares::kFailure))))
+      break;
+    kept_busy_ = false;
+    const int64_t wanted = CountMissing(first, last);
+    const int64_t released = ReleaseFree(wanted, /*plan_too=*/false);
+    granules_moved_ += released + ReleaseFreeInPlan(wanted - released);
+    if (CommitMissing(first, last)) return true;
+  }
+  ReleaseFree(kAll, /*plan_too=*/true);
+  source_->Trim();
+  return CommitMissing(first, last);
 }
 
 // Whether nothing is kept for plans from now on, as `missing` granules more for a block of `units` would be too much. It may lie
@@ -181,7 +230,8 @@ bool Arena::Yields(int64_t missing, uint32_t units) {
   if (!rules_.plan_yields || main_.barrier() == 0 || PlanYields() || !source_->moves()) return false;
   if (held() + source_->granule() * missing <= held_peak_) return false;
   const int64_t live = (std::max(placed_peak_, placed_units_ + units) >> granule_shift_) + 1;
-  if (committed_count_ + missing <= live + live / kPartsForPlan + for_lag_) return false;
+  if (committed_count_ + missing <= live + live / kPartsForPlan + std::max(for_lag_, for_streams_))
+    return false;
   yields_below_ = kTimesLarger * live;
   return true;
 }
@@ -211,6 +261,11 @@ int64_t Arena::MoveFree(int64_t most, int64_t wanted, Need need) {
   return moved;
 }
 
+int64_t Arena::CountMissing(Block block) const {
+  const Ranges::Range& range = (*block.zone)[block.index];
+  return CountMissing(range.begin >> granule_shift_, (int64_t{range.end() - 1} >> granule_shift_) + 1);
+}
+
 int64_t Arena::CountMissing(int64_t first, int64_t last) const {
   int64_t count = 0;
   for (uint64_t g = missing_.AtOrAfter(first); g < static_cast<uint64_t>(last); g = missing_.AtOrAfter(g + 1))
@@ -233,6 +288,7 @@ bool Arena::CommitMissing(int64_t first, int64_t last) {
     }
     committed_count_ += static_cast<int64_t>(to - from);
     held_peak_ = std::max(held_peak_, held());
+    if (committed_count_ >= refused_from_) refused_from_ = std::numeric_limits<int64_t>::max();
   }
 }
 
@@ -310,11 +366,11 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
 
 // How many granules too many would be held with `wanted` more.
 int64_t Arena::Excess(int64_t wanted, Need need) const {
-  const int64_t most = GranulesOfPeak() + for_lag_;
+  const int64_t most = GranulesOfPeak() + std::max(for_lag_, for_streams_);
   const int64_t slack = !plan_settled_           ? 0
                         : need == Need::kPlanned ? most / kSlackForPlanned
                                                  : std::min(most / kSlackForStrays, lent_);
-  return std::max<int64_t>(0, committed_count_ + wanted - most - slack);
+  return std::max<int64_t>(0, committed_count_ + wanted - std::min(most + slack, GranulesToBeHad()));
 }
 
 // Releases up to `wanted` wholly free granules of the plan, whose free ranges need not be on record for it. Behind

@@ -18,7 +18,10 @@
 // Not thread-safe: the engine's lock is held around every call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "base/units.h"
 #include "replay/memory_source.h"
@@ -46,6 +49,7 @@ class Arena {
     bool plan_lends = true;   // the plan's memory moves before much more is held than was ever live
     bool waits = true;        // the host waits for the device before more is held than was ever live
     bool plan_yields = true;  // see PlanYields
+    bool for_streams = true;  // see HoldForStreams
   };
 
   // `capacity`: the most bytes of granules to hold committed, 0 for no limit but the source's.
@@ -69,6 +73,7 @@ class Arena {
       if (reuse == StreamOrder::Reuse::kNotYet) return {};
     }
     const Block block = Taken(&main_, main_.TakeAt(first, units), Need::kPlanned);
+    planned_ += block ? 1 : 0;
     return reuse == StreamOrder::Reuse::kFree ? block : Waited(block, stream);
   }
   // A block of `bytes` (> 0) at a multiple of `alignment` (a power of two) for `stream` by best fit. None
@@ -112,7 +117,13 @@ class Arena {
   // not followed, may always.
   void SetPlanEnd(Offset end);
   // So much of it is kept free so that several streams run at once (stream_lag.h): no reason to move anything.
-  void SetForLag(Bytes bytes) { for_lag_ = RoundUp(bytes, source_->granule()) / source_->granule(); }
+  void SetForLag(Bytes bytes) {
+    for_lag_ = RoundUp(bytes, source_->granule()) / source_->granule();
+    for_streams_ = 0;
+    was_refused_ = false;
+  }
+  // Held so that several streams run at once, at most, by plan or without one.
+  Bytes for_streams() const { return source_->granule() * std::max(for_lag_, for_streams_); }
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
@@ -139,6 +150,13 @@ class Arena {
   }
   Bytes held() const { return committed() + outside_; }
   Bytes held_peak() const { return held_peak_; }
+  // The most that can be committed, as far as is known; kAllOfIt where that is not.
+  Bytes most_to_be_had() const {
+    const int64_t most = GranulesToBeHad();
+    return most > kAllOfIt / source_->granule() ? kAllOfIt : source_->granule() * most;
+  }
+  // Whether more was refused since it was asked last, or since a plan came into use.
+  bool WasRefused() { return std::exchange(was_refused_, false); }
   // Of what is committed, the granules in which nothing is live: what GiveBack can release once the device has
   // finished with them. O(live blocks).
   Bytes idle() const;
@@ -185,8 +203,9 @@ class Arena {
     const uint64_t last = (uint64_t{begin} + units - 1) >> granule_shift_;
     if (!missing_.AnyIn(first, last + 1) ||
         CommitFor(static_cast<int64_t>(first), static_cast<int64_t>(last + 1), units, need)) {
+      ++placements_;
       placed_units_ += units;
-      if (placed_units_ > placed_peak_) placed_peak_ = placed_units_;
+      if (placed_units_ > placed_peak_) RaisePeak();
       return {zone, index};
     }
     zone->Release(index);
@@ -209,9 +228,14 @@ class Arena {
   int64_t Excess(int64_t wanted, Need need) const;
   // Of what was ever live at once; placed_peak_ is in units, and one may lie across two.
   int64_t GranulesOfPeak() const { return (placed_peak_ >> granule_shift_) + 1; }
+  void RaisePeak();
+  bool HoldForStreams(int64_t missing);
+  int64_t GranulesToBeHad() const;
   bool Yields(int64_t missing, uint32_t units);
+  int64_t CountMissing(Block block) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
+  bool CommitAgain(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks);
   int64_t ReleaseFreeInPlan(int64_t wanted);
@@ -234,13 +258,21 @@ class Arena {
   BitTree committed_;  // by granule
   BitTree missing_;    // its complement, so that the hot path asks one question
   int64_t committed_count_ = 0;
+  int64_t refused_from_ = std::numeric_limits<int64_t>::max();  // granules on
+  int64_t refused_at_ = 0;                                      // placements
+  bool was_refused_ = false;
   Bytes outside_;  // of the arena
   Bytes held_peak_;
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;
+  int64_t placements_ = 0;  // that there were
+  int64_t planned_ = 0;     // of these, where there are streams, by plan
+  int64_t noted_peak_ = 0;  // of placed_peak_, within a little
+  int64_t noted_at_ = 0;    // placements
   bool plan_settled_ = false;
   int64_t yields_below_ = 0;  // granules of the peak
   int64_t for_lag_ = 0;       // granules
+  int64_t for_streams_ = 0;   // the same, where no plan did it
   int64_t lent_ = 0;          // granules that settled plans have given for blocks they did not expect
   bool kept_busy_ = false;
   uint32_t plan_scan_ = 0;  // below this unit the plan's free memory is looked for next

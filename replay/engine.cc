@@ -455,6 +455,8 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
 
 // Asks for a plan when a period has been found that the plan in use does not serve; without memory for that, later.
 void Engine::ConsiderPlanning(Sequence& sequence) try {
+  if (sequence.plan() != nullptr && sequence.plan()->for_lag > Bytes(0) && arena_.WasRefused())
+    sequence.LayAgain();
   const auto iteration = options_.plan ? sequence.IterationToPlan() : std::nullopt;
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
@@ -463,6 +465,7 @@ void Engine::ConsiderPlanning(Sequence& sequence) try {
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
   request->keeps_lag = options_.sequence_rules.lag;
   request->may_lie_beside = request->may_lie_beside && options_.sequence_rules.beside;
+  request->most_to_be_had = arena_.most_to_be_had();
   request->granule = memory_->granule();
   request->addresses = arena_.main_end();
   if (!split_) KeepInPlace(arena_, iteration->period, whole_.now(), *request);
@@ -504,6 +507,7 @@ Counters Engine::counters(const Guard&) const {
     result.stream_events = order_->counters().events;
     result.host_waits = order_->counters().host_waits;
   }
+  result.held_for_streams = arena_.for_streams();
   result.granules_moved = arena_.granules_moved();
   result.placed = arena_.placed();
   result.reserved = arena_.held();

@@ -67,6 +67,7 @@ struct Counters {
   int64_t stream_waits = 0;   // of one stream for an event of another, at a reuse
   int64_t stream_events = 0;  // recorded at frees
   int64_t host_waits = 0;     // of the host for the device, for memory to move
+  Bytes held_for_streams;     // so that they need not wait for one another, at most
   // Requests of at least kSmallBlock after the first adoption; the adopting one counts on neither side.
   int64_t requests_after_plan = 0;
   int64_t planned_requests_after_plan = 0;

@@ -72,6 +72,7 @@ struct FollowedPlan {
   bool settled = false;             // followed for its first cycle
   bool doubted = false;             // its period may be a micro-batch, or may have been
   bool in_the_way = false;          // something lies where its slots should
+  bool takes_too_much = false;      // memory, for streams to run at once, and there is not that much
   int64_t good_rounds = 0;          // in a row
   double matched_share = 1.0;       // of the latest cycle
   double told_share = 1.0;          // the same, of what came while its matcher was in step

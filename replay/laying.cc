@@ -1,7 +1,6 @@
 #include "replay/laying.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,8 +19,15 @@ constexpr int64_t kMostGapParts = 4;
 // By this part of it, and it is looked whether it would need fewer granules in a range of its own; by as much fewer.
 constexpr int64_t kPartsToMove = 64;
 
-// Less of a lag where it takes too much.
-constexpr std::array<int64_t, 5> kPartsOfLag = {2, 3, 4, 6, 8};
+// Of a plan so large a part comes besides, when there is just the memory for it.
+constexpr int64_t kPartsUnplanned = 64;
+
+// Less of a lag where it takes too much, and rather some for whoever is in step than any of it for none.
+constexpr LagRules kWaysToLag[] = {
+    {.parts = 2, .apart = true},  {.parts = 3, .apart = true},  {.parts = 4, .apart = true},
+    {.parts = 6, .apart = true},  {.parts = 8, .apart = true},  {.parts = 2, .apart = false},
+    {.parts = 4, .apart = false}, {.parts = 8, .apart = false},
+};
 
 planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
                                const planner::Placement& of_lagged) {
@@ -32,19 +38,48 @@ planner::Placement PlacementOf(const PlanRequest& request, const Lagged& lagged,
   return placement;
 }
 
+// How many granules the buffers from `first` on lie in, whenever that is.
+int64_t GranulesOf(const planner::Problem& problem, const std::vector<Offset>& offsets, size_t first,
+                   Bytes granule) {
+  std::vector<std::pair<int64_t, int64_t>> runs;
+  for (size_t b = first; b < problem.buffers.size(); ++b) {
+    const Bytes begin = offsets[b] - Offset(0);
+    runs.emplace_back(begin / granule, RoundUp(begin + problem.buffers[b].size, granule) / granule);
+  }
+  std::ranges::sort(runs);
+  int64_t granules = 0;
+  int64_t end = 0;
+  for (const auto& [run_begin, run_end] : runs) {
+    granules += std::max<int64_t>(0, run_end - std::max(run_begin, end));
+    end = std::max(end, run_end);
+  }
+  return granules;
+}
+
+// Whether there is memory for so much, and a little for what comes unplanned.
+bool CanBeHad(Bytes bytes, const PlanRequest& request) {
+  return bytes + Bytes(bytes.count() / kPartsUnplanned) <= request.most_to_be_had;
+}
+
 // A placement in which streams need not wait for one another; nullopt where one stream does all, or that takes too much of what is
-// `held`, obstacles and all.
+// `held`, obstacles and all, or more than there is.
 std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, Bytes held,
                                                const planner::Budget& budget, const Solver& solve) {
   const Bytes needed = planner::HeightOfLoad(request.problem);
   const auto is_much = [&](Bytes height) { return IsMuchForLag(height - needed, held); };
-  for (const int64_t parts : kPartsOfLag) {
-    const auto lagged = WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
+  bool has_apart = true;
+  for (const LagRules rules : kWaysToLag) {
+    if (!rules.apart && !has_apart) break;  // the same as before
+    const auto lagged = WithLag(request.problem, request.iteration.slots, request.slot_of, rules);
     if (!lagged.has_value()) return std::nullopt;
-    if (is_much(planner::HeightOfLoad(lagged->problem))) continue;
+    if (rules.apart) has_apart = lagged->has_apart;
+    const Bytes height = planner::HeightOfLoad(lagged->problem);
+    if (is_much(height) || !CanBeHad(height, request)) continue;
     const absl::StatusOr<planner::Solution> solution = solve(lagged->problem, budget);
     if (!solution.ok()) return std::nullopt;
-    if (!is_much(solution->placement.slab)) return PlacementOf(request, *lagged, solution->placement);
+    planner::Placement placement = PlacementOf(request, *lagged, solution->placement);
+    const int64_t granules = GranulesOf(request.problem, placement.offsets, 0, request.granule);
+    if (!is_much(placement.slab) && CanBeHad(request.granule * granules, request)) return placement;
   }
   return std::nullopt;
 }
@@ -84,24 +119,6 @@ ServingPlan PlanOf(const PlanRequest& request, const Solved& solved) {
   return plan;
 }
 
-// How many granules the buffers from `first` on lie in, whenever that is.
-int64_t GranulesOf(const planner::Problem& problem, const std::vector<Offset>& offsets, size_t first,
-                   Bytes granule) {
-  std::vector<std::pair<int64_t, int64_t>> runs;
-  for (size_t b = first; b < problem.buffers.size(); ++b) {
-    const Bytes begin = offsets[b] - Offset(0);
-    runs.emplace_back(begin / granule, RoundUp(begin + problem.buffers[b].size, granule) / granule);
-  }
-  std::ranges::sort(runs);
-  int64_t granules = 0;
-  int64_t end = 0;
-  for (const auto& [run_begin, run_end] : runs) {
-    granules += std::max<int64_t>(0, run_end - std::max(run_begin, end));
-    end = std::max(end, run_end);
-  }
-  return granules;
-}
-
 // The lowest multiple of `step` from which on no obstacle lies in `height`. They are in the order of their offsets.
 Offset LowestBeside(const PlanRequest& request, Bytes height, Bytes step) {
   Offset base;
@@ -123,12 +140,14 @@ std::optional<ServingPlan> LayBeside(const PlanRequest& request, const planner::
   PlanRequest alone = request;
   alone.problem.buffers.resize(request.slot_of.size());
   for (planner::Buffer& buffer : alone.problem.buffers) buffer.previous.reset();
+  const int64_t obstacles =
+      GranulesOf(request.problem, around.offsets, request.slot_of.size(), request.granule);
+  alone.most_to_be_had -= request.granule * obstacles;
   const absl::StatusOr<Solved> solution = SolveAndCheck(alone, needed, budget, solve);
   if (!solution.ok()) return std::nullopt;
   const int64_t now = GranulesOf(request.problem, around.offsets, 0, request.granule);
   const int64_t beside =
-      GranulesOf(request.problem, around.offsets, request.slot_of.size(), request.granule) +
-      GranulesOf(alone.problem, solution->placement.offsets, 0, request.granule);
+      obstacles + GranulesOf(alone.problem, solution->placement.offsets, 0, request.granule);
   if ((now - beside) * kPartsToMove < now) return std::nullopt;
   ServingPlan plan = PlanOf(alone, *solution);
   MoveTo(LowestBeside(request, plan.end - Offset(0), StepFor(plan, request.granule)), plan);

@@ -37,8 +37,9 @@ struct PlanRequest {
   profiler::Iteration iteration;  // `period` and `slots` over all these rounds
   planner::Problem problem;  // first a buffer for each planned slot, then, pinned, one for each obstacle and
                              // for each place of others
-  std::vector<uint32_t> slot_of;  // by buffer, pinned ones aside: its slot in the iteration
-  bool keeps_lag = true;          // where several streams run at once, they still do (stream_lag.h)
+  std::vector<uint32_t> slot_of;    // by buffer, pinned ones aside: its slot in the iteration
+  bool keeps_lag = true;            // where several streams run at once, they still do (stream_lag.h)
+  Bytes most_to_be_had{INT64_MAX};  // of memory: no lag takes more
   // Whether the plan may lie in a range of its own (laying.h): there is no other that shares its places.
   bool may_lie_beside = false;
   Bytes granule = kUnit;                         // in which memory is held

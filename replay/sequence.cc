@@ -333,7 +333,8 @@ std::optional<profiler::Iteration> Sequence::ChangedIteration() {
   if (history_.now().count() < replan_from_) return std::nullopt;
   const int64_t length = active_->cycle.period.length;
   const bool changed = rules_.replan && !active_->matches();
-  const bool in_the_way = rules_.lay_again && (active_->in_the_way || active_->rests) && active_->matches();
+  const bool lies_badly = active_->in_the_way || active_->rests || active_->takes_too_much;
+  const bool in_the_way = rules_.lay_again && lies_badly && active_->matches();
   if (!changed && !in_the_way) return std::nullopt;
   if (!profiler::RepeatsExactly(history_, length)) return std::nullopt;
   const profiler::Period period = {.length = length, .found_at = history_.now()};

@@ -14,6 +14,11 @@ constexpr int64_t kPartOfBytes = 4;
 // What lives for longer than this part of the cycle does not say more than what lives for that long.
 constexpr int64_t kPartOfCycle = 4;
 constexpr size_t kMostChains = 64;  // of a lane, looked at for one block
+// Of streams apart no more than this part of either's bytes lives on while the other takes any: what a step returns, say.
+constexpr int64_t kPartsOfTurns = 64;
+constexpr size_t kMostApart = 16;  // streams
+// Lanes of a problem: what streams share, what is nobody's stream, and from here on streams apart.
+constexpr int32_t kFirstApart = 2;
 
 using Lane = std::pair<bool, Stream>;  // whether the other stream takes it, and which one that is
 
@@ -47,11 +52,12 @@ planner::Buffer Joined(planner::Buffer chain, const planner::Buffer& block) {
   return chain;
 }
 
-// Which blocks of a cycle live while the main stream takes one.
-class AcrossMain {
+// Which blocks of a cycle live while a stream takes one.
+class Across {
  public:
-  AcrossMain(std::span<const profiler::Slot> slots, Stream main) {
-    for (const profiler::Slot& slot : slots) taken_.push_back(taken_.back() + (slot.stream == main ? 1 : 0));
+  Across(std::span<const profiler::Slot> slots, Stream stream) {
+    for (const profiler::Slot& slot : slots)
+      taken_.push_back(taken_.back() + (slot.stream == stream ? 1 : 0));
   }
   bool Lives(uint32_t slot, int64_t length) const { return Until(slot + length) > Until(slot + int64_t{1}); }
 
@@ -64,6 +70,43 @@ class AcrossMain {
 
   std::vector<int64_t> taken_ = {0};
 };
+
+// What one stream takes of a cycle, and what of it says that another one is in step with it.
+struct Ties {
+  Bytes taken;
+  Bytes handed;  // to another stream, or from it
+  Bytes across;  // lives while the other takes one
+  bool IsTied() const { return handed > Bytes(0) || across * kPartsOfTurns > taken; }
+};
+
+// The streams that take turns with the main one and hand nothing to anybody.
+std::vector<Stream> StreamsApart(std::span<const profiler::Slot> slots, Stream main) {
+  std::map<Stream, Ties> ties;
+  const Across across_main(slots, main);
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    const profiler::Slot& slot = slots[i];
+    if (slot.persistent || IsEveryStream(slot.stream) || IsEveryStream(slot.freed_on)) continue;
+    Ties& own = ties[slot.stream];
+    own.taken += slot.bytes;
+    if (slot.stream != slot.freed_on) {
+      own.handed += slot.bytes;
+      ties[slot.freed_on].handed += slot.bytes;
+    }
+    if (slot.stream != main && across_main.Lives(i, slot.length)) own.across += slot.bytes;
+  }
+  std::vector<Stream> apart;
+  for (const auto& [stream, own] : ties) {
+    if (stream == main || own.IsTied() || apart.size() == kMostApart) continue;
+    const Across across(slots, stream);
+    Ties of_main = {.taken = ties[main].taken, .handed = Bytes(0), .across = Bytes(0)};
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+      if (slots[i].stream == main && !slots[i].persistent && across.Lives(i, slots[i].length))
+        of_main.across += slots[i].bytes;
+    }
+    if (!of_main.IsTied()) apart.push_back(stream);
+  }
+  return apart;
+}
 
 // The blocks of one lane as they come.
 class LaneChains {
@@ -123,8 +166,10 @@ class Widening {
            std::span<const uint32_t> slot_of, Stream main)
       : problem_(problem), slots_(slots), slot_of_(slot_of), main_(main) {}
 
-  std::optional<Lagged> Make(int64_t parts) {
-    const AcrossMain across(slots_, main_);
+  std::optional<Lagged> Make(LagRules rules) {
+    if (rules.apart) apart_ = StreamsApart(slots_, main_);
+    lagged_.has_apart = !apart_.empty();
+    const Across across(slots_, main_);
     for (const uint32_t slot : slot_of_) {
       const std::optional<Lane> lane = LaneOf(slots_[slot], main_);
       if (!lane.has_value()) continue;
@@ -132,7 +177,7 @@ class Widening {
       if (across.Lives(slot, slots_[slot].length)) chains.Count(slots_[slot]);
     }
     if (lanes_.empty()) return std::nullopt;
-    for (auto& [lane, chains] : lanes_) chains.SetLag(*problem_.period, parts);
+    for (auto& [lane, chains] : lanes_) chains.SetLag(*problem_.period, rules.parts);
     lagged_.problem = problem_;
     lagged_.problem.buffers.clear();
     for (size_t b = 0; b < slot_of_.size(); ++b) Add(problem_.buffers[b], slots_[slot_of_[b]]);
@@ -150,6 +195,11 @@ class Widening {
     const std::optional<Lane> lane = LaneOf(slot, main_);
     if (!lane.has_value()) {
       lagged_.place_of.push_back(place);
+      return buffers.push_back(block);
+    }
+    if (const auto apart = std::ranges::find(apart_, slot.stream); apart != apart_.end()) {
+      lagged_.place_of.push_back(place);
+      block.lane = kFirstApart + static_cast<int32_t>(apart - apart_.begin());
       return buffers.push_back(block);
     }
     LaneChains& chains = lanes_[*lane];
@@ -181,6 +231,7 @@ class Widening {
   std::span<const profiler::Slot> slots_;
   std::span<const uint32_t> slot_of_;
   const Stream main_;
+  std::vector<Stream> apart_;
   std::map<Lane, LaneChains> lanes_;
   Lagged lagged_;
 };
@@ -188,10 +239,10 @@ class Widening {
 }  // namespace
 
 std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
-                              std::span<const uint32_t> slot_of, int64_t parts) {
+                              std::span<const uint32_t> slot_of, LagRules rules) {
   const std::optional<Stream> main = MainStream(slots);
   if (!main.has_value()) return std::nullopt;
-  return Widening(problem, slots, slot_of, *main).Make(parts);
+  return Widening(problem, slots, slot_of, *main).Make(rules);
 }
 
 bool OfSeveralStreams(std::span<const profiler::Slot> slots) {

@@ -15,6 +15,8 @@
 //                 is further off than such a block lives (a quarter of the lane's bytes live no longer), and mostly than
 //                 half of it. What lives while the main stream takes nothing is not handed to it, and says nothing
 //   chain         blocks of a lane that follow one another in one place, without a lag between them
+//   apart         a stream that takes turns with the main one by the host's count and hands it nothing: another model's, say. Nobody
+//                 knows how far the two are from each other, so they share no bytes
 #pragma once
 
 #include <cstdint>
@@ -32,17 +34,21 @@ struct Lagged {
   planner::Problem problem;
   // By buffer of the other, pinned ones aside: the buffer of `problem` that it lies in.
   std::vector<uint32_t> place_of;
+  bool has_apart = false;  // streams
 };
 
 // `problem` has a buffer for each of `slot_of`, not pinned, in the order of their lower ends, and pinned ones behind them; `slots` is
-// the cycle that these are of. The lag is one of so many `parts` of how long a lane's blocks live. Nullopt: one stream takes and leaves
-// all of them. O(n log n).
+// the cycle that these are of. Nullopt: one stream takes and leaves all of them. O(n log n).
+struct LagRules {
+  int64_t parts = 2;  // the lag is one of so many of how long a lane's blocks live
+  bool apart = true;  // streams that take turns share nothing
+};
 std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
-                              std::span<const uint32_t> slot_of, int64_t parts);
+                              std::span<const uint32_t> slot_of, LagRules rules);
 
-// That streams run at once is worth an eighth of what is held at most. PyTorch's own allocator, which keeps what each stream has
-// freed for itself, takes more (streams_bench).
-constexpr bool IsMuchForLag(Bytes bytes, Bytes held) { return bytes * 8 > held; }
+// That streams run at once, and do not wait for one another's memory, is worth a quarter of what is held at most. PyTorch's own
+// allocator, which keeps what each stream has freed for itself, takes about as much, or more (streams_bench).
+constexpr bool IsMuchForLag(Bytes bytes, Bytes held) { return bytes * 4 > held; }
 
 // Whether a stream takes or leaves any of the cycle's blocks beside another.
 bool OfSeveralStreams(std::span<const profiler::Slot> slots);

@@ -222,7 +222,7 @@ bool StreamOrder::WaitForFreed(Spares spares) {
   uint64_t freed = 0;
   for (const Lane& lane : lanes_) freed += lane.freed;
   Ration& ration = spares == Spares::kMuch && ration_for_much_.Has(freed) ? ration_for_much_ : ration_;
-  if (!ration.Has(freed)) return false;
+  if (spares != Spares::kFailure && !ration.Has(freed)) return false;
   Refresh();
   bool any = false;
   for (uint32_t i = 0; i < lanes_.size(); ++i) {
@@ -233,7 +233,7 @@ bool StreamOrder::WaitForFreed(Spares spares) {
   }
   if (!any) return false;
   ++counters_.host_waits;
-  ration.Use();
+  if (spares != Spares::kFailure) ration.Use();
   return true;
 }
 

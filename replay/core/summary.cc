@@ -129,6 +129,10 @@ std::string DeviceText(const DeviceSummary& device, Mode mode) {
               c.outside == 0 ? "" : fmt::format("{} of them recorded and left to the driver", c.outside));
   text += SizeRows(c, Held(device.capture_passes + device.unrecorded == 0));
   if (mode == Mode::kServe) text += PlanRows(c);
+  if (c.held_for_streams > Bytes(0)) {
+    text += Row("for streams", FormatSize(c.held_for_streams),
+                "of that held, at most, so that they need not wait for one another's memory");
+  }
   text += OversubscribedRows(device);
   text += fmt::format(
       "  passed {}, conflicts {}, mismatches {}, lost {}, withheld {}, failed plans {}, unknown frees {}, "
@@ -182,6 +186,7 @@ void AddDevice(JsonWriter& json, const DeviceSummary& device) {
   json.Field("stream_waits", device.counters.stream_waits);
   json.Field("stream_events", device.counters.stream_events);
   json.Field("host_waits", device.counters.host_waits);
+  json.Field("held_for_streams", device.counters.held_for_streams.count());
   json.Field("memory_waits", device.memory_waits);
   json.Field("plan_needs", device.counters.plan_needs.count());
   json.Field("granules_in_host", device.granules_in_host);

@@ -299,8 +299,8 @@ profiler::Iteration OtherStreamAmongMain(int64_t away, int64_t mib_beside) {
 
 // What was solved for it: the lifetimes of that block.
 std::vector<std::pair<int64_t, int64_t>> LifetimesSolvedFor(const profiler::Iteration& iteration,
-                                                            bool keeps_lag = true,
-                                                            Bytes too_high = Bytes(0)) {
+                                                            bool keeps_lag = true, Bytes too_high = Bytes(0),
+                                                            Bytes most_to_be_had = Bytes(INT64_MAX)) {
   std::vector<std::pair<int64_t, int64_t>> lifetimes;
   const Solver solve = [&](const planner::Problem& problem, const planner::Budget& budget) {
     const planner::Buffer& block = problem.buffers[24];
@@ -311,6 +311,7 @@ std::vector<std::pair<int64_t, int64_t>> LifetimesSolvedFor(const profiler::Iter
   };
   PlanRequest request = MakeRequest(iteration, {});
   request.keeps_lag = keeps_lag;
+  request.most_to_be_had = most_to_be_had;
   Candidate candidate;
   Plan(request, 1.0, candidate, solve);
   EXPECT_TRUE(candidate.status.ok()) << candidate.status;
@@ -320,18 +321,60 @@ std::vector<std::pair<int64_t, int64_t>> LifetimesSolvedFor(const profiler::Iter
 
 TEST(Plan, KeepsAsMuchLagBetweenStreamsAsIsWorthItsMemory) {
   using Lifetimes = std::vector<std::pair<int64_t, int64_t>>;
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3)), (Lifetimes{{16, 48}}))
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 2)), (Lifetimes{{16, 48}}))
       << "half of its life costs nothing";
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 9)), (Lifetimes{{16, 48}})) << "a tenth";
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 3)), (Lifetimes{{19, 45}}))
-      << "a fourth of the height is too much; a third of its life";
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(3, 3)), (Lifetimes{{22, 42}}));
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 3)), (Lifetimes{{24, 40}})) << "none";
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), false), (Lifetimes{{24, 40}}))
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 4)), (Lifetimes{{16, 48}})) << "a fifth";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 2)), (Lifetimes{{19, 45}}))
+      << "a third of the height is too much; a third of its life";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(3, 2)), (Lifetimes{{22, 42}}));
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 2)), (Lifetimes{{24, 40}})) << "none";
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 2), false), (Lifetimes{{24, 40}}))
       << "the rule is off";
   // Where the placement is higher than the load, it is that which counts.
-  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 3), true, Bytes(1 << 20)),
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 2), true, Bytes(1 << 20)),
             (Lifetimes{{16, 48}, {19, 45}, {20, 44}, {22, 42}, {22, 42}, {24, 40}}));
+}
+
+TEST(Plan, KeepsNoMoreLagThanThereIsMemoryFor) {
+  using Lifetimes = std::vector<std::pair<int64_t, int64_t>>;
+  const Bytes enough((10 << 20) + (10 << 20) / 64 + 8192);  // for 8 MiB, the block, another and a little
+  const Bytes less = enough - Bytes(1 << 16);
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 8), true, Bytes(0), enough), (Lifetimes{{16, 48}}));
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(5, 8), true, Bytes(0), less), (Lifetimes{{19, 45}}));
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(1, 8), true, Bytes(0), less), (Lifetimes{{24, 40}}));
+  EXPECT_EQ(LifetimesSolvedFor(OtherStreamAmongMain(8, 8), true, Bytes(0), Bytes(8 << 20)),
+            (Lifetimes{{24, 40}}))
+      << "the job needs more than there was at some time";
+}
+
+// Two streams by turns, each with so many MiB, and beside them a third that is in step with one.
+TEST(Plan, WhereStreamsApartTakeTooMuchThoseInStepDoNotWaitForOneAnother) {
+  const auto solved = [](int64_t mib) {
+    profiler::Iteration iteration = OtherStreamAmongMain(8, 4);
+    for (int64_t i = 0; i < 20; ++i) {
+      iteration.slots.push_back({.bytes = Bytes(mib << 20),
+                                 .alignment = Bytes(1),
+                                 .stream = Stream{2},
+                                 .begin = 64 + i,
+                                 .length = 1,
+                                 .freed_on = Stream{2}});
+    }
+    iteration.period = 84;
+    iteration.slots[0].length = 64;
+    std::vector<std::pair<int64_t, int32_t>> tries;
+    PlanRequest request = MakeRequest(iteration, {});
+    Candidate candidate;
+    Plan(request, 1.0, candidate, [&](const planner::Problem& problem, const planner::Budget& budget) {
+      tries.emplace_back(problem.buffers[24].lower.count(), problem.buffers[70].lane);
+      return planner::Solve(problem, budget);
+    });
+    EXPECT_TRUE(candidate.status.ok()) << candidate.status;
+    return tries;
+  };
+  const auto apart = solved(1);
+  ASSERT_EQ(apart.size(), 1U);
+  EXPECT_NE(apart[0].second, 0);
+  EXPECT_EQ(solved(4), (std::vector<std::pair<int64_t, int32_t>>{{16, 0}}));
 }
 
 // On the planner's thread, where nobody would catch it.

@@ -25,10 +25,12 @@ constexpr Microseconds kAhead = 3000;
 
 struct Layer {
   int64_t width;
-  Bytes x() const { return Bytes(kTokens * width * 2); }  // one activation
+  int64_t tokens = kTokens;
+  Bytes x() const { return Bytes(tokens * width * 2); }  // one activation
   Bytes weights() const { return Bytes(12 * width * width * 2); }
   Microseconds forward() const {
-    return kForward * static_cast<double>(width * width) / static_cast<double>(4096 * 4096);
+    return kForward * static_cast<double>(width * width) / static_cast<double>(4096 * 4096) *
+           static_cast<double>(tokens) / static_cast<double>(kTokens);
   }
 };
 
@@ -56,7 +58,23 @@ class Model {
     first_ = false;
   }
 
- protected:
+  // The next layer of a forward pass that keeps nothing. False: it was the last.
+  bool Infer() {
+    if (!input_.has_value()) input_ = Work(layers_[0].x(), 50);
+    std::vector<int64_t> kept;
+    const int64_t output = RunLayer(layers_[next_], kept);
+    for (const int64_t block : kept) Release(block);
+    Release(*std::exchange(input_, output));
+    next_ = (next_ + 1) % layers_.size();
+    if (next_ == 0) Release(*std::exchange(input_, std::nullopt));
+    return next_ != 0;
+  }
+  // Of the requests from now on.
+  void SetTokens(int64_t tokens) {
+    for (Layer& layer : layers_) layer.tokens = tokens;
+  }
+
+ private:
   bool IsSharded() const {
     return options_.use == StreamUse::kSharded || options_.use == StreamUse::kShardedRecorded;
   }
@@ -322,6 +340,8 @@ class Model {
   std::vector<Layer> layers_;
   Bytes embedding_;
   bool first_ = true;
+  size_t next_ = 0;  // layer of Infer, and what goes into it
+  std::optional<int64_t> input_;
   std::optional<std::pair<int64_t, int64_t>> coming_;  // the next batch, and when it is there
   std::map<int, std::pair<int64_t, int64_t>> gathered_;
   std::vector<int64_t> released_;
@@ -351,11 +371,44 @@ std::string_view NameOf(StreamUse use) {
       return "branches";
     case StreamUse::kTwoModels:
       return "two-models";
+    case StreamUse::kWorkers:
+      return "workers";
   }
   return "";
 }
 
+namespace {
+
+constexpr uint32_t kWorkers = 4;
+
+StreamJob MakeWorkers(const StreamJobOptions& options) {
+  StreamJob job;
+  std::mt19937_64 random(options.seed);
+  std::vector<Model> models;
+  for (uint32_t i = 0; i < kWorkers; ++i)
+    models.emplace_back(job, options, Stream{i}, options.seed == 0 ? 0 : options.seed + i);
+  for (int step = 0; step < options.steps; ++step) {
+    std::vector<Model*> busy;
+    for (Model& model : models) {
+      if (options.seed > 0) model.SetTokens(kTokens / 4 * static_cast<int64_t>(1 + random() % 4));
+      busy.push_back(&model);
+    }
+    while (!busy.empty()) {
+      const size_t next = random() % busy.size();
+      job.SetThread(static_cast<uint64_t>(busy[next] - models.data()));
+      if (!busy[next]->Infer()) busy.erase(busy.begin() + static_cast<int64_t>(next));
+    }
+    for (uint32_t i = 1; i < kWorkers; ++i) job.WaitFor(Stream{0}, Stream{i});
+    job.Await(Stream{0}, job.Record(Stream{0}), kAhead);
+    job.EndStep(Stream{0});
+  }
+  return job;
+}
+
+}  // namespace
+
 StreamJob MakeStreamJob(const StreamJobOptions& options) {
+  if (options.use == StreamUse::kWorkers) return MakeWorkers(options);
   StreamJob job;
   std::vector<Model> models;
   models.emplace_back(job, options, kCompute, options.seed);

@@ -18,12 +18,13 @@ enum class StreamUse : uint8_t {
   kOffload,   // what layers keep for the backward pass goes to the host on a stream and comes back on another
   kLoader,    // the next batch comes on a stream of its own
   kBranches,  // a part of each layer runs on a stream of its own, beside the rest
-  kTwoModels,  // two models, each on its stream
+  kTwoModels,  // two models, each on its stream, a step of the one behind a step of the other
+  kWorkers,  // forward passes of four models, each on its stream; layer by layer one of them goes on, whichever it is
 };
 
 inline constexpr StreamUse kStreamUses[] = {
     StreamUse::kOneStream, StreamUse::kSharded,  StreamUse::kShardedRecorded, StreamUse::kOffload,
-    StreamUse::kLoader,    StreamUse::kBranches, StreamUse::kTwoModels};
+    StreamUse::kLoader,    StreamUse::kBranches, StreamUse::kTwoModels,       StreamUse::kWorkers};
 
 std::string_view NameOf(StreamUse use);
 
@@ -31,7 +32,7 @@ struct StreamJobOptions {
   StreamUse use = StreamUse::kOneStream;
   uint64_t seed = 1;  // 0: all layers alike; else their widths differ
   int layers = 24;
-  int steps = 24;
+  int steps = 48;
   bool recompute =
       false;  // layers keep their input alone, and their forward pass is run again in the backward pass
   double transfer = 0.8;  // time of a layer's transfer, over that of its forward pass

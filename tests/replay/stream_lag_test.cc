@@ -42,8 +42,8 @@ profiler::Iteration Cycle(int64_t period, const std::vector<std::pair<int64_t, p
   return iteration;
 }
 
-std::optional<Lagged> LaggedOf(const PlanRequest& request, int64_t parts = 2) {
-  return WithLag(request.problem, request.iteration.slots, request.slot_of, parts);
+std::optional<Lagged> LaggedOf(const PlanRequest& request, LagRules rules = {}) {
+  return WithLag(request.problem, request.iteration.slots, request.slot_of, rules);
 }
 
 std::pair<int64_t, int64_t> LifetimeOf(const Lagged& lagged, uint32_t buffer) {
@@ -74,7 +74,8 @@ TEST(WithLag, KeepsThePlaceOfABlockFreeWhereTheStreamChanges) {
   EXPECT_EQ(LifetimeOf(*lagged, 50), Lifetime(46, 58)) << "the main stream has left it";
   EXPECT_EQ(LifetimeOf(*lagged, 70), Lifetime(70, 88)) << "the main stream has taken it";
   EXPECT_EQ(LifetimeOf(*lagged, 31), Lifetime(31, 32)) << "the main stream's own";
-  EXPECT_EQ(LifetimeOf(*LaggedOf(MakeRequest(iteration, {}), 5), 30), Lifetime(28, 42)) << "a fifth";
+  EXPECT_EQ(LifetimeOf(*LaggedOf(MakeRequest(iteration, {}), {.parts = 5}), 30), Lifetime(28, 42))
+      << "a fifth";
 }
 
 TEST(WithLag, ALanesLagIsThatOfItsBriefBlocks) {
@@ -118,6 +119,43 @@ TEST(WithLag, ACycleHasNoBeginningAndNoLifetimeIsLonger) {
       MakeRequest(Cycle(100, {{3, SlotOn(kOther, kOther, 10)}, {98, SlotOn(kThird, kThird, 99)}}), {}));
   EXPECT_EQ(LifetimeOf(*lagged, 3), Lifetime(98, 118));
   EXPECT_EQ(LifetimeOf(*lagged, 98), Lifetime(86, 186));
+}
+
+// Turns by the host's count: half of the cycle is one stream's, half another's.
+profiler::Iteration Turns(const std::vector<std::pair<int64_t, profiler::Slot>>& slots = {}) {
+  std::vector<std::pair<int64_t, profiler::Slot>> all;
+  for (int64_t i = 60; i < 100; ++i) all.emplace_back(i, SlotOn(kOther, kOther, i < 96 ? 4 : 1));
+  all.insert(all.end(), slots.begin(), slots.end());
+  return Cycle(100, all);
+}
+
+int32_t LaneOfSlot(const profiler::Iteration& iteration, uint32_t slot, LagRules rules = {}) {
+  const auto lagged = LaggedOf(MakeRequest(iteration, {}), rules);
+  return lagged->problem.buffers[lagged->place_of[slot]].lane;
+}
+
+TEST(WithLag, StreamsThatTakeTurnsAndHandNothingOnShareNoBytes) {
+  const profiler::Iteration turns = Turns();
+  EXPECT_NE(LaneOfSlot(turns, 60), LaneOfSlot(turns, 0));
+  EXPECT_NE(LaneOfSlot(turns, 60), MakeRequest(Turns(), {}).problem.buffers[0].lane);
+  EXPECT_EQ(LifetimeOf(*LaggedOf(MakeRequest(turns, {})), 70), Lifetime(70, 74)) << "no lag besides";
+  EXPECT_EQ(LaneOfSlot(turns, 60, {.apart = false}), LaneOfSlot(turns, 0));
+  const profiler::Iteration three = Turns({{40, SlotOn(kThird, kThird, 2)}, {41, SlotOn(kThird, kThird, 1)}});
+  EXPECT_NE(LaneOfSlot(three, 40), LaneOfSlot(three, 60)) << "nor with another such stream";
+}
+
+TEST(WithLag, StreamsThatAreInStepMaySharePlaces) {
+  const auto shares = [](const profiler::Slot& slot, int64_t at) {
+    const profiler::Iteration iteration = Turns({{at, slot}});
+    return LaneOfSlot(iteration, 62) == LaneOfSlot(iteration, 0);
+  };
+  EXPECT_TRUE(shares(SlotOn(kOther, kMain, 2, Bytes(512)), 61)) << "the main stream leaves what it has taken";
+  EXPECT_TRUE(shares(SlotOn(kMain, kOther, 2, Bytes(512)), 5));
+  EXPECT_TRUE(shares(SlotOn(kOther, kThird, 2, Bytes(512)), 61)) << "or another";
+  EXPECT_TRUE(shares(SlotOn(kOther, kOther, 50), 90)) << "it lives on as the main stream goes on";
+  EXPECT_FALSE(shares(SlotOn(kOther, kOther, 50, Bytes(kMiB.count() / 2)), 90)) << "not a 64th";
+  EXPECT_TRUE(shares(SlotOn(kMain, kMain, 60), 20)) << "or of the main stream's beside it";
+  EXPECT_FALSE(shares(SlotOn(kMain, kMain, 60, Bytes(kMiB.count() / 2)), 20));
 }
 
 // By lane: whether another stream than the main one takes its blocks, and which other stream it is.
@@ -235,6 +273,8 @@ TEST(Lag, NothingIsForALagThatIsNotKept) {
   });
   ASSERT_TRUE(high.status.ok()) << high.status;
   EXPECT_EQ(high.plan.for_lag, Bytes(0));
+  for (ServingPlan::Slot& slot : high.plan.slots) slot.offset = slot.offset + kMiB * 2;
+  high.plan.slab += kMiB * 2;
   EXPECT_EQ(saved(high.plan), Bytes(0)) << "more than a lag may take";
 }
 
@@ -244,12 +284,14 @@ struct Played {
   StreamOutcome outcome;
 };
 
-Played Play(const StreamJob& job, bool lag) {
+// On a device that has `memory` times the live peak, if not any.
+Played Play(const StreamJob& job, bool lag, double memory = 0) {
   Engine::Options options;
   options.solve = SolveByWork;
   options.sequence_rules.lag = lag;
   const StreamOutcome alone = PlayWithoutWaits(job);
-  const StreamOutcome served = PlayServed(job, options);
+  const StreamOutcome served = PlayServed(
+      job, options, Bytes(static_cast<int64_t>(memory * static_cast<double>(alone.live_peak.count()))));
   return {served.step / alone.step,
           static_cast<double>(served.counters.reserved_peak.count()) /
               static_cast<double>(served.live_peak.count()),
@@ -290,15 +332,56 @@ TEST(Lag, AJobOfOneStreamIsServedAsWithout) {
   const Played with = Play(job, true);
   const Played without = Play(job, false);
   EXPECT_EQ(with.reserved, without.reserved);
+  EXPECT_EQ(with.outcome.counters.held_for_streams, Bytes(0));
   EXPECT_EQ(with.outcome.counters.slab, without.outcome.counters.slab);
 }
 
-// Two models, each on a stream of its own for a step: each would have to keep its memory from the other.
-TEST(Lag, IsNotKeptWhereItTakesTooMuch) {
-  const StreamJob job = MakeStreamJob({.use = StreamUse::kTwoModels, .layers = 6, .steps = 8});
+// By the host's count one goes on as soon as the other is done for the step.
+TEST(Lag, TwoModelsRunAtOnce) {
+  for (const bool recompute : {false, true}) {
+    const StreamJob job = MakeStreamJob(
+        {.use = StreamUse::kTwoModels, .seed = 1, .layers = 12, .steps = 12, .recompute = recompute});
+    const Played with = Play(job, true);
+    EXPECT_GE(Play(job, false).time, 1.8) << "so there is something to lose";
+    EXPECT_LE(with.time, 1.01);
+    EXPECT_LE(with.reserved, 1.25);
+    EXPECT_GE(with.outcome.counters.held_for_streams * 20, with.outcome.live_peak);
+    EXPECT_EQ(with.outcome.moved_a_step, 0);
+    EXPECT_EQ(with.outcome.overlaps, 0);
+  }
+}
+
+// Where the device has not the memory a plan is laid again with less for streams, and what it needs stays where it is.
+TEST(Lag, IsNotKeptWhereThereIsNotTheMemory) {
+  for (const auto& [use, memory] : {std::pair(StreamUse::kTwoModels, 1.05), {StreamUse::kSharded, 1.03}}) {
+    const StreamJob job = MakeStreamJob({.use = use, .seed = 1, .layers = 12, .steps = 16});
+    const Played scarce = Play(job, true, memory);
+    EXPECT_GT(Play(job, true).reserved, memory) << "so there is something to lack";
+    EXPECT_LE(scarce.reserved, memory);
+    EXPECT_LE(scarce.outcome.counters.slab, Play(job, true).outcome.counters.slab);
+    EXPECT_EQ(scarce.outcome.left_to_driver, 0);
+    EXPECT_EQ(scarce.outcome.moved_a_step, 0);
+    EXPECT_EQ(scarce.outcome.overlaps, 0);
+  }
+}
+
+// Nothing is to be had by plan where each request is of another size; and no stream waits for another's.
+TEST(Lag, WithoutAPlanStreamsRunAtOnceToo) {
+  const StreamJob job = MakeStreamJob({.use = StreamUse::kWorkers, .seed = 1, .layers = 12, .steps = 40});
+  Engine::Options options;
+  options.plan = false;
+  options.arena_rules.for_streams = false;
+  const StreamOutcome alone = PlayWithoutWaits(job);
+  EXPECT_GE(PlayServed(job, options).step / alone.step, 1.3) << "so there is something to lose";
+  options.arena_rules.for_streams = true;
+  EXPECT_LE(PlayServed(job, options).step / alone.step, 1.05);
   const Played with = Play(job, true);
-  EXPECT_LE(with.reserved, 1.02);
+  EXPECT_LE(with.time, 1.06);
+  EXPECT_LE(with.reserved, 1.13);
   EXPECT_EQ(with.outcome.overlaps, 0);
+  const Played scarce = Play(job, true, 1.04);
+  EXPECT_EQ(scarce.outcome.left_to_driver, 0);
+  EXPECT_EQ(scarce.outcome.overlaps, 0);
 }
 
 }  // namespace

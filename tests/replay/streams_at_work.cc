@@ -37,6 +37,9 @@ class Clock : public StreamEvents, public PlanRunner {
   void Work(Stream stream, Microseconds time) { streams_[stream] = Over(stream) + time; }
   void WaitUntil(Stream stream, Microseconds time) { streams_[stream] = std::max(Over(stream), time); }
   void AwaitUntil(Microseconds time) { Pass(std::max<Microseconds>(0, time - host_)); }
+  void AwaitAll() {
+    for (const auto& [stream, over] : streams_) host_ = std::max(host_, over);
+  }
 
   // Of the engine's.
   Event Record(Stream stream) override {
@@ -81,22 +84,52 @@ class NoMemory : public Memory {
   int64_t granules_moved() const override { return 0; }
 };
 
+// Of the device, with what the driver has served of it.
+class DeviceMemory : public CountedMemory {
+ public:
+  explicit DeviceMemory(Bytes all) : CountedMemory(kGranule, kLargestRange), all_(all) {}
+  bool Commit(int64_t first, int64_t count) override {
+    return HasRoomFor(kGranule * count) && CountedMemory::Commit(first, count);
+  }
+  bool HasRoomFor(Bytes more) const { return all_ == Bytes(0) || committed() + outside + more <= all_; }
+
+  Bytes outside;
+
+ private:
+  const Bytes all_;
+};
+
 class Served : public Memory {
  public:
-  Served(const Engine::Options& options, Clock& clock, int64_t blocks)
-      : engine_(*Engine::Create(options, std::make_unique<CountedMemory>(kGranule, kLargestRange), &clock,
-                                &clock)),
+  Served(const Engine::Options& options, Bytes memory, Clock& clock, int64_t blocks)
+      : Served(options, std::make_unique<DeviceMemory>(memory), clock, blocks) {}
+
+  Served(const Engine::Options& options, std::unique_ptr<DeviceMemory> memory, Clock& clock, int64_t blocks)
+      : memory_(*memory),
+        clock_(clock),
+        engine_(*Engine::Create(options, std::move(memory), &clock, &clock)),
         guard_(engine_->Lock()),
         places_(static_cast<size_t>(blocks) + 1) {}
 
   void Alloc(const StreamOperation& operation) override {
-    const std::optional<Offset> place =
-        engine_->Allocate(guard_, operation.bytes, Bytes(512), operation.stream);
-    if (!place.has_value()) throw std::runtime_error("the engine has passed a block");
-    checker_.OnPlaced(*place, operation.bytes);
-    places_[static_cast<size_t>(operation.id)] = *place;
+    BlockInfo left;
+    const Offset place = engine_->Allocate(guard_,
+                                           {.bytes = operation.bytes,
+                                            .alignment = Bytes(512),
+                                            .stream = operation.stream,
+                                            .thread = operation.thread},
+                                           &left);
+    if (place == Engine::kNowhere) return TakeFromDriver(operation.id, left);
+    checker_.OnPlaced(place, operation.bytes);
+    places_[static_cast<size_t>(operation.id)] = place;
   }
   void Free(const StreamOperation& operation) override {
+    if (const auto outside = outside_.find(operation.id); outside != outside_.end()) {
+      engine_->FreeOutside(guard_, outside->second, operation.stream);
+      memory_.outside -= outside->second.requested;
+      outside_.erase(outside);
+      return;
+    }
     const Offset place = places_[static_cast<size_t>(operation.id)];
     checker_.OnFreed(place);
     engine_->Free(guard_, place, operation.stream);
@@ -104,11 +137,26 @@ class Served : public Memory {
   int64_t granules_moved() const override { return counters().granules_moved; }
   Counters counters() const { return engine_->counters(guard_); }
   int64_t overlaps() const { return checker_.overlaps(); }
+  int64_t left_to_driver() const { return left_to_driver_; }
 
  private:
+  void TakeFromDriver(int64_t block, BlockInfo& left) {
+    ++left_to_driver_;
+    clock_.AwaitAll();
+    engine_->GiveBack(guard_, /*plan_too=*/true);
+    if (!memory_.HasRoomFor(left.requested)) throw std::runtime_error("out of memory");
+    memory_.outside += left.requested;
+    engine_->KeepOutside(guard_, left, Bytes(512));
+    outside_[block] = left;
+  }
+
+  DeviceMemory& memory_;  // the engine's
+  Clock& clock_;
   const std::unique_ptr<Engine> engine_;
   const Engine::Guard guard_;
   std::vector<Offset> places_;
+  std::map<int64_t, BlockInfo> outside_;
+  int64_t left_to_driver_ = 0;
   OverlapChecker checker_;
 };
 
@@ -171,12 +219,13 @@ StreamOutcome PlayWithoutWaits(const StreamJob& job) {
   return Play(job, clock, memory);
 }
 
-StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options) {
+StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory) {
   Clock clock;
-  Served memory(options, clock, job.blocks());
-  StreamOutcome outcome = Play(job, clock, memory);
-  outcome.counters = memory.counters();
-  outcome.overlaps = memory.overlaps();
+  Served served(options, memory, clock, job.blocks());
+  StreamOutcome outcome = Play(job, clock, served);
+  outcome.counters = served.counters();
+  outcome.overlaps = served.overlaps();
+  outcome.left_to_driver = served.left_to_driver();
   return outcome;
 }
 

@@ -31,15 +31,22 @@ struct StreamOperation {
   int64_t id = 0;
   Bytes bytes;
   Microseconds time = 0;
+  uint64_t thread = 0;  // of the host, which asks for the block
 };
 
 // A job as it is written down.
 class StreamJob {
  public:
   int64_t Alloc(Stream stream, Bytes bytes) {
-    Add({.kind = StreamOperation::Kind::kAlloc, .stream = stream, .id = ++blocks_, .bytes = bytes});
+    Add({.kind = StreamOperation::Kind::kAlloc,
+         .stream = stream,
+         .id = ++blocks_,
+         .bytes = bytes,
+         .thread = thread_});
     return blocks_;
   }
+  // Which asks for the blocks from here on.
+  void SetThread(uint64_t thread) { thread_ = thread; }
   void Free(Stream stream, int64_t block) {
     Add({.kind = StreamOperation::Kind::kFree, .stream = stream, .id = block});
   }
@@ -70,6 +77,7 @@ class StreamJob {
   std::vector<StreamOperation> operations_;
   int64_t blocks_ = 0;
   int64_t events_ = 0;
+  uint64_t thread_ = 0;
 };
 
 struct StreamOutcome {
@@ -78,11 +86,14 @@ struct StreamOutcome {
   Counters counters;         // of the engine
   int64_t moved_a_step = 0;  // granules, in the second half
   int64_t overlaps = 0;
+  int64_t left_to_driver =
+      0;  // for which the host has waited for all streams, and all that was free has been given back
 };
 
 // The job with memory that nobody has to wait for.
 StreamOutcome PlayWithoutWaits(const StreamJob& job);
-// The job served by an engine in granules of 2 MiB. A plan takes 50 ms.
-StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options);
+// The job served by an engine in granules of 2 MiB. A plan takes 50 ms. Of `memory` the device has no more, 0: any. What the
+// engine leaves, the driver serves; std::runtime_error where it cannot.
+StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory = Bytes(0));
 
 }  // namespace reprise::replay

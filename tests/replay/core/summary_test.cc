@@ -178,6 +178,14 @@ TEST(SummaryText, SaysWhetherWhatWasOversubscribedFitsByPlan) {
   EXPECT_THAT(SummaryText(within), AllOf(Not(HasSubstr("oversubscribed")), Not(HasSubstr("plan needs"))));
 }
 
+TEST(SummaryText, SaysWhatIsHeldForStreams) {
+  Summary summary = Oversubscribed(kMiB);
+  EXPECT_THAT(SummaryText(summary), Not(HasSubstr("for streams")));
+  summary.devices[0].counters.held_for_streams = kMiB * 12;
+  EXPECT_THAT(SummaryText(summary), HasSubstr("for streams       12.00 MiB  of that held"));
+  EXPECT_EQ(nlohmann::json::parse(SummaryJson(summary))["devices"][0]["held_for_streams"], 12 << 20);
+}
+
 TEST(SummaryJson, HoldsWhatWasOversubscribed) {
   const nlohmann::json device = nlohmann::json::parse(SummaryJson(Oversubscribed(kMiB * 1010)))["devices"][0];
   EXPECT_EQ(device["granules_in_host_peak"], 20);

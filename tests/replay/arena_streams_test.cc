@@ -1,0 +1,185 @@
+// Why: to take the memory that another stream has just left costs the device time, and to take more costs the job memory that
+// it may not have; and where there is no more, the job must go on with what there is.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <memory>
+#include <vector>
+
+#include "replay/arena.h"
+#include "replay/counted_memory.h"
+
+namespace reprise::replay {
+namespace {
+
+class ArenaOfStreams : public testing::Test {
+ protected:
+  static constexpr Bytes kGranule = Bytes(2 * kMiB.count());
+  static constexpr auto kAnywhere = Arena::Where::kAnywhere;
+  static constexpr auto kOutsidePlan = Arena::Where::kOutsidePlan;
+  static constexpr Stream kFirst{0};
+  static constexpr Stream kSecond{1};
+
+  // A device that finishes nothing until it is told to, or waited for. Streams wait for one another as they should.
+  class SlowDevice : public StreamEvents {
+   public:
+    Event Record(Stream) override { return this; }
+    bool Wait(Stream, Event) override { return true; }
+    bool Complete(Event) override { return done; }
+    bool Await(Event) override { return done = true; }
+    void Recycle(Stream, Event) override {}
+
+    bool done = false;
+  };
+
+  struct Streams {
+    explicit Streams(Arena::Rules rules = {}, Bytes memory = kGiB, Bytes capacity = Bytes(0))
+        : memory(kGranule, kGiB, memory),
+          order(Arena::UnitsOf(this->memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                &device),
+          arena(&this->memory, capacity, &order, rules) {}
+
+    Arena::Block Take(int64_t granules, Stream stream) {
+      return arena.Place(kGranule * granules, Bytes(1), kAnywhere, stream);
+    }
+    // So many blocks come and go, of which no stream hears.
+    void GoOn(int times) {
+      for (int i = 0; i < times; ++i)
+        arena.Remove(arena.Place(kSmallBlock, Bytes(1), kAnywhere), kEveryStream);
+    }
+
+    SlowDevice device;
+    CountedMemory memory;
+    StreamOrder order;
+    Arena arena;
+  };
+
+  // Of 33 granules at most 32 are the first stream's and were just left by it, and the second wants some.
+  static void LeaveMuch(Streams& streams) {
+    streams.Take(1, kSecond);
+    streams.arena.Remove(streams.Take(32, kFirst), kFirst);
+  }
+};
+
+TEST_F(ArenaOfStreams, MoreIsHeldSoonerThanAStreamWaitsForAnother) {
+  for (const bool rule : {true, false}) {
+    Streams streams({.for_streams = rule});
+    LeaveMuch(streams);
+    streams.GoOn(40);
+    ASSERT_TRUE(streams.Take(4, kSecond));
+    EXPECT_EQ(streams.order.counters().waits, rule ? 0 : 1);
+    EXPECT_EQ(streams.memory.committed(), kGranule * (rule ? 37 : 33));
+    EXPECT_EQ(streams.order.counters().host_waits, 0);
+    ASSERT_TRUE(streams.Take(2, kSecond));
+    EXPECT_EQ(streams.order.counters().waits, 1) << "an eighth of the 34 is as much as is held for it";
+    EXPECT_LE(streams.memory.committed(), kGranule * 38);
+  }
+}
+
+TEST_F(ArenaOfStreams, NothingIsHeldForThemWhileAPlanMayStillCome) {
+  Streams streams;
+  LeaveMuch(streams);
+  ASSERT_TRUE(streams.Take(4, kSecond));
+  EXPECT_EQ(streams.order.counters().waits, 1) << "it has hardly begun";
+
+  Streams growing({.waits = false});
+  LeaveMuch(growing);
+  growing.GoOn(40);
+  ASSERT_TRUE(growing.arena.PlaceAt(Offset(0) + kGranule * 40, kGranule * 34, kSecond));
+  ASSERT_TRUE(growing.Take(4, kSecond));
+  EXPECT_EQ(growing.order.counters().waits, 1) << "it has just become larger";
+  growing.GoOn(9 * 44);
+  ASSERT_TRUE(growing.Take(4, kSecond));
+  EXPECT_EQ(growing.order.counters().waits, 1);
+}
+
+TEST_F(ArenaOfStreams, NothingIsHeldForThemWhereAPlanDoesIt) {
+  Streams streams;
+  LeaveMuch(streams);
+  streams.arena.SetPlanEnd(Offset(0) + kGranule * 8);
+  for (int i = 0; i < 40; ++i) {
+    const auto block = streams.arena.PlaceAt(Offset(0) + kGranule * 7, kGranule, kFirst);
+    ASSERT_TRUE(block);
+    streams.arena.Remove(block, kEveryStream);
+  }
+  streams.GoOn(30);
+  ASSERT_TRUE(streams.Take(4, kSecond));
+  EXPECT_EQ(streams.order.counters().waits, 1);
+  streams.GoOn(30);
+  ASSERT_TRUE(streams.Take(4, kSecond));
+  EXPECT_EQ(streams.order.counters().waits, 1) << "of most there is none";
+}
+
+TEST_F(ArenaOfStreams, WhatIsHeldForThemIsNoReasonToMoveAnything) {
+  Streams streams;
+  LeaveMuch(streams);
+  streams.GoOn(40);
+  ASSERT_TRUE(streams.Take(3, kSecond));
+  streams.arena.SetPlanEnd(Offset(0) + kGranule * 8);
+  const auto stray = streams.arena.Place(kGranule, Bytes(1), kOutsidePlan, kSecond);
+  ASSERT_TRUE(stray);
+  EXPECT_EQ(streams.arena.granules_moved(), 0);
+  streams.arena.SetForLag(Bytes(0));
+}
+
+TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheyWait) {
+  for (const bool is_told : {true, false}) {  // by the job's limit, or by the driver
+    Streams streams({}, is_told ? kGiB : kGranule * 35, is_told ? kGranule * 35 : Bytes(0));
+    LeaveMuch(streams);
+    streams.GoOn(40);
+    if (!is_told) EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
+    ASSERT_TRUE(streams.Take(4, kSecond));
+    EXPECT_LE(streams.memory.peak(), kGranule * 35);
+  }
+}
+
+// By as much as is lacking: the rest is the plan's to use again.
+TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAPlanGivesWhatIsLacking) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 50);
+  Arena arena(&memory, Bytes(0));
+  arena.SetPlanEnd(Offset(0) + kGranule * 49);
+  const auto other = arena.Place(kGranule, Bytes(1), kOutsidePlan);
+  arena.Remove(arena.PlaceAt(Offset(0), kGranule * 49));
+  arena.PlanHasSettled();
+  arena.SetForLag(kGranule * 40);
+  EXPECT_FALSE(arena.WasRefused());
+  ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
+  EXPECT_TRUE(arena.WasRefused());
+  EXPECT_FALSE(arena.WasRefused()) << "told once";
+  EXPECT_EQ(arena.granules_moved(), 2);
+  EXPECT_EQ(memory.committed(), kGranule * 50);
+  EXPECT_EQ(arena.most_to_be_had(), kGranule * 51) << "that one of the two was to be had is not known";
+  ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
+  EXPECT_EQ(arena.most_to_be_had(), kGranule * 50);
+  EXPECT_TRUE(arena.WasRefused());
+  ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
+  EXPECT_FALSE(arena.WasRefused()) << "known, and not asked for again";
+  arena.Remove(other);
+}
+
+// Somebody else may have had it, and may have left it by now.
+TEST_F(ArenaOfStreams, WhatThereIsIsAskedForAgain) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 4);
+  Arena arena(&memory, Bytes(0));
+  EXPECT_FALSE(arena.Place(kGranule * 5, Bytes(1), kAnywhere));
+  EXPECT_EQ(arena.most_to_be_had(), kGranule * 4);
+  for (int i = 0; i < (1 << 16); ++i) arena.Remove(arena.Place(kSmallBlock, Bytes(1), kAnywhere));
+  EXPECT_EQ(arena.most_to_be_had(), kAllOfIt);
+}
+
+// What the device has not finished with cannot be given back; a request that would fail waits for it, however often.
+TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheHostWaits) {
+  Streams streams({}, kGranule * 8);
+  for (int i = 0; i < 1000; ++i) {
+    streams.device.done = false;
+    streams.arena.Remove(streams.Take(3, kFirst), kFirst);
+    const auto block = streams.Take(6, kFirst);
+    ASSERT_TRUE(block) << i;
+    streams.arena.Remove(block, kFirst);
+  }
+  EXPECT_LE(streams.memory.peak(), kGranule * 8);
+  EXPECT_TRUE(streams.arena.Consistent());
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -110,16 +110,20 @@ TEST_F(ArenaOfStreams, NothingIsHeldForThemWhereAPlanDoesIt) {
   EXPECT_EQ(streams.order.counters().waits, 1) << "of most there is none";
 }
 
-TEST_F(ArenaOfStreams, WhatIsHeldForThemIsNoReasonToMoveAnything) {
+TEST_F(ArenaOfStreams, WhatIsHeldForThemIsNoReasonToMoveAnythingNorToGiveAPlanUp) {
   Streams streams;
   LeaveMuch(streams);
   streams.GoOn(40);
-  ASSERT_TRUE(streams.Take(3, kSecond));
+  ASSERT_TRUE(streams.Take(4, kSecond));
+  EXPECT_EQ(streams.arena.for_streams(), kGranule * 3);
   streams.arena.SetPlanEnd(Offset(0) + kGranule * 8);
-  const auto stray = streams.arena.Place(kGranule, Bytes(1), kOutsidePlan, kSecond);
-  ASSERT_TRUE(stray);
+  streams.arena.PlanHasSettled();
+  ASSERT_TRUE(streams.arena.Place(kGranule, Bytes(1), kOutsidePlan, kSecond));
+  EXPECT_EQ(streams.memory.committed(), kGranule * 38);
   EXPECT_EQ(streams.arena.granules_moved(), 0);
+  EXPECT_FALSE(streams.arena.PlanYields());
   streams.arena.SetForLag(Bytes(0));
+  EXPECT_EQ(streams.arena.for_streams(), Bytes(0)) << "a plan that has just come into use has what it keeps";
 }
 
 TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheyWait) {
@@ -130,6 +134,7 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheyWait) {
     if (!is_told) EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
     ASSERT_TRUE(streams.Take(4, kSecond));
     EXPECT_LE(streams.memory.peak(), kGranule * 35);
+    if (is_told) EXPECT_EQ(streams.order.counters().host_waits, 0) << "for another stream's, on the device";
   }
 }
 
@@ -157,6 +162,15 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAPlanGivesWhatIsLacking) {
   arena.Remove(other);
 }
 
+TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAllThatIsFreeIsGivenBackAtLast) {
+  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 2);
+  Arena arena(&memory, Bytes(0));
+  const Bytes half(kGranule.count() / 2);
+  arena.SetPlanEnd(Offset(0) + half);
+  arena.Remove(arena.PlaceAt(Offset(0), half));
+  EXPECT_TRUE(arena.Place(kGranule * 2, kGranule, kOutsidePlan)) << "the plan ends within what was free";
+}
+
 // Somebody else may have had it, and may have left it by now.
 TEST_F(ArenaOfStreams, WhatThereIsIsAskedForAgain) {
   CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 4);
@@ -169,16 +183,38 @@ TEST_F(ArenaOfStreams, WhatThereIsIsAskedForAgain) {
 
 // What the device has not finished with cannot be given back; a request that would fail waits for it, however often.
 TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheHostWaits) {
-  Streams streams({}, kGranule * 8);
+  Streams streams({.waits = false}, kGranule * 8);
+  const auto low = streams.Take(3, kFirst);
+  ASSERT_TRUE(streams.Take(1, kFirst)) << "which keeps apart what is free";
+  streams.arena.Remove(low, kFirst);
   for (int i = 0; i < 1000; ++i) {
     streams.device.done = false;
-    streams.arena.Remove(streams.Take(3, kFirst), kFirst);
-    const auto block = streams.Take(6, kFirst);
+    const int64_t granules = i % 2 == 0 ? 6 : 3;  // above it, and below, where the other has had its memory
+    const auto block = streams.Take(granules, kFirst);
     ASSERT_TRUE(block) << i;
     streams.arena.Remove(block, kFirst);
   }
+  EXPECT_GE(streams.order.counters().host_waits, 500);
   EXPECT_LE(streams.memory.peak(), kGranule * 8);
   EXPECT_TRUE(streams.arena.Consistent());
+}
+
+// A slab has all its memory for good: nothing is to be had by waiting.
+TEST_F(ArenaOfStreams, WhatCannotMoveIsNotWaitedFor) {
+  class Slab : public CountedMemory {
+   public:
+    using CountedMemory::CountedMemory;
+    bool moves() const override { return false; }
+  } memory(kGranule, kGiB, /*capacity=*/kGranule * 8);
+  SlowDevice device;
+  StreamOrder order(Arena::UnitsOf(memory), std::countr_zero(static_cast<uint64_t>(kGranule / kUnit)),
+                    &device);
+  Arena arena(&memory, Bytes(0), &order);
+  const auto low = arena.Place(kGranule * 3, Bytes(1), kAnywhere, kFirst);
+  ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kAnywhere, kFirst));
+  arena.Remove(low, kFirst);
+  arena.Place(kGranule * 6, Bytes(1), kAnywhere, kFirst);
+  EXPECT_EQ(order.counters().host_waits, 0);
 }
 
 }  // namespace

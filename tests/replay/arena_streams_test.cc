@@ -173,12 +173,29 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAllThatIsFreeIsGivenBackAtLast) {
 
 // Somebody else may have had it, and may have left it by now.
 TEST_F(ArenaOfStreams, WhatThereIsIsAskedForAgain) {
-  CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 4);
+  class Shared : public CountedMemory {
+   public:
+    using CountedMemory::CountedMemory;
+    bool Commit(int64_t first, int64_t count) override {
+      return !others_have_it && CountedMemory::Commit(first, count);
+    }
+    bool others_have_it = false;
+  } memory(kGranule, kGiB);
   Arena arena(&memory, Bytes(0));
-  EXPECT_FALSE(arena.Place(kGranule * 5, Bytes(1), kAnywhere));
-  EXPECT_EQ(arena.most_to_be_had(), kGranule * 4);
-  for (int i = 0; i < (1 << 16); ++i) arena.Remove(arena.Place(kSmallBlock, Bytes(1), kAnywhere));
-  EXPECT_EQ(arena.most_to_be_had(), kAllOfIt);
+  ASSERT_TRUE(arena.Place(kGranule * 4 - kSmallBlock, Bytes(1), kAnywhere));
+  for (const bool waits : {true, false}) {
+    memory.others_have_it = true;
+    EXPECT_FALSE(arena.Place(kGranule, Bytes(1), kAnywhere));
+    EXPECT_EQ(arena.most_to_be_had(), memory.committed());
+    memory.others_have_it = false;
+    if (waits) {
+      const auto block = arena.Place(kGranule, Bytes(1), kAnywhere);
+      ASSERT_TRUE(block) << "what somebody needs is asked for at once";
+    } else {
+      for (int i = 0; i < (1 << 16); ++i) arena.Remove(arena.Place(kSmallBlock, Bytes(1), kAnywhere));
+    }
+    EXPECT_EQ(arena.most_to_be_had(), kAllOfIt);
+  }
 }
 
 // What the device has not finished with cannot be given back; a request that would fail waits for it, however often.

@@ -159,6 +159,9 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAPlanGivesWhatIsLacking) {
   EXPECT_TRUE(arena.WasRefused());
   ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
   EXPECT_FALSE(arena.WasRefused()) << "known, and not asked for again";
+  EXPECT_FALSE(arena.Place(kGranule * 60, Bytes(1), kOutsidePlan));
+  arena.SetForLag(kGranule * 2);
+  EXPECT_FALSE(arena.WasRefused()) << "a plan that has just come into use knows of it";
   arena.Remove(other);
 }
 
@@ -212,6 +215,9 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheHostWaits) {
     streams.arena.Remove(block, kFirst);
   }
   EXPECT_GE(streams.order.counters().host_waits, 500);
+  streams.device.done = false;
+  streams.order.Freed(0, 1, kFirst, /*record=*/false);
+  EXPECT_TRUE(streams.order.WaitForFreed(StreamOrder::Spares::kLittle)) << "those have a ration of their own";
   EXPECT_LE(streams.memory.peak(), kGranule * 8);
   EXPECT_TRUE(streams.arena.Consistent());
 }

@@ -142,6 +142,25 @@ TEST(WithLag, StreamsThatTakeTurnsAndHandNothingOnShareNoBytes) {
   EXPECT_EQ(LaneOfSlot(turns, 60, {.apart = false}), LaneOfSlot(turns, 0));
   const profiler::Iteration three = Turns({{40, SlotOn(kThird, kThird, 2)}, {41, SlotOn(kThird, kThird, 1)}});
   EXPECT_NE(LaneOfSlot(three, 40), LaneOfSlot(three, 60)) << "nor with another such stream";
+  // What stays is in nobody's place, and what is left without a stream is handed to nobody.
+  profiler::Iteration with_state =
+      Turns({{61, SlotOn(kOther, kOther, 100, kMiB * 9)}, {62, SlotOn(kOther, kEveryStream, 2)}});
+  with_state.slots[61].persistent = true;
+  EXPECT_NE(LaneOfSlot(with_state, 60), LaneOfSlot(with_state, 0));
+}
+
+// Each is a problem of its own, laid on top of the others.
+TEST(WithLag, ManyStreamsAreNotAllApart) {
+  std::vector<std::pair<int64_t, profiler::Slot>> slots;
+  for (int64_t i = 0; i < 40; ++i) {
+    const Stream own{static_cast<uint32_t>(i / 2 + 1)};
+    slots.emplace_back(50 + i, SlotOn(own, own, 1));
+  }
+  const PlanRequest request = MakeRequest(Cycle(100, slots), {});
+  const auto lagged = LaggedOf(request);
+  std::map<int32_t, int> lanes;
+  for (const planner::Buffer& buffer : lagged->problem.buffers) ++lanes[buffer.lane];
+  EXPECT_EQ(lanes.size(), 17U);
 }
 
 TEST(WithLag, StreamsThatAreInStepMaySharePlaces) {

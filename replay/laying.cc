@@ -66,7 +66,7 @@ bool CanBeHad(Bytes bytes, const PlanRequest& request) {
 std::optional<planner::Placement> SolveWithLag(const PlanRequest& request, Bytes held,
                                                const planner::Budget& budget, const Solver& solve) {
   const Bytes needed = planner::HeightOfLoad(request.problem);
-  const auto is_much = [&](Bytes height) { return IsMuchForLag(height - needed, held); };
+  const auto is_much = [&](Bytes height) { return IsMuchForLag(height - needed, held + request.besides); };
   bool has_apart = true;
   for (const LagRules rules : kWaysToLag) {
     if (!rules.apart && !has_apart) break;  // the same as before
@@ -168,7 +168,8 @@ absl::StatusOr<ServingPlan> Lay(const PlanRequest& request, const planner::Budge
   const Bytes needed =
       solution->lower_bound > planner::LowerBound(request.problem) ? solution->lower_bound : load;
   // Of several lanes the bound does not know what it costs that they share nothing.
-  if ((solution->placement.slab - needed) * kMostGapParts > needed && planner::HasOneLane(request.problem))
+  if ((solution->placement.slab - solution->for_lag - needed) * kMostGapParts > needed &&
+      planner::HasOneLane(request.problem))
     return absl::ResourceExhaustedError("the plan is far above what it needs room for");
   return PlanOf(request, *solution);
 }

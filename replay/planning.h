@@ -40,6 +40,7 @@ struct PlanRequest {
   std::vector<uint32_t> slot_of;    // by buffer, pinned ones aside: its slot in the iteration
   bool keeps_lag = true;            // where several streams run at once, they still do (stream_lag.h)
   Bytes most_to_be_had{INT64_MAX};  // of memory: no lag takes more
+  Bytes besides;  // what the job will have that is no obstacle: of what is held a lag may take a part
   // Whether the plan may lie in a range of its own (laying.h): there is no other that shares its places.
   bool may_lie_beside = false;
   Bytes granule = kUnit;                         // in which memory is held

@@ -178,10 +178,18 @@ constexpr std::string_view kHead = "{\"checksum\":\"";
 // The file begins with a checksum of everything behind it.
 std::string Beginning(std::string_view rest) { return fmt::format("{}{:016x}\",", kHead, Fnv1a(rest)); }
 
+Bytes BytesOf(const std::vector<StayingBlock>& stays) {
+  Bytes bytes;
+  for (const StayingBlock& block : stays) bytes += block.bytes;
+  return bytes;
+}
+
 std::optional<SavedPlan::Cycle> Lay(const Sequence::Known& known, double seconds) {
   const std::vector<profiler::Slot>& slots = known.cycle;
+  PlanRequest request = MakeRequest({.period = static_cast<int64_t>(slots.size()), .slots = slots}, {});
+  request.besides = BytesOf(known.stays);
   Candidate candidate;
-  Plan(MakeRequest({.period = static_cast<int64_t>(slots.size()), .slots = slots}, {}), seconds, candidate);
+  Plan(request, seconds, candidate);
   if (!candidate.status.ok()) return std::nullopt;
   SavedPlan::Cycle cycle = {.slots = slots,
                             .slab = candidate.plan.slab,
@@ -239,7 +247,8 @@ absl::StatusOr<ServingPlan> ToServe(const SavedPlan::Cycle& cycle) {
   ServingPlan plan = PlanOf(request, placement, cycle.lower_bound);
   // Whether it keeps a lag is not in the file, but one that does takes no more than that.
   const Bytes load = planner::HeightOfLoad(request.problem);
-  if (OfSeveralStreams(plan.cycle) && !IsMuchForLag(plan.slab - load, load)) plan.for_lag = plan.slab - load;
+  if (OfSeveralStreams(plan.cycle) && !IsMuchForLag(plan.slab - load, load + BytesOf(cycle.stays)))
+    plan.for_lag = plan.slab - load;
   plan.alone = true;
   return plan;
 }

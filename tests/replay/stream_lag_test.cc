@@ -370,6 +370,23 @@ TEST(Lag, TwoModelsRunAtOnce) {
   }
 }
 
+// Of a plan for the next run what stays beside it counts as well: it is held, too.
+TEST(Lag, IsKeptInTheNextRun) {
+  for (const StreamUse use : {StreamUse::kTwoModels, StreamUse::kSharded}) {
+    const StreamJob job = MakeStreamJob({.use = use, .seed = 1, .layers = 12, .steps = 12});
+    const Played first = Play(job, true);
+    const SavedPlan saved = MakeSavedPlan({}, first.outcome.known, 1.0);
+    const auto plans = ToExpect(saved);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    const StreamOutcome next = PlayServed(job, {.solve = SolveByWork}, Bytes(0), *plans);
+    EXPECT_EQ(next.counters.plans_resumed, 1);
+    EXPECT_LE(next.step / PlayWithoutWaits(job).step, 1.03);
+    EXPECT_GT(next.counters.held_for_streams, Bytes(0));
+    EXPECT_EQ(next.moved_a_step, 0);
+    EXPECT_EQ(next.overlaps, 0);
+  }
+}
+
 // Where the device has not the memory a plan is laid again with less for streams, and what it needs stays where it is.
 TEST(Lag, IsNotKeptWhereThereIsNotTheMemory) {
   for (const auto& [use, memory] : {std::pair(StreamUse::kTwoModels, 1.05), {StreamUse::kSharded, 1.03}}) {

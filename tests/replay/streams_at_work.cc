@@ -138,6 +138,10 @@ class Served : public Memory {
   Counters counters() const { return engine_->counters(guard_); }
   int64_t overlaps() const { return checker_.overlaps(); }
   int64_t left_to_driver() const { return left_to_driver_; }
+  std::vector<Sequence::Known> known() const { return engine_->KnownPlans(guard_); }
+  void Expect(std::vector<Sequence::Expected> plans) {
+    if (!engine_->Expect(guard_, std::move(plans)).ok()) throw std::runtime_error("plans of another job");
+  }
 
  private:
   void TakeFromDriver(int64_t block, BlockInfo& left) {
@@ -219,13 +223,16 @@ StreamOutcome PlayWithoutWaits(const StreamJob& job) {
   return Play(job, clock, memory);
 }
 
-StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory) {
+StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory,
+                         std::vector<Sequence::Expected> plans) {
   Clock clock;
   Served served(options, memory, clock, job.blocks());
+  served.Expect(std::move(plans));
   StreamOutcome outcome = Play(job, clock, served);
   outcome.counters = served.counters();
   outcome.overlaps = served.overlaps();
   outcome.left_to_driver = served.left_to_driver();
+  outcome.known = served.known();
   return outcome;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "replay/engine.h"
+#include "replay/sequence.h"
 
 namespace reprise::replay {
 
@@ -86,6 +87,7 @@ struct StreamOutcome {
   Counters counters;         // of the engine
   int64_t moved_a_step = 0;  // granules, in the second half
   int64_t overlaps = 0;
+  std::vector<Sequence::Known> known;  // plans, for the next run
   int64_t left_to_driver =
       0;  // for which the host has waited for all streams, and all that was free has been given back
 };
@@ -93,7 +95,8 @@ struct StreamOutcome {
 // The job with memory that nobody has to wait for.
 StreamOutcome PlayWithoutWaits(const StreamJob& job);
 // The job served by an engine in granules of 2 MiB. A plan takes 50 ms. Of `memory` the device has no more, 0: any. What the
-// engine leaves, the driver serves; std::runtime_error where it cannot.
-StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory = Bytes(0));
+// engine leaves, the driver serves; std::runtime_error where it cannot. It begins with `plans`, of an earlier run.
+StreamOutcome PlayServed(const StreamJob& job, const Engine::Options& options, Bytes memory = Bytes(0),
+                         std::vector<Sequence::Expected> plans = {});
 
 }  // namespace reprise::replay

@@ -104,6 +104,27 @@ TEST(Lay, WhatMayNotLieBesideAndIsFarAboveIsNone) {
   EXPECT_EQ(Laid(request).begin, At(11));
 }
 
+// What stays beside a plan takes memory, too, that the plan cannot have so that streams need not wait for one another.
+TEST(Lay, BesideAPlanKeepsNoMoreForStreamsThanThereIsMemoryFor) {
+  profiler::Iteration iteration = TwoThenOne();
+  iteration.period = 4;
+  iteration.slots.push_back({.bytes = MiB(2),
+                             .alignment = Bytes(512),
+                             .stream = Stream{1},
+                             .begin = 3,
+                             .length = 1,
+                             .freed_on = Stream{1}});
+  PlanRequest request = MakeRequest(iteration, kApart);
+  request.granule = MiB(1);
+  request.most_to_be_had = MiB(14);
+  EXPECT_EQ(Laid(request).for_lag, MiB(2))
+      << "3 granules of what stays, 8 of one stream's and 2 of the other's";
+  EXPECT_EQ(Laid(request).slab, MiB(10));
+  request.most_to_be_had = MiB(13);
+  EXPECT_EQ(Laid(request).for_lag, Bytes(0)) << "nothing would be left for what comes unplanned";
+  EXPECT_EQ(Laid(request).slab, MiB(8));
+}
+
 // Granules would go from one plan's places to the other's at each turn.
 TEST(Lay, APlanLiesAmongOthersWhereTheyAre) {
   ServingPlan other;

@@ -218,6 +218,11 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheHostWaits) {
   streams.device.done = false;
   streams.order.Freed(0, 1, kFirst, /*record=*/false);
   EXPECT_TRUE(streams.order.WaitForFreed(StreamOrder::Spares::kLittle)) << "those have a ration of their own";
+  do {
+    streams.device.done = false;
+    streams.order.Freed(0, 1, kFirst, /*record=*/false);
+  } while (streams.order.WaitForFreed(StreamOrder::Spares::kLittle));
+  EXPECT_TRUE(streams.Take(6, kFirst)) << "though it is used up";
   EXPECT_LE(streams.memory.peak(), kGranule * 8);
   EXPECT_TRUE(streams.arena.Consistent());
 }

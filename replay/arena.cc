@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 namespace reprise::replay {
 namespace {
@@ -81,12 +82,23 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stre
                  [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
     return Taken(block.zone, block.index, need);
   }
-  const Block block = PlaceBest(bytes, alignment, where, stream);
-  return Waited(Taken(block.zone, block.index, need), stream);
+  bool holds = rules_.for_streams;
+  const int64_t held = for_streams_;
+  Block block = PlaceBest(bytes, alignment, where, stream, holds);
+  block = Taken(block.zone, block.index, need);
+  if (holds) for_streams_ = std::clamp(committed_count_ - GranulesOfPeak(), held, for_streams_);
+  if (holds && !block) {  // it was not to be had, and what is behind a wait is
+    holds = false;
+    block = PlaceBest(bytes, alignment, where, stream, holds);
+    block = Taken(block.zone, block.index, need);
+  }
+  return Waited(block, stream);
 }
 
-// With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait.
-Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream) {
+// With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait, unless more `holds`: may be
+// held for streams, and, then, is about to be.
+Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool& holds) {
+  const bool may_hold = std::exchange(holds, false);
   const auto take = [&](bool waits, bool present) {
     return TakeBest(bytes, alignment, where,
                     [&](const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align) {
@@ -108,7 +120,8 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
   const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
   // What is free at once and was not the best fit is no better for being there.
   const bool same = order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree;
-  if (!at_once || (!same && !HoldForStreams(missing))) return behind_wait;
+  holds = at_once && !same && may_hold && HoldForStreams(missing);
+  if (!at_once || (!same && !holds)) return behind_wait;
   behind_wait.zone->Release(behind_wait.index);
   return take(/*waits=*/false, /*present=*/false);
 }
@@ -162,11 +175,12 @@ void Arena::RaisePeak() {
 }
 
 // Whether so many granules more may be held sooner than that a stream waits for what another one has left; then they are
-// no reason to move or to wait for anything. Not while a plan may still come, which keeps streams from waiting by itself.
+// no reason to move or to wait for anything. Not while a plan may still come, which keeps streams from waiting by itself; nor
+// where memory does not move, for then there is none but the plan's.
 bool Arena::HoldForStreams(int64_t missing) {
   const bool has_no_plan = placements_ > kTimesToShow * noted_at_ && planned_ * 2 < placements_;
   const int64_t besides = committed_count_ + missing - GranulesOfPeak();
-  if (!rules_.for_streams || !has_no_plan || committed_count_ + missing > GranulesToBeHad() ||
+  if (!source_->moves() || !has_no_plan || committed_count_ + missing > GranulesToBeHad() ||
       besides * kPartsForStreams > GranulesOfPeak()) {
     return false;
   }

@@ -213,7 +213,7 @@ class Arena {
   }
   template <typename Fit>
   Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
-  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream);
+  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool& holds);
   uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                         Stream stream, bool waits) const;
   bool Present(uint32_t begin, uint32_t units) const;

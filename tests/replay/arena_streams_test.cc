@@ -15,6 +15,7 @@ namespace {
 class ArenaOfStreams : public testing::Test {
  protected:
   static constexpr Bytes kGranule = Bytes(2 * kMiB.count());
+  static constexpr Bytes kHalf = kMiB;  // of it
   static constexpr auto kAnywhere = Arena::Where::kAnywhere;
   static constexpr auto kOutsidePlan = Arena::Where::kOutsidePlan;
   static constexpr Stream kFirst{0};
@@ -30,6 +31,14 @@ class ArenaOfStreams : public testing::Test {
     void Recycle(Stream, Event) override {}
 
     bool done = false;
+  };
+
+  class Memory : public CountedMemory {
+   public:
+    using CountedMemory::CountedMemory;
+    bool moves() const override { return can_move; }
+
+    bool can_move = true;
   };
 
   struct Streams {
@@ -49,7 +58,7 @@ class ArenaOfStreams : public testing::Test {
     }
 
     SlowDevice device;
-    CountedMemory memory;
+    Memory memory;
     StreamOrder order;
     Arena arena;
   };
@@ -74,6 +83,20 @@ TEST_F(ArenaOfStreams, MoreIsHeldSoonerThanAStreamWaitsForAnother) {
     EXPECT_EQ(streams.order.counters().waits, 1) << "an eighth of the 34 is as much as is held for it";
     EXPECT_LE(streams.memory.committed(), kGranule * 38);
   }
+}
+
+TEST_F(ArenaOfStreams, WhatOnlyMovesForThemIsNotHeldBesides) {
+  Streams streams;
+  std::vector<Arena::Block> pieces;
+  for (int i = 0; i < 8; ++i) pieces.push_back(streams.Take(1, kSecond));
+  const auto much = streams.Take(32, kFirst);
+  streams.GoOn(80);
+  for (size_t i = 0; i < pieces.size(); i += 2) streams.arena.Remove(pieces[i], kEveryStream);
+  streams.arena.Remove(much, kFirst);
+  ASSERT_TRUE(streams.Take(4, kSecond));
+  EXPECT_EQ(streams.order.counters().waits, 0);
+  EXPECT_EQ(streams.memory.committed(), kGranule * 41);
+  EXPECT_EQ(streams.arena.for_streams(), Bytes(0));
 }
 
 TEST_F(ArenaOfStreams, NothingIsHeldForThemWhileAPlanMayStillCome) {
@@ -135,6 +158,27 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheyWait) {
     ASSERT_TRUE(streams.Take(4, kSecond));
     EXPECT_LE(streams.memory.peak(), kGranule * 35);
     if (is_told) EXPECT_EQ(streams.order.counters().host_waits, 0) << "for another stream's, on the device";
+  }
+}
+
+// What is behind a wait will do where new memory is refused, though nobody has known that before. It lies in a granule that
+// cannot move.
+TEST_F(ArenaOfStreams, WhatIsRefusedForThemIsServedBehindAWait) {
+  for (const bool moves : {true, false}) {
+    Streams streams({}, kGranule * 35);
+    streams.memory.can_move = moves;
+    streams.Take(34, kSecond);
+    const auto take_half = [&](Stream stream) {
+      return streams.arena.Place(kHalf, Bytes(1), kAnywhere, stream);
+    };
+    const auto before = take_half(kFirst);
+    ASSERT_TRUE(take_half(kSecond));
+    streams.arena.Remove(before, kEveryStream);
+    streams.GoOn(40);
+    streams.arena.Remove(take_half(kFirst), kFirst);
+    EXPECT_TRUE(take_half(kSecond)) << moves;
+    EXPECT_EQ(streams.order.counters().waits, 1);
+    EXPECT_EQ(streams.memory.peak(), kGranule * 35);
   }
 }
 

@@ -218,12 +218,20 @@ bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
   return done;
 }
 
+// That so many granules were not to be had. Of fewer it says nothing; nor where memory does not move: that is taken in one
+// piece, and whatever lies beside it is refused.
+void Arena::NoteRefused(int64_t granules) {
+  if (!source_->moves()) return;
+  was_refused_ = true;
+  if (GranulesToBeHad() < granules) return;
+  refused_from_ = granules;
+  refused_at_ = placements_;
+}
+
 // Out of memory is first met by giving back what we hold, then by asking again (law 3): as much as is wanted, the same once the
 // device has finished with more, and at last all there is.
 bool Arena::CommitAgain(int64_t first, int64_t last) {
-  refused_from_ = committed_count_ + CountMissing(first, last);
-  refused_at_ = placements_;
-  was_refused_ = true;
+  NoteRefused(committed_count_ + CountMissing(first, last));
   for (const bool waits : {false, true}) {
     if (!source_->moves() || (waits && !(kept_busy_ && order_->WaitForFreed(StreamOrder::Spares::kFailure))))
       break;

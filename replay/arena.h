@@ -235,6 +235,7 @@ class Arena {
   int64_t CountMissing(Block block) const;
   int64_t CountMissing(int64_t first, int64_t last) const;
   bool CommitMissing(int64_t first, int64_t last);
+  void NoteRefused(int64_t granules);
   bool CommitAgain(int64_t first, int64_t last);
   int64_t ReleaseFree(int64_t wanted, bool plan_too);
   int64_t ReleaseFreeIn(Ranges& zone, Side side, int64_t wanted, int looks);

@@ -182,6 +182,22 @@ TEST_F(ArenaOfStreams, WhatIsRefusedForThemIsServedBehindAWait) {
   }
 }
 
+// It has been taken in one piece, and whatever lies beside that is refused.
+TEST_F(ArenaOfStreams, WhereMemoryDoesNotMoveARefusalSaysNothingOfHowMuchThereIs) {
+  Streams streams({}, kGranule * 8);
+  streams.memory.can_move = false;
+  EXPECT_FALSE(streams.Take(9, kFirst));
+  EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
+  EXPECT_FALSE(streams.arena.WasRefused());
+}
+
+TEST_F(ArenaOfStreams, ThatMuchWasRefusedSaysNothingOfLess) {
+  Streams streams({}, kGranule * 8);
+  EXPECT_FALSE(streams.Take(9, kFirst));
+  EXPECT_FALSE(streams.Take(100, kFirst));
+  EXPECT_EQ(streams.arena.most_to_be_had(), kGranule * 8);
+}
+
 // By as much as is lacking: the rest is the plan's to use again.
 TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAPlanGivesWhatIsLacking) {
   CountedMemory memory(kGranule, kGiB, /*capacity=*/kGranule * 50);

@@ -73,7 +73,7 @@ void FollowedPlan::TakeMeasures() {
     told_share = static_cast<double>(window_matched) / static_cast<double>(in_step);
   // In its first cycle, what was there before the plan is in its way, and goes by itself.
   in_the_way = settled && window_conflicts * kConflictParts > window_bytes;
-  good_rounds = matches() && !in_the_way ? good_rounds + 1 : 0;
+  good_rounds = matches() && !in_the_way && !takes_too_much ? good_rounds + 1 : 0;
   RestartCount();
 }
 

@@ -156,6 +156,15 @@ TEST(FollowedPlan, ShortRoundsCountAsPartsOfOne) {
 }
 
 // The seventh slot of a hundred lives for two allocations.
+// Or it would be laid again as soon as it could be, for ever.
+TEST(FollowedPlan, IsNotProvenWhereItTakesTooMuch) {
+  FollowedPlan followed = PlanOfSlots(100);
+  followed.takes_too_much = true;
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(CountRound(followed));
+  EXPECT_TRUE(followed.matches());
+  EXPECT_FALSE(followed.proven());
+}
+
 TEST(FollowedPlan, ABlockOutstaysItsSlotByMoreThanATenthOfARound) {
   const FollowedPlan followed = PlanOfSlots(100);
   const Offset place(7 * 64 * kPage);

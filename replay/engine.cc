@@ -426,6 +426,7 @@ absl::Status Engine::Expect(const Guard&, std::vector<Sequence::Expected> plans)
   }
   for (Sequence::Expected& expected : plans) {
     stays_.insert(stays_.end(), expected.stays.begin(), expected.stays.end());
+    expected.plan.most_to_be_had = arena_.most_to_be_had();
     whole_.Expect(std::move(expected));
   }
   std::ranges::sort(stays_, {}, &StayingBlock::token);
@@ -453,10 +454,27 @@ bool Engine::MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const 
   return true;
 }
 
+// The most that a plan of it and what it lies around may take: not what other threads' plans do, around which it does not lie.
+Bytes Engine::MostFor(const Sequence& sequence) const {
+  Bytes most = arena_.most_to_be_had();
+  if (!split_ || most == kAllOfIt) return most;
+  most -= beside_plans_;
+  for (const JobThreads::Thread& other : threads_) {
+    const ServingPlan* const plan = other.sequence->plan();
+    if (other.sequence.get() != &sequence && plan != nullptr)
+      most -= RoundUp(plan->end - plan->begin, memory_->granule());
+  }
+  return most;
+}
+
 // Asks for a plan when a period has been found that the plan in use does not serve; without memory for that, later.
 void Engine::ConsiderPlanning(Sequence& sequence) try {
-  if (sequence.plan() != nullptr && sequence.plan()->for_lag > Bytes(0) && arena_.WasRefused())
-    sequence.LayAgain();
+  if (arena_.WasRefused()) {
+    if (!split_) whole_.LayAgain();
+    for (const JobThreads::Thread& each : threads_) each.sequence->LayAgain();
+  }
+  // What was not known when the plan was asked for.
+  if (sequence.plan() != nullptr && MostFor(sequence) < sequence.plan()->most_to_be_had) sequence.LayAgain();
   const auto iteration = options_.plan ? sequence.IterationToPlan() : std::nullopt;
   if (!iteration.has_value()) return;
   // A thread's plan comes to lie where nothing is in its way.
@@ -465,7 +483,7 @@ void Engine::ConsiderPlanning(Sequence& sequence) try {
   auto request = std::make_shared<PlanRequest>(MakeRequest(*iteration, obstacles, sequence.OtherPlans()));
   request->keeps_lag = options_.sequence_rules.lag;
   request->may_lie_beside = request->may_lie_beside && options_.sequence_rules.beside;
-  request->most_to_be_had = arena_.most_to_be_had();
+  request->most_to_be_had = MostFor(sequence);
   request->granule = memory_->granule();
   request->addresses = arena_.main_end();
   if (!split_) KeepInPlace(arena_, iteration->period, whole_.now(), *request);

@@ -257,6 +257,7 @@ class Engine {
   Beside BesidePlans() const;
   Bytes NeedOfPlans(const Beside& beside) const;
   bool MoveToOwnRegion(const Sequence& sequence, ServingPlan& plan) const;
+  Bytes MostFor(const Sequence& sequence) const;
   void ConsiderPlanning(Sequence& sequence);
   template <typename Visit>
   void ForEachSequence(Visit visit) const {

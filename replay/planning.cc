@@ -238,6 +238,7 @@ void Plan(const PlanRequest& request, double most_seconds, Candidate& candidate,
     candidate.status = plan.status();
     if (plan.ok()) {
       candidate.plan = *std::move(plan);
+      candidate.plan.most_to_be_had = request.most_to_be_had;
       candidate.matcher = std::make_unique<Matcher>(candidate.plan);
     }
   });

@@ -148,8 +148,10 @@ class Sequence {
     return active_ != nullptr && !active_->IsAstray() && (active_->keeps_places() || !rules_.keep_places) &&
            active_->matcher->InStep(stream);
   }
-  // There is not the memory that the plan in use takes for streams to run at once.
-  void LayAgain() { active_->takes_too_much = true; }
+  // There may not be the memory that the plan in use takes for streams to run at once, if it takes any.
+  void LayAgain() {
+    if (active_ != nullptr && active_->plan.for_lag > Bytes(0)) active_->takes_too_much = true;
+  }
   // A plan is followed, or soon will be.
   bool promising() const;
   const std::optional<profiler::Period>& period() const { return finder_.confirmed(); }

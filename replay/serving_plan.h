@@ -35,8 +35,9 @@ struct ServingPlan {
   bool alone = false;  // solved without what lives beside the cycle: of an earlier run, or laid beside it
   Bytes slab;          // height of the planned slots above `begin`, as solved
   Bytes for_lag;       // of that above what the load needs, where several streams run at once (stream_lag.h)
-  Bytes swing;         // from the least to the most that is live of the cycle at once
-  Bytes lower_bound;   // planner::LowerBound: counts obstacles as far as the slab reaches past them
+  Bytes most_to_be_had{INT64_MAX};  // of memory, as far as was known when it was asked for
+  Bytes swing;                      // from the least to the most that is live of the cycle at once
+  Bytes lower_bound;  // planner::LowerBound: counts obstacles as far as the slab reaches past them
 };
 
 // A plan's rounds at most: in so many, blocks that live for two rounds and blocks that live for three both fill their places.

@@ -401,6 +401,50 @@ TEST(Lag, IsNotKeptWhereThereIsNotTheMemory) {
   }
 }
 
+// Three threads at once, each of which does by turns what two streams hand nothing to each other in.
+StreamJob ThreadsOfTurns(int steps) {
+  constexpr int kThreads = 3;
+  StreamJob job;
+  std::mt19937 random(1);
+  for (int step = 0; step < steps; ++step) {
+    std::vector<int64_t> blocks[kThreads];
+    int at[kThreads] = {};
+    const auto go_on = [&](uint32_t thread) {
+      const bool turn = at[thread] < 64;
+      const Stream stream{2 * thread + (turn ? 0 : 1)};
+      job.SetThread(thread);
+      blocks[thread].push_back(job.Alloc(stream, turn ? kMiB * 4 : kMiB));
+      if (++at[thread] != 64 && at[thread] != 96) return;
+      while (!blocks[thread].empty()) {
+        job.Free(stream, blocks[thread].back());
+        blocks[thread].pop_back();
+      }
+    };
+    for (int left = kThreads * 96; left > 0;) {
+      const uint32_t thread = random() % kThreads;
+      if (at[thread] == 96) continue;
+      go_on(thread);
+      --left;
+    }
+    job.Work(Stream{0}, 20'000);
+    job.Await(Stream{0}, job.Record(Stream{0}));
+    job.EndStep(Stream{0});
+  }
+  return job;
+}
+
+// What the others' plans take is not to be had for the one's streams.
+TEST(Lag, ThreadsTakeNoMoreTogetherThanThereIs) {
+  const StreamJob job = ThreadsOfTurns(60);
+  const Played scarce = Play(job, true, 1.04);
+  EXPECT_EQ(scarce.outcome.counters.threads, 3);
+  EXPECT_GT(Play(job, true).reserved, 1.1) << "so there is something to lack";
+  EXPECT_LE(scarce.reserved, 1.04);
+  EXPECT_LE(scarce.outcome.moved_a_step, 4);
+  EXPECT_LE(scarce.outcome.counters.plans, 9);
+  EXPECT_EQ(scarce.outcome.left_to_driver, 0);
+}
+
 // Nothing is to be had by plan where each request is of another size; and no stream waits for another's.
 TEST(Lag, WithoutAPlanStreamsRunAtOnceToo) {
   const StreamJob job = MakeStreamJob({.use = StreamUse::kWorkers, .seed = 1, .layers = 12, .steps = 40});

@@ -188,7 +188,6 @@ TEST_F(ArenaOfStreams, WhereMemoryDoesNotMoveARefusalSaysNothingOfHowMuchThereIs
   streams.memory.can_move = false;
   EXPECT_FALSE(streams.Take(9, kFirst));
   EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
-  EXPECT_FALSE(streams.arena.WasRefused());
 }
 
 TEST_F(ArenaOfStreams, ThatMuchWasRefusedSaysNothingOfLess) {
@@ -207,21 +206,13 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryAPlanGivesWhatIsLacking) {
   arena.Remove(arena.PlaceAt(Offset(0), kGranule * 49));
   arena.PlanHasSettled();
   arena.SetForLag(kGranule * 40);
-  EXPECT_FALSE(arena.WasRefused());
   ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
-  EXPECT_TRUE(arena.WasRefused());
-  EXPECT_FALSE(arena.WasRefused()) << "told once";
   EXPECT_EQ(arena.granules_moved(), 2);
   EXPECT_EQ(memory.committed(), kGranule * 50);
   EXPECT_EQ(arena.most_to_be_had(), kGranule * 51) << "that one of the two was to be had is not known";
   ASSERT_TRUE(arena.Place(kGranule * 2, Bytes(1), kOutsidePlan));
   EXPECT_EQ(arena.most_to_be_had(), kGranule * 50);
-  EXPECT_TRUE(arena.WasRefused());
   ASSERT_TRUE(arena.Place(kGranule, Bytes(1), kOutsidePlan));
-  EXPECT_FALSE(arena.WasRefused()) << "known, and not asked for again";
-  EXPECT_FALSE(arena.Place(kGranule * 60, Bytes(1), kOutsidePlan));
-  arena.SetForLag(kGranule * 2);
-  EXPECT_FALSE(arena.WasRefused()) << "a plan that has just come into use knows of it";
   arena.Remove(other);
 }
 

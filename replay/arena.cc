@@ -221,9 +221,7 @@ bool Arena::CommitFor(int64_t first, int64_t last, uint32_t units, Need need) {
 // That so many granules were not to be had. Of fewer it says nothing; nor where memory does not move: that is taken in one
 // piece, and whatever lies beside it is refused.
 void Arena::NoteRefused(int64_t granules) {
-  if (!source_->moves()) return;
-  was_refused_ = true;
-  if (GranulesToBeHad() < granules) return;
+  if (!source_->moves() || GranulesToBeHad() < granules) return;
   refused_from_ = granules;
   refused_at_ = placements_;
 }

@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 #include "base/units.h"
 #include "replay/memory_source.h"
@@ -120,7 +119,6 @@ class Arena {
   void SetForLag(Bytes bytes) {
     for_lag_ = RoundUp(bytes, source_->granule()) / source_->granule();
     for_streams_ = 0;
-    was_refused_ = false;
   }
   // Held so that several streams run at once, at most, by plan or without one.
   Bytes for_streams() const { return source_->granule() * std::max(for_lag_, for_streams_); }
@@ -155,8 +153,6 @@ class Arena {
     const int64_t most = GranulesToBeHad();
     return most > kAllOfIt / source_->granule() ? kAllOfIt : source_->granule() * most;
   }
-  // Whether more was refused since it was asked last, or since a plan came into use.
-  bool WasRefused() { return std::exchange(was_refused_, false); }
   // Of what is committed, the granules in which nothing is live: what GiveBack can release once the device has
   // finished with them. O(live blocks).
   Bytes idle() const;
@@ -261,8 +257,7 @@ class Arena {
   int64_t committed_count_ = 0;
   int64_t refused_from_ = std::numeric_limits<int64_t>::max();  // granules on
   int64_t refused_at_ = 0;                                      // placements
-  bool was_refused_ = false;
-  Bytes outside_;  // of the arena
+  Bytes outside_;                                               // of the arena
   Bytes held_peak_;
   int64_t placed_units_ = 0;  // of live blocks
   int64_t placed_peak_ = 0;

@@ -469,11 +469,7 @@ Bytes Engine::MostFor(const Sequence& sequence) const {
 
 // Asks for a plan when a period has been found that the plan in use does not serve; without memory for that, later.
 void Engine::ConsiderPlanning(Sequence& sequence) try {
-  if (arena_.WasRefused()) {
-    if (!split_) whole_.LayAgain();
-    for (const JobThreads::Thread& each : threads_) each.sequence->LayAgain();
-  }
-  // What was not known when the plan was asked for.
+  // Less than was known of when the plan was asked for.
   if (sequence.plan() != nullptr && MostFor(sequence) < sequence.plan()->most_to_be_had) sequence.LayAgain();
   const auto iteration = options_.plan ? sequence.IterationToPlan() : std::nullopt;
   if (!iteration.has_value()) return;

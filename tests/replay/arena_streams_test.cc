@@ -154,10 +154,14 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheyWait) {
     Streams streams({}, is_told ? kGiB : kGranule * 35, is_told ? kGranule * 35 : Bytes(0));
     LeaveMuch(streams);
     streams.GoOn(40);
-    if (!is_told) EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
+    if (!is_told) {
+      EXPECT_EQ(streams.arena.most_to_be_had(), kAllOfIt);
+    }
     ASSERT_TRUE(streams.Take(4, kSecond));
     EXPECT_LE(streams.memory.peak(), kGranule * 35);
-    if (is_told) EXPECT_EQ(streams.order.counters().host_waits, 0) << "for another stream's, on the device";
+    if (is_told) {
+      EXPECT_EQ(streams.order.counters().host_waits, 0) << "for another stream's, on the device";
+    }
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <utility>
 
 namespace reprise::replay {
 namespace {
@@ -82,23 +81,22 @@ Arena::Block Arena::Place(Bytes bytes, Bytes alignment, Where where, Stream stre
                  [](const Ranges::Range&, uint32_t begin, uint32_t, uint32_t) { return begin; });
     return Taken(block.zone, block.index, need);
   }
-  bool holds = rules_.for_streams;
   const int64_t held = for_streams_;
-  Block block = PlaceBest(bytes, alignment, where, stream, holds);
-  block = Taken(block.zone, block.index, need);
-  if (holds) for_streams_ = std::clamp(committed_count_ - GranulesOfPeak(), held, for_streams_);
-  if (holds && !block) {  // it was not to be had, and what is behind a wait is
-    holds = false;
-    block = PlaceBest(bytes, alignment, where, stream, holds);
-    block = Taken(block.zone, block.index, need);
+  const Best best = PlaceBest(bytes, alignment, where, stream, rules_.for_streams);
+  Block block = Taken(best.block.zone, best.block.index, need);
+  if (best.holds) {
+    for_streams_ = std::clamp(committed_count_ - GranulesOfPeak(), held, for_streams_);
+    if (!block) {  // it was not to be had, and what is behind a wait is
+      const Best waits = PlaceBest(bytes, alignment, where, stream, /*may_hold=*/false);
+      block = Taken(waits.block.zone, waits.block.index, need);
+    }
   }
   return Waited(block, stream);
 }
 
-// With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait, unless more `holds`: may be
-// held for streams, and, then, is about to be.
-Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool& holds) {
-  const bool may_hold = std::exchange(holds, false);
+// With streams: where nothing has to be waited for; but sooner than asking for new memory, behind a wait, unless more may be held
+// for streams.
+Arena::Best Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool may_hold) {
   const auto take = [&](bool waits, bool present) {
     return TakeBest(bytes, alignment, where,
                     [&](const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align) {
@@ -107,23 +105,23 @@ Arena::Block Arena::PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream 
                     });
   };
   Block at_once = take(/*waits=*/false, /*present=*/false);
-  if (at_once && Present(at_once)) return at_once;
+  if (at_once && Present(at_once)) return {at_once};
   if (at_once) at_once.zone->Release(at_once.index);
   order_->Refresh(StreamOrder::kSomeStreams);
   at_once = take(/*waits=*/false, /*present=*/false);
-  if (at_once && Present(at_once)) return at_once;
+  if (at_once && Present(at_once)) return {at_once};
   // Not held meanwhile: it may lie in the very range that could be waited for.
   const int64_t missing = at_once ? CountMissing(at_once) : 0;
   if (at_once) at_once.zone->Release(at_once.index);
   const Block behind_wait = take(/*waits=*/true, /*present=*/true);
-  if (!behind_wait) return take(/*waits=*/!at_once, /*present=*/false);
+  if (!behind_wait) return {take(/*waits=*/!at_once, /*present=*/false)};
   const Ranges::Range& range = (*behind_wait.zone)[behind_wait.index];
   // What is free at once and was not the best fit is no better for being there.
   const bool same = order_->Ask(range.begin, range.end(), stream).reuse == StreamOrder::Reuse::kFree;
-  holds = at_once && !same && may_hold && HoldForStreams(missing);
-  if (!at_once || (!same && !holds)) return behind_wait;
+  const bool holds = at_once && !same && may_hold && HoldForStreams(missing);
+  if (!at_once || (!same && !holds)) return {behind_wait};
   behind_wait.zone->Release(behind_wait.index);
-  return take(/*waits=*/false, /*present=*/false);
+  return {take(/*waits=*/false, /*present=*/false), holds};
 }
 
 // A place in a free range, from `begin` up, that the order allows: the first, or after some tries the one

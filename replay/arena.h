@@ -209,7 +209,12 @@ class Arena {
   }
   template <typename Fit>
   Block TakeBest(Bytes bytes, Bytes alignment, Where where, Fit fit);
-  Block PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool& holds);
+  // A free range, and whether more is about to be held for streams there than was ever live.
+  struct Best {
+    Block block;
+    bool holds = false;
+  };
+  Best PlaceBest(Bytes bytes, Bytes alignment, Where where, Stream stream, bool may_hold);
   uint32_t FirstInOrder(const Ranges::Range& range, uint32_t begin, uint32_t units, uint32_t align,
                         Stream stream, bool waits) const;
   bool Present(uint32_t begin, uint32_t units) const;

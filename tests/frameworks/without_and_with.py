@@ -26,6 +26,7 @@ FRAMEWORKS = {
         ["train_torch.py"],
         [GPU + "train.py", "varying", "--device", "cpu", *"--batch 1 --length 33 --iterations 2 --deterministic".split()],
         [GPU + "train.py", "turns", "--device", "cpu", *"--batch 1 --length 33 --iterations 4 --deterministic".split()],
+        [GPU + "train.py", "at-once", "--device", "cpu", *"--batch 1 --length 33 --iterations 2 --deterministic".split()],
         [GPU + "train.py", "streamed", "--device", "cpu", *"--batch 2 --length 64 --iterations 6 --deterministic".split()],
         [GPU + "train.py", "gpt", "--device", "cpu", *"--batch 1 --length 33 --iterations 2 --accumulate 2".split()],
         [GPU + "graph.py", "--without-graph", "--iterations", "2"],

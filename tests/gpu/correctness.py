@@ -28,11 +28,12 @@ SHAPES = {
     "gpt": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "varying": ["--batch", "4", "--length", "256", "--iterations", "200"],
     "turns": ["--batch", "4", "--length", "256", "--iterations", "96"],
+    "at-once": ["--batch", "4", "--length", "256", "--iterations", "48"],
     "streamed": ["--batch", "4", "--length", "1024", "--iterations", "48"],
 }
 ACCUMULATED = ["--accumulate", "4"]
 LARGE = {"gpt": ["--batch", "8", "--length", "512"], "resnet": ["--batch", "64"]}  # of the comparison
-ALIKE = (*LARGE, "streamed")  # whose iterations are
+ALIKE = (*LARGE, "at-once", "streamed")  # whose iterations are
 RECORDED = 24  # iterations of these: each is like the one before
 
 BY_PLAN = 0.5  # of the bytes after the first plan, the least that a training of one shape must get from it
@@ -344,6 +345,7 @@ class Correctness:
         turns, accumulated = "ResNet-50 and GPT by turns at will, 96 steps", "resnet, gradients of 4 batches"
         graph, prefetch = "replays of a CUDA graph", "prefetch on a stream of its own"
         streamed = "weights that come on a stream of their own"
+        at_once = "two models at once, each on a stream of its own"
         second_runs = [
             pytorch(default, f"{model}, second run", 120, self.second_run(model, self.train_words(model), default))
             for model in LARGE
@@ -356,6 +358,7 @@ class Correctness:
             pytorch(default, graph, 100, self.graph(default)),
             pytorch(default, prefetch, 100, self.prefetch(default)),
             pytorch(default, streamed, 120, self.train("streamed", default)),
+            pytorch(default, at_once, 120, self.train("at-once", default)),
             Row(SECTION, "JAX: a training", 120, ("a GPU", "JAX"), self.jax),
             Row(SECTION, "CuPy without its pool", 100, ("a GPU", "CuPy"), self.cupy),
             Row(SECTION, "libcudart static: caught, every byte right", 60, runtime, self.runtime("static")),

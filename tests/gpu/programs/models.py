@@ -1,6 +1,7 @@
 """ResNet-50 and GPT-2 with 124 million parameters, with random weights, in plain PyTorch. Every operation has a
 deterministic form on a GPU."""
 
+import contextlib
 import math
 
 import torch
@@ -135,14 +136,18 @@ class Job:
         self.scaler.scale(loss).backward()
         return loss
 
-    def step(self):
+    def queue(self):
+        """An iteration that is not waited for, and its loss on the device."""
         self.optimizer.zero_grad(set_to_none=True)
         for number in range(self.accumulate):
             loss = self.backward(self.data[(self.steps + number) % self.BATCHES])
         self.steps += 1
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return loss.item()
+        return loss
+
+    def step(self):
+        return self.queue().item()
 
     @torch.no_grad()
     def weights(self):
@@ -184,6 +189,27 @@ class Turns:
 
     def step(self):
         return self.jobs[torch.randint(len(self.jobs), ())].step()
+
+    def weights(self):
+        return sum(job.weights() for job in self.jobs)
+
+
+class AtOnce:
+    """Two models of text, each on a stream of its own: an iteration of both is queued before either is waited for."""
+
+    def __init__(self, batch, length, device="cuda"):
+        self.jobs = [Job("gpt", batch, length, amp=False, device=device) for _ in range(2)]
+        self.on_streams = [contextlib.nullcontext()] * len(self.jobs)
+        if device == "cuda":
+            torch.cuda.synchronize()  # the weights were drawn on another stream
+            self.on_streams = [torch.cuda.stream(torch.cuda.Stream()) for _ in self.jobs]
+
+    def step(self):
+        losses = []
+        for job, on_stream in zip(self.jobs, self.on_streams):
+            with on_stream:
+                losses.append(job.queue())
+        return sum(loss.item() for loss in losses)
 
     def weights(self):
         return sum(job.weights() for job in self.jobs)

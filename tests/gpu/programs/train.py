@@ -1,6 +1,6 @@
 """Trains a model on the GPU; prints every loss and what the weights have come to, to the last bit.
 
-usage: train.py resnet|gpt|varying|turns|streamed [--batch N] [--length N] [--accumulate N] [--iterations N] [--seconds S] [--amp]
+usage: train.py resnet|gpt|varying|turns|at-once|streamed [--batch N] [--length N] [--accumulate N] [--iterations N] [--seconds S] [--amp]
                 [--deterministic] [--result FILE]
 
 FILE gets the seconds of every iteration and PyTorch's own peaks of allocated and reserved bytes.
@@ -14,7 +14,7 @@ import sys
 import time
 
 parser = argparse.ArgumentParser()
-parser.add_argument("model", choices=("resnet", "gpt", "varying", "turns", "streamed"))
+parser.add_argument("model", choices=("resnet", "gpt", "varying", "turns", "at-once", "streamed"))
 parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--length", type=int, default=256)
 parser.add_argument("--accumulate", type=int, default=1, help="batches an iteration of resnet and gpt")
@@ -30,7 +30,7 @@ if options.deterministic:
 
 import torch  # noqa: E402  (reads the environment)
 
-from models import Job, Turns, VaryingJob  # noqa: E402
+from models import AtOnce, Job, Turns, VaryingJob  # noqa: E402
 from streamed import StreamedJob  # noqa: E402
 
 torch.manual_seed(7)
@@ -42,8 +42,8 @@ if options.model in ("varying", "turns"):
     job = {"varying": VaryingJob, "turns": Turns}[options.model](
         options.batch, options.length, options.amp, options.device
     )
-elif options.model == "streamed":
-    job = StreamedJob(options.batch, options.length, options.device)
+elif options.model in ("at-once", "streamed"):
+    job = {"at-once": AtOnce, "streamed": StreamedJob}[options.model](options.batch, options.length, options.device)
 else:
     job = Job(options.model, options.batch, options.length, options.amp, options.device, options.accumulate)
 seconds = []

@@ -275,7 +275,7 @@ TEST_F(ArenaOfStreams, WhereThereIsNoMoreMemoryTheHostWaits) {
   EXPECT_TRUE(streams.order.WaitForFreed(StreamOrder::Spares::kLittle)) << "those have a ration of their own";
   do {
     streams.device.done = false;
-    streams.order.Freed(0, 1, kFirst, /*record=*/false);
+    streams.order.Freed(0, static_cast<uint32_t>(kGranule / kUnit) * 3, kFirst, /*record=*/false);
   } while (streams.order.WaitForFreed(StreamOrder::Spares::kLittle));
   EXPECT_TRUE(streams.Take(6, kFirst)) << "though it is used up";
   EXPECT_LE(streams.memory.peak(), kGranule * 8);

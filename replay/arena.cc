@@ -248,8 +248,7 @@ bool Arena::Yields(int64_t missing, uint32_t units) {
   if (!rules_.plan_yields || main_.barrier() == 0 || PlanYields() || !source_->moves()) return false;
   if (held() + source_->granule() * missing <= held_peak_) return false;
   const int64_t live = (std::max(placed_peak_, placed_units_ + units) >> granule_shift_) + 1;
-  if (committed_count_ + missing <= live + live / kPartsForPlan + std::max(for_lag_, for_streams_))
-    return false;
+  if (committed_count_ + missing <= live + live / kPartsForPlan + GranulesForStreams()) return false;
   yields_below_ = kTimesLarger * live;
   return true;
 }
@@ -384,7 +383,7 @@ int64_t Arena::ReleaseIn(uint32_t begin, uint32_t end, int64_t wanted, int& look
 
 // How many granules too many would be held with `wanted` more.
 int64_t Arena::Excess(int64_t wanted, Need need) const {
-  const int64_t most = GranulesOfPeak() + std::max(for_lag_, for_streams_);
+  const int64_t most = GranulesOfPeak() + GranulesForStreams();
   const int64_t slack = !plan_settled_           ? 0
                         : need == Need::kPlanned ? most / kSlackForPlanned
                                                  : std::min(most / kSlackForStrays, lent_);

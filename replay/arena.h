@@ -121,7 +121,7 @@ class Arena {
     for_streams_ = 0;
   }
   // Held so that several streams run at once, at most, by plan or without one.
-  Bytes for_streams() const { return source_->granule() * std::max(for_lag_, for_streams_); }
+  Bytes for_streams() const { return source_->granule() * GranulesForStreams(); }
   // It has been followed for a whole cycle. Before, what lies in its way is there for the last time, and so
   // is what moves because of it: nothing more is held for it than was ever live at once.
   void PlanHasSettled() { plan_settled_ = true; }
@@ -229,6 +229,7 @@ class Arena {
   int64_t Excess(int64_t wanted, Need need) const;
   // Of what was ever live at once; placed_peak_ is in units, and one may lie across two.
   int64_t GranulesOfPeak() const { return (placed_peak_ >> granule_shift_) + 1; }
+  int64_t GranulesForStreams() const { return std::max(for_lag_, for_streams_); }
   void RaisePeak();
   bool HoldForStreams(int64_t missing);
   int64_t GranulesToBeHad() const;

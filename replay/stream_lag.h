@@ -37,13 +37,14 @@ struct Lagged {
   bool has_apart = false;  // streams
 };
 
-// `problem` has a buffer for each of `slot_of`, not pinned, in the order of their lower ends, and pinned ones behind them; `slots` is
-// the cycle that these are of. Nullopt: one stream takes and leaves all of them. O(n log n), and O(n) for each stream that is not in
-// step with the main one.
 struct LagRules {
   int64_t parts = 2;  // the lag is one of so many of how long a lane's blocks live
   bool apart = true;  // streams that take turns share nothing
 };
+
+// `problem` has a buffer for each of `slot_of`, not pinned, in the order of their lower ends, and pinned ones behind them; `slots` is
+// the cycle that these are of. Nullopt: one stream takes and leaves all of them. O(n log n), and O(n) for each stream that is not in
+// step with the main one.
 std::optional<Lagged> WithLag(const planner::Problem& problem, std::span<const profiler::Slot> slots,
                               std::span<const uint32_t> slot_of, LagRules rules);
 

@@ -120,7 +120,7 @@ class StreamOrder {
   // The host waits until the device has finished with all that was freed on streams that can be waited for. False: there
   // are none, or not again so soon. After a wait the device has nothing to do until the host has told it more, so waits
   // are rationed, and what is spared does not add up. Those that spare much have a ration besides: many that spared little
-  // must not have used up what there is. Where no more memory is to be had there is none.
+  // must not have used up what there is. What would fail without a wait is not rationed.
   bool WaitForFreed(Spares spares);
 
   // Around a wait of the host for all that is queued on some streams: what had been freed on them before it
